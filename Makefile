@@ -1,0 +1,38 @@
+# Two commands do everything: `make demo` and `make test`. Each sets itself up in .venv; the second run is quick.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+# One BLAS/OpenMP thread each: the libraries of a small machine fight for cores otherwise.
+export OMP_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
+
+.PHONY: demo test test-all lint bench clean
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[embedded,test]"
+	touch $@
+
+demo: $(STAMP)  ## Chats become memories that answer questions, in under a minute.
+	$(BIN)/siltstone demo
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint  ## Lint, types and the tests: under three minutes.
+	$(BIN)/pytest -m "not slow"
+
+test-all: lint  ## The same and the slow ones: crash tests.
+	$(BIN)/pytest
+
+bench: $(STAMP)  ## Speed beside the peers; see benchmarks/README.md.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[embedded,bench]"
+	$(BIN)/python benchmarks/intake.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info

@@ -1,0 +1,1 @@
+"""What things look like: records, memories, settings, errors and topic names. Imports nothing of ours."""

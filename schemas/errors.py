@@ -1,0 +1,87 @@
+"""The exception tree.
+
+SiltstoneError                 everything that we raise on purpose
+├── SettingsError              a setting is wrong: names its key and the allowed values
+├── BadRecord                  a record that cannot be used; it becomes a dead letter
+├── BrokerUnavailable          no Kafka broker answers at the configured address
+├── DataDirError               the data directory cannot be created, read or written
+├── ShardError                 a shard cannot be opened or used
+│   ├── ShardLocked            another process holds the shard's DuckDB file
+│   ├── ShardNotHere           the partition is not (or no longer) this worker's
+│   └── EmbeddingMismatch      the shard was written with another model or dimension
+├── ApiError                   a running worker answered with an error, or did not answer
+└── FaustChanged               the installed Faust is not the one that streams/hotpath.py overrides
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class SiltstoneError(Exception):
+    """Base of all errors raised on purpose; its text is one line that says what to do."""
+
+
+class SettingsError(SiltstoneError):
+    """One or more settings are wrong. `problems` holds one line for each; correct them and start again."""
+
+    def __init__(self, problems: list[str]) -> None:
+        self.problems = problems
+        super().__init__("\n".join(problems))
+
+
+class BadRecord(SiltstoneError):
+    """A record cannot be used. The stream goes on; the record is kept in the dead-letters topic."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        self.kind = kind
+        super().__init__(message)
+
+
+class BrokerUnavailable(SiltstoneError):
+    """No broker answers. Start it, or correct `kafka.bootstrap_servers`."""
+
+    def __init__(self, bootstrap_servers: str, reason: str = "") -> None:
+        self.bootstrap_servers = bootstrap_servers
+        why = f" ({reason})" if reason else ""
+        super().__init__(
+            f"no Kafka broker answers at {bootstrap_servers}{why}: start it or set kafka.bootstrap_servers"
+        )
+
+
+class DataDirError(SiltstoneError):
+    """The data directory is unusable. Give the worker's user the rights, or choose another with --data."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        self.path = path
+        super().__init__(
+            f"cannot write to the data directory {path}: {reason}; choose another with --data or data_dir"
+        )
+
+
+class ShardError(SiltstoneError):
+    """A shard cannot be opened or used. `partition` says which."""
+
+    def __init__(self, partition: int, message: str) -> None:
+        self.partition = partition
+        super().__init__(f"shard {partition}: {message}")
+
+
+class ShardLocked(ShardError):
+    """Another process has the shard's DuckDB file open. Stop it, or wait until it hands the partition over."""
+
+
+class ShardNotHere(ShardError):
+    """This worker does not own the shard's partition (any more). Ask again: its new owner is taking over."""
+
+
+class EmbeddingMismatch(ShardError):
+    """The shard's vectors come from another model. Set `embedding` back, or run `siltstone reembed`."""
+
+
+class ApiError(SiltstoneError):
+    """A worker could not be asked, or refused. Start one with `siltstone dev`, or pass its --url."""
+
+
+class FaustChanged(SiltstoneError):
+    """Faust's internals differ from what the hot path overrides. Install the pinned faust-streaming version."""

@@ -1,0 +1,147 @@
+"""Events on the `long-term` topic (one tagged union on `type`), and the records of the side topics."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from schemas.messages import SILTSTONE, Content, Id, Message, Timestamp
+
+Ids = Annotated[list[Id], Field(min_length=1, max_length=1000)]
+
+
+class _Event(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    event_id: uuid.UUID
+    user_id: Id
+    timestamp: Timestamp
+
+
+class Parts(BaseModel):
+    """Why an exchange was kept or dropped: the parts of its score, in thousandths."""
+
+    model_config = ConfigDict(frozen=True)
+
+    fullness: int = 0
+    sentiment: int = 0
+    content: int = 0
+    value: int | None = Field(default=None, description="the judge's 0-10; null where it was not asked")
+    total: int = 0
+    reason: str
+
+
+class Promotion(_Event):
+    """An exchange that is worth keeping."""
+
+    type: Literal["promotion"] = "promotion"
+    memory_id: uuid.UUID
+    session_id: Id
+    agent_id: str | None = None
+    text: str
+    message_ids: list[str]
+    importance: Annotated[float, Field(ge=0, le=100)]
+    started_at: Timestamp
+    parts: Parts
+    speakers: list[str] = Field(default=[], description="names that stand before lines of the text")
+    metadata: dict[str, Any] | None = None
+
+
+class Remember(_Event):
+    """An explicit request to keep a text, without an exchange."""
+
+    type: Literal["remember"] = "remember"
+    text: Annotated[Content, Field(min_length=1)]
+    memory_id: uuid.UUID | None = None
+    session_id: Id | None = None
+    agent_id: str | None = None
+    importance: Annotated[float, Field(ge=0, le=100)] = 100.0
+    metadata: dict[str, Any] | None = None
+
+
+class Touch(_Event):
+    """Memories were returned to a user: an access of each."""
+
+    type: Literal["touch"] = "touch"
+    memory_ids: list[uuid.UUID]
+
+
+class Link(_Event):
+    """Two memories belong together."""
+
+    type: Literal["link"] = "link"
+    source_id: uuid.UUID
+    target_id: uuid.UUID
+    kind: Id = "related"
+    weight: Annotated[float, Field(ge=0, le=1)] = 1.0
+
+
+class Unlink(_Event):
+    type: Literal["unlink"] = "unlink"
+    source_id: uuid.UUID
+    target_id: uuid.UUID
+    kind: Id = "related"
+
+
+class Forget(_Event):
+    """A user's right: the memory is gone, and replays leave it gone."""
+
+    type: Literal["forget"] = "forget"
+    memory_id: uuid.UUID
+
+
+class ForgetUser(_Event):
+    """Everything of the user up to `timestamp` is gone, and replays leave it gone."""
+
+    type: Literal["forget_user"] = "forget_user"
+
+
+class Pin(_Event):
+    """A pinned memory does not decay."""
+
+    type: Literal["pin"] = "pin"
+    memory_id: uuid.UUID
+
+
+class Unpin(_Event):
+    type: Literal["unpin"] = "unpin"
+    memory_id: uuid.UUID
+
+
+LongTermEvent = Promotion | Remember | Touch | Link | Unlink | Forget | ForgetUser | Pin | Unpin
+LONG_TERM_EVENT: TypeAdapter[LongTermEvent] = TypeAdapter(Annotated[LongTermEvent, Field(discriminator="type")])
+
+
+class SummaryRequest(BaseModel):
+    """Asks for the summary of a user's day."""
+
+    model_config = ConfigDict(frozen=True)
+
+    run_id: uuid.UUID
+    user_id: Id
+    date: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+    reason: Literal["count", "manual", "day_end"]
+    messages: list[Message] = []
+
+
+class DeadLetter(BaseModel):
+    """The headers of a record in `dead-letters`; its value and key are the original bytes."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    source_topic: str = Field(alias="source.topic")
+    source_partition: int = Field(alias="source.partition")
+    source_offset: int = Field(alias="source.offset")
+    error_type: str = Field(alias="error.type")
+    error_message: str = Field(alias="error.message")
+    failed_at: str = Field(alias="failed.at")
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        return [(name, str(value).encode()) for name, value in self.model_dump(by_alias=True).items()]
+
+
+def event_id(*parts: object) -> uuid.UUID:
+    """A deterministic event id: the same event sent twice is applied once."""
+    return uuid.uuid5(SILTSTONE, "\0".join(map(str, parts)))

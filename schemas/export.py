@@ -1,0 +1,43 @@
+"""JSON Schemas of the records that cross Kafka, exported to `schemas/json/<name>.v1.json`.
+
+python -m schemas.export        # writes them; a test fails when a file and its model disagree
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+from pydantic import TypeAdapter
+
+from schemas.events import LONG_TERM_EVENT, DeadLetter, SummaryRequest
+from schemas.memories import Transition
+from schemas.messages import ChatMessage, SessionEnded, Silence
+
+FOLDER = Path(__file__).parent / "json"
+
+EXPORTED: dict[str, TypeAdapter[Any]] = {
+    "chat-message": TypeAdapter(ChatMessage),
+    "session-ended": TypeAdapter(SessionEnded),
+    "silence": TypeAdapter(Silence),
+    "long-term-event": LONG_TERM_EVENT,
+    "transition": TypeAdapter(Transition),
+    "summary-request": TypeAdapter(SummaryRequest),
+    "dead-letter-headers": TypeAdapter(DeadLetter),
+}
+
+
+def documents() -> dict[Path, bytes]:
+    """Every schema file and what it must hold."""
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
+    return {
+        FOLDER / f"{name}.v1.json": orjson.dumps(adapter.json_schema(by_alias=True), option=options)
+        for name, adapter in EXPORTED.items()
+    }
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for path, document in documents().items():
+        path.write_bytes(document)

@@ -1,0 +1,71 @@
+"""Long-term memories, their states and transitions, and search hits."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class State(StrEnum):
+    """A memory's lifecycle state: a function of its score."""
+
+    ACTIVE = "active"
+    COLD = "cold"
+    DEPRECATED = "deprecated"
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One long-term record. Times are epoch milliseconds; importance is 0-100 as it stood at `last_accessed`."""
+
+    seq: int
+    id: uuid.UUID
+    user_id: str
+    session_id: str | None
+    agent_id: str | None
+    text: str
+    kind: str
+    message_ids: tuple[str, ...]
+    importance: float
+    created_at: int
+    last_accessed: int
+    access_count: int
+    state: State
+    pinned: bool
+    meta: dict[str, Any]
+
+
+class Transition(BaseModel):
+    """A memory changed its state, was removed or was archived: the audit trail."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    memory_id: uuid.UUID
+    user_id: str
+    from_: str = Field(alias="from")
+    to: str
+    score: float
+    at: str = Field(description="ISO 8601, UTC")
+    reason: str
+
+
+class SearchHit(BaseModel):
+    """A memory that answers a query. `relevance` is 0-1 and orders the hits; `score` is 0-100, now."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: uuid.UUID
+    memory: str
+    relevance: float
+    score: float
+    state: State
+    importance: float
+    created_at: str
+    session_id: str | None
+    message_ids: list[str]
+    metadata: dict[str, Any]
+    explain: dict[str, Any] | None = None

@@ -1,0 +1,213 @@
+"""Records of the `conversations` topic, and the exchange that they add up to."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+)
+
+#: Namespace of every deterministic id of ours (uuid5).
+SILTSTONE = uuid.uuid5(uuid.NAMESPACE_URL, "https://siltstone.dev/memory")
+
+MAX_CONTENT_BYTES = 32 * 1024
+MAX_ID_CHARS = 256
+#: Timestamps outside of [1990, 2100) are a producer's mistake (seconds for milliseconds, a zeroed clock).
+EARLIEST_MS = int(datetime(1990, 1, 1, tzinfo=UTC).timestamp() * 1000)
+LATEST_MS = int(datetime(2100, 1, 1, tzinfo=UTC).timestamp() * 1000)
+
+
+def parse_timestamp(value: object) -> int:
+    """Epoch milliseconds of an ISO 8601 text (UTC where it names no zone) or of a number of milliseconds."""
+    if type(value) is str:
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            raise ValueError("must be ISO 8601 or epoch milliseconds") from None
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        millis = round(moment.timestamp() * 1000)
+    elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e18:
+        millis = int(value)
+    else:
+        raise ValueError("must be ISO 8601 or epoch milliseconds")
+    if not EARLIEST_MS <= millis < LATEST_MS:
+        raise ValueError("must lie between the years 1990 and 2100 (epoch values are in milliseconds)")
+    return millis
+
+
+def iso(millis: int) -> str:
+    """ISO 8601 in UTC, to the millisecond: what our records and answers carry."""
+    return datetime.fromtimestamp(millis / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _fits(content: str) -> str:
+    if len(content) > MAX_CONTENT_BYTES // 4 and len(content.encode()) > MAX_CONTENT_BYTES:
+        raise ValueError(f"must be at most {MAX_CONTENT_BYTES} bytes of UTF-8")
+    return content
+
+
+Timestamp = Annotated[
+    int,
+    BeforeValidator(parse_timestamp),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "format": "date-time"},
+                {"type": "integer", "description": "epoch milliseconds"},
+            ]
+        }
+    ),
+]
+Id = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]
+Content = Annotated[str, AfterValidator(_fits)]
+
+
+class Role(StrEnum):
+    """Who speaks."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+    TOOL = "tool"
+
+
+class ChatMessage(BaseModel):
+    """One chat message. Unknown fields are kept, with `metadata` (see `all_metadata`)."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
+
+    user_id: Id
+    session_id: Id = Field(validation_alias=AliasChoices("session_id", "run_id"))
+    message_id: Id | None = None
+    role: Role
+    content: Content
+    timestamp: Timestamp = Field(validation_alias=AliasChoices("timestamp", "created_at"))
+    emotion: Annotated[str, Field(max_length=MAX_ID_CHARS)] | None = None
+    name: Annotated[str, Field(max_length=MAX_ID_CHARS)] | None = None
+    agent_id: Annotated[str, Field(max_length=MAX_ID_CHARS)] | None = None
+    metadata: dict[str, Any] | None = None
+
+    @property
+    def all_metadata(self) -> dict[str, Any]:
+        """`metadata` and the fields that the schema does not know."""
+        return {**(self.model_extra or {}), **(self.metadata or {})}
+
+
+class SessionEnded(BaseModel):
+    """The chat service says that a session is over."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
+
+    type: Literal["session_end"]
+    user_id: Id
+    session_id: Id = Field(validation_alias=AliasChoices("session_id", "run_id"))
+    timestamp: Timestamp = Field(validation_alias=AliasChoices("timestamp", "created_at"))
+
+
+class Silence(BaseModel):
+    """The worker's own note in the log: up to `timestamp` the session has said nothing.
+
+    Written when a session has been quiet for as long as closes an exchange or ends a session. The wall clock
+    thus acts only through the log, and a replay decides as the live run did.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    type: Literal["silence"] = "silence"
+    user_id: Id
+    session_id: Id
+    timestamp: Timestamp
+
+
+ConversationRecord = ChatMessage | SessionEnded | Silence
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message within a window: a validated `ChatMessage` with an id and nothing but what we use."""
+
+    message_id: str
+    role: Role
+    content: str
+    timestamp: int
+    emotion: str | None = None
+    name: str | None = None
+    agent_id: str | None = None
+    metadata: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, said: ChatMessage) -> Message:
+        return cls(
+            said.message_id or content_id(said),
+            said.role,
+            said.content,
+            said.timestamp,
+            said.emotion,
+            said.name,
+            said.agent_id,
+            said.all_metadata or None,
+        )
+
+
+def content_id(said: ChatMessage) -> str:
+    """The id of a message that came without one: a hash of session, role, timestamp and content."""
+    basis = f"{said.session_id}\0{said.role}\0{said.timestamp}\0{said.content}"
+    return hashlib.blake2b(basis.encode(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One run of user messages and the run of assistant messages that answers it: the unit of promotion."""
+
+    seq: int
+    messages: tuple[Message, ...]
+
+    @property
+    def started_at(self) -> int:
+        """Epoch milliseconds of the earliest message."""
+        return min(message.timestamp for message in self.messages)
+
+    @property
+    def ended_at(self) -> int:
+        """Epoch milliseconds of the latest message: what expiry counts from."""
+        return max(message.timestamp for message in self.messages)
+
+    @property
+    def spoken(self) -> bool:
+        """Whether a user or an assistant said anything; system and tool messages alone are never promoted."""
+        return any(message.role in (Role.USER, Role.ASSISTANT) for message in self.messages)
+
+    def said_by(self, role: Role) -> str:
+        """What one role said, a line a message."""
+        return "\n".join(message.content for message in self.messages if message.role is role)
+
+    def emotions(self) -> tuple[str, ...]:
+        return tuple(message.emotion for message in self.messages if message.emotion)
+
+
+def render(exchange: Exchange) -> str:
+    """The text of an exchange as a memory: user lines, then assistant lines, with speakers' names if known."""
+    return "\n".join(
+        f"{message.name}: {message.content}" if message.name else message.content
+        for role in (Role.USER, Role.ASSISTANT)
+        for message in exchange.messages
+        if message.role is role and message.content
+    )
+
+
+def memory_id(user_id: str, session_id: str, message_ids: tuple[str, ...]) -> uuid.UUID:
+    """The id of the memory that these messages become; the same messages always give the same id."""
+    return uuid.uuid5(SILTSTONE, "/".join((user_id, session_id, ",".join(message_ids))))

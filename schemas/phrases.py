@@ -1,0 +1,19 @@
+"""The words that scoring looks for, as they stand when the settings name no others."""
+
+# fmt: off
+STRONG_EMOTIONS = (
+    "悲伤", "愤怒", "惊讶", "伤心", "难过", "生气", "震惊",
+    "sad", "sadness", "angry", "anger", "surprised", "surprise", "grief", "furious", "shocked",
+)
+
+CONTENT_KEYWORDS = (
+    "叫", "喜欢", "记住", "约好", "生日", "讨厌", "过敏", "住在", "答应", "预约", "约定", "爱吃", "最爱",
+    "my name", "i'm called", "like", "love", "hate", "prefer", "favorite", "favourite", "birthday", "anniversary",
+    "allergic", "allergy", "promise", "appointment", "live in", "remember",
+)
+
+FORCE_PHRASES = (
+    "请记住", "帮我记住", "记一下", "记住",
+    "remember that", "please remember", "don't forget", "do not forget",
+)
+# fmt: on

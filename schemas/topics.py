@@ -1,0 +1,75 @@
+"""Topic names, keys and partitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Self
+
+CONVERSATIONS = "conversations"
+LONG_TERM = "long-term"
+TRANSITIONS = "transitions"
+SUMMARY_REQUESTS = "summary-requests"
+DEAD_LETTERS = "dead-letters"
+
+#: Set on a record that was produced again with its right key; never produced a third time.
+REROUTED_HEADER = "siltstone.rerouted"
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """The full names of the topics under one prefix.
+
+    >>> Topics.with_prefix("siltstone.").long_term
+    'siltstone.long-term'
+    """
+
+    conversations: str
+    long_term: str
+    transitions: str
+    summary_requests: str
+    dead_letters: str
+
+    @classmethod
+    def with_prefix(cls, prefix: str) -> Self:
+        names = (CONVERSATIONS, LONG_TERM, TRANSITIONS, SUMMARY_REQUESTS, DEAD_LETTERS)
+        return cls(*(prefix + name for name in names))
+
+    def all(self) -> tuple[str, ...]:
+        return (
+            self.conversations,
+            self.long_term,
+            self.transitions,
+            self.summary_requests,
+            self.dead_letters,
+        )
+
+
+def key_of(user_id: str) -> bytes:
+    """A keyed topic's record key: the raw UTF-8 of the user's id."""
+    return user_id.encode()
+
+
+@lru_cache(maxsize=65_536)
+def partition_of(user_id: str, partitions: int) -> int:
+    """The partition that Kafka's default partitioner gives to this user.
+
+    Kafka's murmur2 (seed 0x9747b28c) of the key, made positive, modulo the number of partitions: the same
+    as the Java client, librdkafka's `murmur2_random` and aiokafka.
+    """
+    return (_murmur2(key_of(user_id)) & 0x7FFFFFFF) % partitions
+
+
+def _murmur2(data: bytes) -> int:
+    """MurmurHash2, 32 bit, as in `org.apache.kafka.common.utils.Utils.murmur2`."""
+    length, m, mask = len(data), 0x5BD1E995, 0xFFFFFFFF
+    h = 0x9747B28C ^ length
+    whole = length & ~3
+    for i in range(0, whole, 4):
+        k = int.from_bytes(data[i : i + 4], "little") * m & mask
+        k = (k ^ (k >> 24)) * m & mask
+        h = (h * m & mask) ^ k
+    if tail := data[whole:]:
+        h = (h ^ int.from_bytes(tail, "little")) * m & mask
+    h = (h ^ (h >> 13)) * m & mask
+    return h ^ (h >> 15)

@@ -1,0 +1,231 @@
+"""conversations → windows → promotions.
+
+A batch is grouped by session; each session's value is worked out once, by pure rules, and what follows from it
+is sent at once. Nothing is awaited for each message.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from schemas.errors import BadRecord
+from schemas.events import Promotion, event_id
+from schemas.messages import ChatMessage, ConversationRecord, SessionEnded, Silence, memory_id, render
+from schemas.settings import MemorySettings
+from schemas.topics import REROUTED_HEADER, Topics, key_of, partition_of
+from streams.clock import Clock
+from streams.dead_letters import DeadLetters, invalid, json_object
+from streams.hotpath import Outbox
+from streams.metrics import Metrics
+from streams.rules.promotion import Decision
+from streams.rules.session import Outcome, SessionRules
+from tables.short_term import Session, ShortTermStore, session_key
+
+log = logging.getLogger(__name__)
+
+
+def decode(record: Any) -> ConversationRecord:
+    """A record of `conversations`; a missing timestamp is the Kafka record's. Raises `BadRecord`."""
+    fields = json_object(record.value)
+    if "timestamp" not in fields and "created_at" not in fields:
+        fields["timestamp"] = record.timestamp
+    try:
+        match fields.get("type"):
+            case "session_end":
+                return SessionEnded.model_validate(fields)
+            case "silence":
+                return Silence.model_validate(fields)
+            case _:
+                return ChatMessage.model_validate(fields)
+    except ValidationError as exc:
+        raise invalid(exc) from exc
+
+
+class ShortTermAgent:
+    """Keeps the windows of a worker's sessions, and promotes out of them."""
+
+    def __init__(
+        self,
+        *,
+        store: ShortTermStore,
+        rules: SessionRules,
+        outbox: Outbox,
+        dead_letters: DeadLetters,
+        metrics: Metrics,
+        clock: Clock,
+        topics: Topics,
+        partitions: int,
+    ) -> None:
+        self._store, self._rules, self._outbox = store, rules, outbox
+        self._dead_letters, self._metrics, self._clock = dead_letters, metrics, clock
+        self._topics, self._partitions = topics, partitions
+        self.quiet = QuietSessions()
+
+    async def handle(self, partition: int, records: Sequence[Any]) -> None:
+        """One fetched batch of a partition."""
+        by_session: dict[tuple[str, str], list[tuple[int, ConversationRecord]]] = {}
+        for record in records:
+            try:
+                said = decode(record)
+            except BadRecord as error:
+                await self._dead_letters.bury(record, error)
+                continue
+            if await self._belongs(record, said.user_id):
+                by_session.setdefault((said.user_id, said.session_id), []).append((record.offset, said))
+        for (user_id, session_id), of_session in by_session.items():
+            await self._advance(partition, user_id, session_id, of_session)
+
+    async def _advance(
+        self, partition: int, user_id: str, session_id: str, records: list[tuple[int, ConversationRecord]]
+    ) -> None:
+        store = self._store
+        session = store.session(partition, user_id, session_id)
+        known = store.message_ids(partition, session)
+        outcome = self._rules.advance(
+            session, records, known=known, exchange=lambda seq: store.exchange(partition, session, seq)
+        )
+        if outcome.session.offset == session.offset:
+            return  # all of it is in already
+        known.update(outcome.heard)
+        known.difference_update(outcome.left_ids)
+        store.save(partition, outcome.session, outcome.closed, outcome.gone)
+        self.quiet.heard(partition, outcome.session)
+        self._clock.observe(outcome.session.last_at)
+        self._count(outcome)
+        for decision in outcome.decisions:
+            if decision.kept:
+                await self._promote(outcome.session, decision)
+
+    async def _promote(self, session: Session, decision: Decision) -> None:
+        event = promotion(session, decision)
+        await self._outbox.send(self._topics.long_term, event.model_dump_json().encode(), key=key_of(session.user_id))
+
+    async def _belongs(self, record: Any, user_id: str) -> bool:
+        """Whether the record lies where its user's records lie; if not, it is produced again, once."""
+        key = key_of(user_id)
+        if record.key == key and record.partition == partition_of(user_id, self._partitions):
+            return True
+        if any(name == REROUTED_HEADER for name, _ in record.headers):
+            return True
+        await self._outbox.send(
+            self._topics.conversations,
+            record.value,
+            key=key,
+            partition=partition_of(user_id, self._partitions),
+            headers=[*record.headers, (REROUTED_HEADER, b"1")],
+        )
+        self._metrics.rerouted.inc()
+        return False
+
+    def _count(self, outcome: Outcome) -> None:
+        metrics = self._metrics
+        metrics.messages.inc(outcome.messages)
+        metrics.exchanges.inc(outcome.exchanges)
+        if outcome.duplicates:
+            metrics.duplicates.inc(outcome.duplicates)
+        for decision in outcome.decisions:
+            label = "promoted" if decision.kept else "dropped"
+            metrics.decisions.labels(label, decision.parts.reason).inc()
+
+    async def note_silence(self, memory: MemorySettings) -> None:
+        """Write a `Silence` for every session that has been quiet for as long as closes or ends something."""
+        for silence in self.quiet.due(memory, self._store.session):
+            await self._outbox.send(
+                self._topics.conversations, silence.model_dump_json().encode(), key=key_of(silence.user_id)
+            )
+
+    def forget_expired(self, memory: MemorySettings) -> None:
+        """Drop the sessions that are over and whose windows have expired; their keys get tombstones."""
+        for partition, user_id, session_id in self.quiet.expired(memory):
+            self._store.drop(partition, self._store.session(partition, user_id, session_id))
+
+    def recovered(self) -> None:
+        """The tables are back: take up the sessions' silence from now."""
+        self._store.recovered()
+        self.quiet.clear()
+        for partition, session in self._store.all_sessions():
+            self.quiet.heard(partition, session)
+
+
+def promotion(session: Session, decision: Decision) -> Promotion:
+    """The event that carries an exchange into long-term memory; the same exchange always gives the same ids."""
+    exchange = decision.exchange
+    message_ids = tuple(message.message_id for message in exchange.messages)
+    identity = memory_id(session.user_id, session.session_id, message_ids)
+    metadata: dict[str, Any] = {}
+    for message in exchange.messages:
+        metadata |= message.metadata or {}
+    if emotions := exchange.emotions():
+        metadata["emotion"] = emotions[0]
+    return Promotion(
+        event_id=event_id("promotion", identity),
+        user_id=session.user_id,
+        timestamp=exchange.ended_at,
+        memory_id=identity,
+        session_id=session.session_id,
+        agent_id=next((message.agent_id for message in exchange.messages if message.agent_id), None),
+        text=render(exchange),
+        message_ids=list(message_ids),
+        importance=decision.importance,
+        started_at=exchange.started_at,
+        parts=decision.parts,
+        speakers=sorted({message.name for message in exchange.messages if message.name}),
+        metadata=metadata or None,
+    )
+
+
+@dataclass(slots=True)
+class _Quiet:
+    """Since when nothing arrived from a session (monotonic seconds), and which silences are noted since."""
+
+    since: float
+    noted_gap: bool
+    noted_idle: bool
+
+
+class QuietSessions:
+    """How long nothing has arrived from each session, by the monotonic clock."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._sessions: dict[tuple[int, bytes], tuple[str, str, _Quiet]] = {}
+
+    def clear(self) -> None:
+        self._sessions.clear()
+
+    def heard(self, partition: int, session: Session) -> None:
+        """Something arrived; what is closed or ended already needs no note of silence."""
+        key = partition, session_key(session.user_id, session.session_id)
+        quiet = _Quiet(self._monotonic(), not session.open, session.ended)
+        self._sessions[key] = session.user_id, session.session_id, quiet
+
+    def due(self, memory: MemorySettings, session_of: Callable[[int, str, str], Session]) -> list[Silence]:
+        """The silences to write now; each is given once."""
+        now, silences = self._monotonic(), []
+        for (partition, _), (user_id, session_id, quiet) in self._sessions.items():
+            silent = now - quiet.since
+            if not quiet.noted_idle and silent >= memory.session_idle_seconds:
+                quiet.noted_gap = quiet.noted_idle = True
+                seconds = memory.session_idle_seconds
+            elif not quiet.noted_gap and silent >= memory.exchange_gap_seconds:
+                quiet.noted_gap = True
+                seconds = memory.exchange_gap_seconds
+            else:
+                continue
+            last_at = session_of(partition, user_id, session_id).last_at
+            silences.append(Silence(user_id=user_id, session_id=session_id, timestamp=last_at + seconds * 1000))
+        return silences
+
+    def expired(self, memory: MemorySettings) -> list[tuple[int, str, str]]:
+        """Sessions from which nothing has come for longer than a window lasts; they are not named again."""
+        limit = self._monotonic() - memory.ttl_seconds - memory.session_idle_seconds
+        gone = [(key, ids) for key, ids in self._sessions.items() if ids[2].since < limit and ids[2].noted_idle]
+        for key, _ in gone:
+            del self._sessions[key]
+        return [(key[0], user_id, session_id) for key, (user_id, session_id, _) in gone]

@@ -1,0 +1,268 @@
+"""The Faust app, and everything that works in it, wired from `Settings`: nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import faust
+from faust.contrib.asgi import AsgiService
+from faust.types.auth import SASLMechanism
+
+from schemas.errors import DataDirError, SiltstoneError
+from schemas.settings import KafkaSettings, Settings
+from schemas.topics import Topics
+from streams.agents.lifecycle import LifecycleAgent
+from streams.agents.long_term import LongTermAgent
+from streams.agents.short_term import ShortTermAgent
+from streams.clients.broker import MAX_RECORD_BYTES, ensure_topics, ssl_context
+from streams.clients.embedding import Embedding
+from streams.clock import clock_of
+from streams.dead_letters import DeadLetters
+from streams.hotpath import HotPath
+from streams.metrics import Metrics
+from streams.recall import Recall
+from streams.rules.estimator import estimate
+from streams.rules.promotion import Promoter
+from streams.rules.session import SessionRules
+from streams.shards import OwnedShards
+from streams.web.api import build
+from tables.short_term import ShortTermStore
+
+log = logging.getLogger(__name__)
+
+#: How often silence is looked for, and lag is measured.
+TICK_SECONDS = 1.0
+
+
+class Siltstone:
+    """One worker: agents, shards and API.
+
+    worker = Siltstone(settings)
+    await worker.start()
+    await worker.stopped()        # raises what stopped it, if it did not stop by itself
+    await worker.stop()
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.topics = topics = Topics.with_prefix(settings.kafka.topic_prefix)
+        self.metrics = metrics = Metrics()
+        self.clock = clock = clock_of(settings.lifecycle.clock)
+        self.embedding = embedding = Embedding(settings.embedding)
+        self.windows = ShortTermStore()
+        partitions = settings.kafka.partitions
+
+        self.faust = _faust_app(settings)
+        self.hot = hot = HotPath(self.faust)
+        self.shards = OwnedShards(settings.data_dir / "shards", settings.long_term, embedding, on_failure=hot.halt)
+        dead_letters = DeadLetters(hot.outbox, topics.dead_letters, metrics)
+        promoter = Promoter(settings.memory, lambda user, assistant: estimate(user, assistant).value)
+        self.short_term = ShortTermAgent(
+            store=self.windows,
+            rules=SessionRules(settings.memory, promoter),
+            outbox=hot.outbox,
+            dead_letters=dead_letters,
+            metrics=metrics,
+            clock=clock,
+            topics=topics,
+            partitions=partitions,
+        )
+        long_term = LongTermAgent(
+            shards=self.shards, embedding=embedding, dead_letters=dead_letters, metrics=metrics, clock=clock
+        )
+        self.lifecycle = LifecycleAgent(
+            shards=self.shards,
+            outbox=hot.outbox,
+            metrics=metrics,
+            clock=clock,
+            topics=topics,
+            lifecycle=settings.lifecycle,
+        )
+        self.recall = Recall(
+            shards=self.shards,
+            embedding=embedding,
+            outbox=hot.outbox,
+            metrics=metrics,
+            clock=clock,
+            topics=topics,
+            partitions=partitions,
+            lifecycle=settings.lifecycle,
+        )
+        hot.table("exchanges", self.windows.exchanges, partitions=partitions)
+        hot.table("sessions", self.windows.sessions, partitions=partitions, on_recovered=self._recovered)
+        hot.agent(topics.conversations, self.short_term.handle, name="short-term")
+        hot.agent(topics.long_term, long_term.handle, name="long-term")
+        self.faust.on_partitions_assigned.connect(self._assigned)
+        self.recovered = False
+        self._api: AsgiService | None = None
+        self._listener: socket.socket | None = None
+        self._timers: list[asyncio.Task[None]] = []
+        self.port = settings.http.port
+
+    async def start(self) -> None:
+        """Start, and return when partitions are assigned and tables are recovered.
+
+        Raises `BrokerUnavailable`, `DataDirError`, `SettingsError` or what else keeps the worker from working.
+        """
+        _usable(self.settings.data_dir)
+        await ensure_topics(self.settings.kafka)
+        self.embedding.start()
+        await self._serve()
+        await self.faust.start()
+        self.hot.connect()
+        lifecycle = self.settings.lifecycle
+        self._every(TICK_SECONDS, self._tick)
+        self._every(lifecycle.recompute_seconds, self.lifecycle.recompute)
+        self._every(self.settings.long_term.save_seconds, self.lifecycle.save_indexes)
+
+    async def stopped(self) -> None:
+        """Wait until the worker stops; raises what stopped it."""
+        ends = [asyncio.ensure_future(wait) for wait in (self.hot.until_halted(), self.faust.wait_until_stopped())]
+        try:
+            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            for end in done:
+                await end
+        finally:
+            for end in ends:
+                end.cancel()
+        if (reason := self.faust.crash_reason) is not None:
+            raise SiltstoneError(f"the worker crashed: {type(reason).__name__}: {reason}") from reason
+
+    async def stop(self) -> None:
+        """Commit what is done, close the shards, end."""
+        for timer in self._timers:
+            timer.cancel()
+        await asyncio.gather(*self._timers, return_exceptions=True)
+        if self._api is not None:
+            await self._api.stop()
+        if self._listener is not None:
+            self._listener.close()
+        await self.faust.stop()
+        await self.shards.close()
+        self.embedding.stop()
+
+    @property
+    def ready(self) -> bool:
+        """Tables recovered, shards open, model loaded."""
+        return not self.not_ready()
+
+    def not_ready(self) -> list[str]:
+        """Why the worker is not ready; empty when it is."""
+        reasons = []
+        if self.hot.halted is not None:
+            reasons.append(f"the worker has stopped: {self.hot.halted}")
+        if not self.recovered:
+            reasons.append("the short-term tables are being recovered")
+        if not self.embedding.ready:
+            reasons.append("the embedding model is being loaded")
+        elif not self.shards.ready:
+            reasons.append("the shards are being opened")
+        return reasons
+
+    async def _assigned(self, _app: Any, /, *arguments: Any, signal: Any, **_: Any) -> None:
+        (assigned,) = arguments
+        self.recovered = False
+        self.shards.own(frozenset(tp.partition for tp in assigned if tp.topic == self.topics.long_term))
+
+    async def _recovered(self) -> None:
+        self.short_term.recovered()
+        self.recovered = True
+
+    async def _tick(self) -> None:
+        if not self.recovered:
+            return
+        await self.short_term.note_silence(self.settings.memory)
+        self.short_term.forget_expired(self.settings.memory)
+        self.metrics.sessions.set(len(self.windows.sessions))
+        for topic, lag in self.hot.lag().items():
+            self.metrics.lag.labels(topic).set(lag)
+
+    def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+        async def run() -> None:
+            while True:
+                await asyncio.sleep(seconds)
+                try:
+                    await work()
+                except Exception as exc:
+                    await self.hot.halt(exc, "a timer")
+                    return
+
+        self._timers.append(asyncio.create_task(run()))
+
+    async def _serve(self) -> None:
+        host, port = self.settings.http.host, self.settings.http.port
+        listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+        except OSError as exc:
+            listener.close()
+            raise SiltstoneError(
+                f"cannot serve HTTP at {host}:{port}: {exc.strerror}; choose another with http.port or --port"
+            ) from exc
+        self.port = listener.getsockname()[1]
+        self._listener = listener  # uvicorn is given its descriptor alone
+        self._api = AsgiService(
+            build(self),
+            host=host,
+            port=self.port,
+            uvicorn_options={"fd": listener.fileno(), "log_level": "warning", "access_log": False},
+        )
+        await self._api.start()
+
+
+def _usable(folder: Path) -> None:
+    """Raises `DataDirError` where nothing can be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise DataDirError(folder, exc.strerror or str(exc)) from exc
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise DataDirError(folder, "permission denied")
+
+
+def _faust_app(settings: Settings) -> faust.App:
+    kafka = settings.kafka
+    return faust.App(
+        kafka.group_id,
+        broker=[f"kafka://{server.strip()}" for server in kafka.bootstrap_servers.split(",")],
+        broker_credentials=_credentials(kafka),
+        store="memory://",
+        datadir=str(settings.data_dir / "faust"),
+        web_enabled=False,
+        topic_partitions=kafka.partitions,
+        topic_replication_factor=kafka.replication,
+        topic_disable_leader=True,
+        topic_allow_declare=True,
+        consumer_auto_offset_reset="earliest",
+        stream_wait_empty=False,
+        broker_max_poll_records=2000,
+        broker_commit_interval=kafka.commit_seconds,
+        broker_session_timeout=kafka.session_timeout_seconds,
+        broker_rebalance_timeout=kafka.rebalance_timeout_seconds,
+        broker_heartbeat_interval=kafka.heartbeat_seconds,
+        producer_linger=0.02,
+        producer_max_batch_size=262_144,
+        producer_max_request_size=MAX_RECORD_BYTES,
+        # An exchange of long messages, embedded on a busy machine, is no reason for an alarm.
+        stream_processing_timeout=600.0,
+    )
+
+
+def _credentials(kafka: KafkaSettings) -> Any:
+    context: ssl.SSLContext | None = ssl_context(kafka)
+    if kafka.security_protocol.startswith("SASL"):
+        return faust.SASLCredentials(
+            username=kafka.sasl_username,
+            password=kafka.sasl_password.get_secret_value(),
+            mechanism=SASLMechanism(kafka.sasl_mechanism),
+            ssl_context=context,
+        )
+    return faust.SSLCredentials(context) if context else None

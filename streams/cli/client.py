@@ -1,0 +1,36 @@
+"""Asking a running worker over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import httpx
+
+from schemas.errors import ApiError
+
+DEFAULT_URL = "http://127.0.0.1:8000"
+
+url_option = click.option(
+    "--url", envvar="SILTSTONE_URL", default=DEFAULT_URL, show_default=True, help="The worker's address."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+
+
+def ask(url: str, method: str, path: str, **options: Any) -> Any:
+    """The worker's JSON answer. Raises `ApiError` where it does not answer, or refuses."""
+    try:
+        response = httpx.request(method, url.rstrip("/") + path, timeout=30.0, trust_env=False, **options)
+    except (httpx.HTTPError, httpx.InvalidURL) as exc:
+        raise ApiError(
+            f"no worker answers at {url} ({type(exc).__name__}): start one with `siltstone dev`, or pass --url"
+        ) from exc
+    if response.is_success:
+        return response.json()
+    try:
+        detail = response.json()["detail"]
+    except (ValueError, KeyError, TypeError):
+        detail = response.text[:200]
+    if isinstance(detail, list):
+        detail = "; ".join(f"{'.'.join(map(str, e['loc'][1:]))}: {e['msg']}" for e in detail)
+    raise ApiError(f"{url} answered {response.status_code}: {detail}")

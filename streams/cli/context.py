@@ -1,0 +1,30 @@
+"""`siltstone context`."""
+
+from __future__ import annotations
+
+import click
+
+from streams.cli import show
+from streams.cli.client import ask, json_option, url_option
+
+
+@click.command()
+@click.argument("query", default="")
+@click.option("--user", required=True, help="Whose session.")
+@click.option("--session", required=True, help="The session's id.")
+@url_option
+@json_option
+def context(query: str, user: str, session: str, url: str, as_json: bool) -> None:
+    """What an assistant needs before it answers: newest exchanges, top memories, one prompt text.
+
+    Without QUERY, what the user said last is the query.
+    """
+    answer = ask(url, "GET", "/v1/context", params={"user_id": user, "session_id": session, "q": query})
+    if as_json:
+        show.as_json(answer)
+        return
+    console = show.console()
+    if not answer["prompt"]:
+        console.print("Nothing is known of this session, and no memory of this user answers.")
+        return
+    console.print(answer["prompt"], markup=False)

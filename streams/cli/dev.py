@@ -1,0 +1,60 @@
+"""`siltstone dev`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from schemas.settings import Settings
+from streams.cli import running, show
+from streams.cli.worker import LEVELS
+from streams.clients.broker import embedded_broker
+
+
+@click.command()
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("siltstone-data"),
+    show_default=True,
+    help="Where memories are kept.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=8000,
+    show_default=True,
+    help="HTTP port; 0: a free one.",
+)
+@click.option("--kafka-port", type=click.IntRange(0, 65_535), default=0, help="Kafka port.  [default: a free one]")
+@click.option("--log-level", type=LEVELS, default="WARNING", show_default=True)
+def dev(data: Path, port: int, kafka_port: int, log_level: str) -> None:
+    """Broker, worker and HTTP API in one, until Ctrl-C.
+
+    The broker keeps its topics in memory: they end with it. The memories stay in the data directory.
+    """
+    running.configure_logging(log_level)
+    settings = Settings.load()
+    with embedded_broker(kafka_port) as broker:
+        embedded = settings.model_copy(
+            update={
+                "data_dir": data,
+                "kafka": settings.kafka.model_copy(update={"bootstrap_servers": broker.bootstrap_servers}),
+                "http": settings.http.model_copy(update={"port": port}),
+            }
+        )
+        running.run(_run(embedded))
+
+
+async def _run(settings: Settings) -> None:
+    console = show.console()
+    async with running.started(settings) as worker:
+        await running.until_ready(worker)
+        base = f"http://{settings.http.host}:{worker.port}"
+        console.print(f"produce to  {settings.kafka.bootstrap_servers}, topic {worker.topics.conversations}")
+        console.print(f"ask         {base}  (pages at {base}/docs)")
+        console.print(f"data        {settings.data_dir}")
+        console.print("Ctrl-C stops it.")
+        await running.until_interrupted(worker)
+        console.print("stopping …")

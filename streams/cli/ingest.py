@@ -1,0 +1,145 @@
+"""`siltstone ingest`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import aiokafka
+import click
+import orjson
+from pydantic import ValidationError
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from schemas.errors import BadRecord, BrokerUnavailable
+from schemas.messages import ChatMessage, SessionEnded
+from schemas.settings import KafkaSettings, Settings
+from schemas.topics import Topics, key_of
+from streams.cli import running, show
+from streams.cli.client import json_option
+from streams.clients.broker import client_options, ensure_topics
+from streams.dead_letters import invalid, json_object
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--bootstrap-servers", help="The Kafka brokers, host:port.  [default: kafka.bootstrap_servers]")
+@json_option
+def ingest(file: Path, bootstrap_servers: str | None, as_json: bool) -> None:
+    """Produce the chat messages of FILE, one JSON object a line, to the conversations topic.
+
+    A bad line is reported with its number and the rest goes on; the exit code is 1 if any was bad.
+    """
+    kafka = Settings.load().kafka
+    if bootstrap_servers:
+        kafka = kafka.model_copy(update={"bootstrap_servers": bootstrap_servers})
+    started = time.monotonic()
+    produced, bad = running.run(_ingest(file, file.stat().st_size, kafka))
+    seconds = time.monotonic() - started
+    if as_json:
+        show.as_json({"produced": produced, "bad": bad, "seconds": round(seconds, 3)})
+    else:
+        click.echo(
+            f"{produced} messages in {seconds:.1f} s ({produced / max(seconds, 1e-9):,.0f}/s), {bad} bad lines"
+        )
+    if bad:
+        raise SystemExit(1)
+
+
+async def _ingest(file: Path, size: int, kafka: KafkaSettings) -> tuple[int, int]:
+    await ensure_topics(kafka)
+    bad = 0
+    progress = Progress(
+        TextColumn("producing"),
+        BarColumn(),
+        DownloadColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with progress:
+        task = progress.add_task("", total=size, rate="")
+        async with producing(kafka) as send:
+            read, produced, started = 0, 0, time.monotonic()
+            for number, line, problem in lines(file):
+                read += len(line)
+                if problem is not None:
+                    bad += 1
+                    progress.console.print(f"{file.name}:{number}: {problem}", markup=False)
+                    continue
+                if line.strip():
+                    await send(line)
+                    produced += 1
+                if number % 500 == 0:
+                    rate = f"{produced / (time.monotonic() - started):,.0f}/s"
+                    progress.update(task, completed=read, rate=rate)
+    return produced, bad
+
+
+def lines(file: Path) -> Iterator[tuple[int, bytes, BadRecord | None]]:
+    """Each line with its number, and what is wrong with it. Empty lines are fine."""
+    with file.open("rb") as opened:
+        for number, line in enumerate(opened, start=1):
+            problem = None
+            if line.strip():
+                try:
+                    said(line)
+                except BadRecord as exc:
+                    problem = exc
+            yield number, line, problem
+
+
+def said(line: bytes) -> ChatMessage | SessionEnded:
+    """The record in a line. Raises `BadRecord`."""
+    fields = json_object(line)
+    fields.setdefault("timestamp", fields.get("created_at", time.time_ns() // 1_000_000))
+    model = SessionEnded if fields.get("type") == "session_end" else ChatMessage
+    try:
+        return model.model_validate(fields)
+    except ValidationError as exc:
+        raise invalid(exc) from exc
+
+
+class producing:  # noqa: N801  (reads as what happens in the block)
+    """A producer of `conversations` records; everything is acknowledged at the end of the block."""
+
+    def __init__(self, kafka: KafkaSettings) -> None:
+        self._kafka = kafka
+        self._topic = Topics.with_prefix(kafka.topic_prefix).conversations
+        self._sent: list[asyncio.Future[Any]] = []
+
+    async def __aenter__(self) -> Any:
+        self._producer = aiokafka.AIOKafkaProducer(
+            **client_options(self._kafka), linger_ms=20, max_batch_size=262_144
+        )
+        try:
+            await self._producer.start()
+        except (aiokafka.errors.KafkaError, OSError) as exc:
+            await self._producer.stop()
+            raise BrokerUnavailable(self._kafka.bootstrap_servers, type(exc).__name__) from exc
+        return self.send
+
+    async def send(self, line: bytes) -> None:
+        fields = orjson.loads(line)
+        self._sent.append(await self._producer.send(self._topic, line.strip(), key=key_of(fields["user_id"])))
+        if len(self._sent) >= 10_000:
+            await self._settle()
+
+    async def __aexit__(self, *_: object) -> None:
+        try:
+            await self._settle()
+        finally:
+            await self._producer.stop()
+
+    async def _settle(self) -> None:
+        sent, self._sent = self._sent, []
+        for future in sent:
+            try:
+                await future
+            except aiokafka.errors.KafkaError as exc:
+                raise BrokerUnavailable(self._kafka.bootstrap_servers, type(exc).__name__) from exc

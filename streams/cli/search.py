@@ -1,0 +1,57 @@
+"""`siltstone search`."""
+
+from __future__ import annotations
+
+import click
+
+from schemas.memories import State
+from streams.cli import show
+from streams.cli.client import ask, json_option, url_option
+
+
+@click.command()
+@click.argument("query")
+@click.option("--user", required=True, help="Whose memories.")
+@click.option("--top-k", type=click.IntRange(1, 1000), help="How many at the most.  [default: the worker's, 10]")
+@click.option("--include-cold", is_flag=True, help="Active and cold ones.")
+@click.option("--include-all", is_flag=True, help="Those of every state.")
+@click.option("--state", type=click.Choice([state.value for state in State]), help="Those of one state only.")
+@click.option("--explain", is_flag=True, help="Why each was found: cosine and BM25, with their ranks.")
+@url_option
+@json_option
+def search(
+    query: str,
+    user: str,
+    top_k: int | None,
+    include_cold: bool,
+    include_all: bool,
+    state: str | None,
+    explain: bool,
+    url: str,
+    as_json: bool,
+) -> None:
+    """Find a user's memories that answer QUERY."""
+    body = {
+        "user_id": user,
+        "query": query,
+        "top_k": top_k,
+        "include_cold": include_cold,
+        "include_all": include_all,
+        "state": state,
+        "explain": explain,
+    }
+    answer = ask(url, "POST", "/v1/search", json=body)
+    if as_json:
+        show.as_json(answer)
+        return
+    console = show.console()
+    if not answer["results"]:
+        console.print("No memory answers this. Older ones may be cold: try --include-all.")
+        return
+    console.print(show.hits(f"Memories of {user}", answer["results"]))
+    if explain:
+        rows = [
+            (hit["id"], *(hit["explain"][key] for key in ("cosine", "cosine_rank", "bm25", "bm25_rank")))
+            for hit in answer["results"]
+        ]
+        console.print(show.table("Why", ("memory", ">cosine", ">rank", ">BM25", ">rank"), rows))

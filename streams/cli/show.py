@@ -1,0 +1,62 @@
+"""How results look: tables for people, one JSON object for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import click
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+STATE_STYLE = {"active": "green", "cold": "cyan", "deprecated": "dim"}
+
+
+def as_json(value: Any) -> None:
+    """One line of JSON on standard output."""
+    click.echo(orjson.dumps(value).decode())
+
+
+def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[object]], **options: Any) -> Table:
+    """A table; columns whose name begins with ">" are aligned to the right."""
+    made = Table(title=title, title_justify="left", title_style="bold", header_style="dim", **options)
+    for name in columns:
+        made.add_column(name.removeprefix(">"), justify="right" if name.startswith(">") else "left")
+    for row in rows:
+        made.add_row(*(str(cell) for cell in row))
+    return made
+
+
+def console() -> Console:
+    return Console(highlight=False)
+
+
+def state(name: str) -> str:
+    """A state in its colour."""
+    return f"[{STATE_STYLE[name]}]{name}[/]"
+
+
+def plain(text: str, limit: int = 160) -> str:
+    """A text on one line, without rich's markup, cut where it is long."""
+    one_line = " / ".join(line.strip() for line in text.splitlines() if line.strip())
+    cut = one_line if len(one_line) <= limit else one_line[: limit - 1] + "…"
+    return cut.replace("[", r"\[")
+
+
+def hits(title: str, results: Iterable[dict[str, Any]]) -> Table:
+    """Search results, as the API gives them."""
+    return table(
+        title,
+        (">relevance", ">score", "state", "when", "memory"),
+        (
+            (
+                f"{hit['relevance']:.2f}",
+                f"{hit['score']:.0f}",
+                state(hit["state"]),
+                hit["created_at"][:10],
+                plain(hit["memory"]),
+            )
+            for hit in results
+        ),
+    )

@@ -1,0 +1,1 @@
+"""The outside: the embedded broker, topics, and embedding models."""

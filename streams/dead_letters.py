@@ -1,0 +1,70 @@
+"""Bad records are buried with their coordinates; the stream goes on."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+import orjson
+from pydantic import ValidationError
+
+from schemas.errors import BadRecord
+from schemas.events import DeadLetter
+from schemas.messages import iso
+from streams.hotpath import Outbox
+from streams.metrics import Metrics
+
+log = logging.getLogger(__name__)
+
+REASON_CHARS = 500
+
+
+def json_object(raw: bytes | None) -> dict[str, Any]:
+    """The JSON object in a record's value. Raises `BadRecord` with a reason that a person understands."""
+    if raw is None:
+        raise BadRecord("null_value", "the record has no value (null)")
+    try:
+        value = orjson.loads(raw)
+    except orjson.JSONDecodeError as exc:
+        try:
+            raw.decode()
+        except UnicodeDecodeError as not_text:
+            raise BadRecord(
+                "not_utf8", f"the value is not UTF-8: {not_text.reason} at byte {not_text.start}"
+            ) from exc
+        raise BadRecord("not_json", f"the value is not JSON: {exc.msg} (character {exc.pos})") from exc
+    if not isinstance(value, dict):
+        raise BadRecord("not_an_object", f"the value is a JSON {type(value).__name__}, not an object")
+    return value
+
+
+def invalid(exc: ValidationError) -> BadRecord:
+    """The fields that are wrong, and how."""
+    problems = [
+        f"{'.'.join(str(part) for part in error['loc']) or 'record'}: {error['msg']}"
+        for error in exc.errors(include_url=False, include_context=False, include_input=False)
+    ]
+    return BadRecord("invalid_fields", "; ".join(problems))
+
+
+class DeadLetters:
+    """Sends bad records to the dead-letters topic, and counts them."""
+
+    def __init__(self, outbox: Outbox, topic: str, metrics: Metrics) -> None:
+        self._outbox, self._topic, self._metrics = outbox, topic, metrics
+
+    async def bury(self, record: Any, error: BadRecord) -> None:
+        """Keep the record's original bytes, with where it came from and what is wrong."""
+        where = f"{record.topic}[{record.partition}]@{record.offset}"
+        log.warning("%s is a dead letter: %s", where, error.kind)
+        letter = DeadLetter(
+            source_topic=record.topic,
+            source_partition=record.partition,
+            source_offset=record.offset,
+            error_type=error.kind,
+            error_message=str(error)[:REASON_CHARS],
+            failed_at=iso(time.time_ns() // 1_000_000),
+        )
+        await self._outbox.send(self._topic, record.value, key=record.key, headers=letter.headers())
+        self._metrics.dead_letters.labels(record.topic, error.kind).inc()

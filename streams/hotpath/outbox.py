@@ -1,0 +1,145 @@
+"""What must be acknowledged by the broker before an offset is committed: records sent, and tables' changes.
+
+    settle()  =  take everything that is due now, in one step without waiting
+                 1. all records that agents sent are acknowledged
+                 2. the tables' new values, table by table in their order
+                 3. the tables' deletions, in the reverse order
+
+A value thus never points to one that is not there: the sessions' table refers to the exchanges' table, so
+exchanges are written first and deleted last. When any of it fails, the changes go back, nothing is committed,
+and the next attempt sends them again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from tables.rows import Change
+
+log = logging.getLogger(__name__)
+
+Headers = Sequence[tuple[str, bytes]]
+
+
+class Keeper(Protocol):
+    """Keeps a table's rows for the partitions that this worker owns; knows what its changelog has not yet."""
+
+    def restore(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Rows read back from the changelog, oldest first."""
+
+    def own(self, partitions: frozenset[int]) -> None:
+        """The partitions of this worker from now on: rows of all others are dropped."""
+
+    def take_changes(self) -> list[Change]:
+        """Everything changed since the last call, each key once; the caller writes it or gives it back."""
+
+    def give_back(self, changes: Sequence[Change]) -> None:
+        """Changes that could not be written; newer ones of the same keys win."""
+
+
+class Producer(Protocol):
+    """The part of `aiokafka.AIOKafkaProducer` that the outbox uses."""
+
+    async def send(
+        self, topic: str, value: bytes | None, key: bytes | None, partition: int | None, *, headers: Headers
+    ) -> asyncio.Future[Any]: ...
+
+    def create_batch(self) -> Any: ...
+
+    async def send_batch(self, batch: Any, topic: str, *, partition: int) -> asyncio.Future[Any]: ...
+
+
+class _Sent(NamedTuple):
+    arguments: tuple[str, bytes | None, bytes | None, int | None, Headers]
+    acknowledged: asyncio.Future[Any]
+
+
+class Outbox:
+    """Sends for the agents, and settles before each commit."""
+
+    def __init__(self) -> None:
+        self._producer: Producer | None = None
+        self._pending: list[_Sent] = []
+        self._tables: list[tuple[str, Keeper]] = []
+        self._lock: asyncio.Lock | None = None
+
+    def connect(self, producer: Producer) -> None:
+        """Use this producer; called once when it has started."""
+        self._producer, self._lock = producer, asyncio.Lock()
+
+    def add_table(self, changelog_topic: str, keeper: Keeper) -> None:
+        """Write this keeper's changes; tables are written in the order in which they were added."""
+        self._tables.append((changelog_topic, keeper))
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Headers = (),
+    ) -> asyncio.Future[Any]:
+        """Send now; the offset of what caused it is not committed before this is acknowledged."""
+        return (await self._send((topic, value, key, partition, headers))).acknowledged
+
+    async def _send(self, arguments: tuple[str, bytes | None, bytes | None, int | None, Headers]) -> _Sent:
+        assert self._producer is not None, "the producer has not started"
+        topic, value, key, partition, headers = arguments
+        sent = _Sent(arguments, await self._producer.send(topic, value, key, partition, headers=headers))
+        self._pending.append(sent)
+        return sent
+
+    async def settle(self) -> bool:
+        """Whether all that was due is acknowledged. A failure is logged; the next call tries again."""
+        if self._producer is None or self._lock is None:
+            return False
+        async with self._lock:
+            sent, self._pending = self._pending, []
+            taken = [(topic, keeper, keeper.take_changes()) for topic, keeper in self._tables]
+            try:
+                for record in sent:
+                    await asyncio.shield(record.acknowledged)
+                for topic, _, changes in taken:
+                    await self._write(topic, [change for change in changes if change.value is not None])
+                for topic, _, changes in reversed(taken):
+                    await self._write(topic, [change for change in changes if change.value is None])
+            except BaseException as exc:
+                for _, keeper, changes in taken:
+                    keeper.give_back(changes)
+                if not isinstance(exc, Exception):
+                    raise
+                log.error("nothing committed: the broker did not take what is due (%s: %s)", type(exc).__name__, exc)
+                await self._send_again(sent)
+                return False
+        return True
+
+    async def _send_again(self, sent: Sequence[_Sent]) -> None:
+        """Records whose sending failed are sent once more; those on their way stay due."""
+        for record in sent:
+            if not record.acknowledged.done():
+                self._pending.append(record)
+            elif record.acknowledged.exception() is not None:
+                await self._send(record.arguments)
+
+    async def _write(self, topic: str, changes: Sequence[Change]) -> None:
+        """One record a key, packed into whole batches: a tenth of the cost of sending them one by one."""
+        assert self._producer is not None
+        by_partition: dict[int, list[Change]] = {}
+        for change in changes:
+            by_partition.setdefault(change.partition, []).append(change)
+        written = []
+        for partition, rows in by_partition.items():
+            batch = self._producer.create_batch()
+            for row in rows:
+                if batch.append(key=row.key, value=row.value, timestamp=None) is None:
+                    written.append(await self._producer.send_batch(batch, topic, partition=partition))
+                    batch = self._producer.create_batch()
+                    batch.append(key=row.key, value=row.value, timestamp=None)  # the first one always fits
+            batch.close()
+            written.append(await self._producer.send_batch(batch, topic, partition=partition))
+        for future in written:
+            await asyncio.shield(future)

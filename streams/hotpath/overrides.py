@@ -1,0 +1,358 @@
+"""The one module that touches Faust's inside (faust-streaming 0.15.3, aiokafka driver).
+
+Replaced, and why:
+
+    Consumer._getmany            a partition's fetched records become one message, whose value is the list
+    Consumer._to_message         … which is entered in the partition's `Ledger`
+    Consumer.ack                 acknowledges whole batches; never one that was skipped because of a rebalance
+    Consumer._add_gap,
+    Consumer._filter_tps_with_pending_acks,
+    Consumer._new_offset         the ledger answers instead of lists of single offsets
+    Consumer._commit_offsets     the outbox settles first: no offset without its effects
+    Consumer.perform_seek        flow stops, then partitions without a commit go to their start: Faust reads
+                                 between the resumption of partitions and of flow, and drops what it read
+    Consumer.on_partitions_…     ledgers end with their assignment
+    AIOKafkaConsumerThread._highwaters   Tansu answers with the base offset of the last batch + 1: recovery
+                                 would stop early. The end is taken from a fetch; on Apache Kafka both agree
+    Table.apply_changelog_batch, persisted_offset, on_rebalance, on_recovery_completed
+                                 rows live in a `Keeper`, by partition; recovery goes on from what it has
+
+`check_faust` compares the sources of these methods with what this module was written for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import inspect
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import aiokafka
+import faust
+from faust.serializers.schemas import Schema
+from faust.tables.base import Collection
+from faust.transport import consumer as base
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
+
+from schemas.errors import FaustChanged
+from streams.hotpath.ledger import Ledger
+from streams.hotpath.outbox import Keeper, Outbox
+
+log = logging.getLogger(__name__)
+
+#: Called with a partition and its fetched records, in order. What it raises stops the worker, uncommitted.
+BatchHandler = Callable[[int, Sequence[Any]], Awaitable[None]]
+
+#: Batches that may wait in front of an agent before their partition's fetching pauses.
+WAITING_BATCHES = 16
+
+#: First 12 hex digits of the SHA-256 of each source that is overridden, or relied on, below.
+EXPECTED_SOURCES = {
+    "Consumer.getmany": "4b168d84882a",
+    "Consumer._wait_next_records": "6218e1969a63",
+    "Consumer._drain_messages": "44a2500309e8",
+    "Consumer.ack": "5fcf41cf4515",
+    "Consumer._add_gap": "4df2573ded7c",
+    "Consumer._filter_tps_with_pending_acks": "f6f923977423",
+    "Consumer._new_offset": "1d2c7ea89a7a",
+    "Consumer._commit_offsets": "1a6979904118",
+    "Consumer.perform_seek": "0e8c130ff4b0",
+    "Consumer.on_partitions_revoked": "d04b7ae72c6f",
+    "Consumer.on_partitions_assigned": "29ce96596f05",
+    "driver.Consumer._to_message": "7c24f6511b2f",
+    "driver.Consumer._new_consumer_thread": "0870ec53dea7",
+    "driver.AIOKafkaConsumerThread._highwaters": "a7f4f97d9f32",
+    "ThreadDelegateConsumer._getmany": "f9d47aa9010b",
+    "Collection.apply_changelog_batch": "b980a78d3ae9",
+    "Collection.persisted_offset": "d473d3ab3fd6",
+    "Collection.on_rebalance": "0812ad692171",
+    "Collection.on_recovery_completed": "b1526fb39ea0",
+}
+
+
+def fingerprints() -> dict[str, str]:
+    """The sources of the installed Faust, as in `EXPECTED_SOURCES`."""
+    owners = {
+        "Consumer": base.Consumer,
+        "ThreadDelegateConsumer": base.ThreadDelegateConsumer,
+        "driver.Consumer": driver.Consumer,
+        "driver.AIOKafkaConsumerThread": driver.AIOKafkaConsumerThread,
+        "Collection": Collection,
+    }
+    found = {}
+    for name in EXPECTED_SOURCES:
+        owner, method = name.rsplit(".", 1)
+        source = inspect.getsource(getattr(owners[owner], method))
+        found[name] = hashlib.sha256(source.encode()).hexdigest()[:12]
+    return found
+
+
+def check_faust() -> None:
+    """Raise `FaustChanged` when the installed Faust is not the one that this module overrides."""
+    found = fingerprints()
+    changed = [name for name, expected in EXPECTED_SOURCES.items() if found[name] != expected]
+    if changed:
+        raise FaustChanged(
+            f"faust-streaming {faust.__version__} differs in {', '.join(changed)}: install the version that "
+            "pyproject.toml pins"
+        )
+
+
+class _RecordsSchema(Schema[Any, Any]):
+    """Keys and values reach the agent as they were fetched; agents decode, and bury what does not decode."""
+
+    def loads_key(self, app: Any, message: Any, *, loads: Any = None, serializer: Any = None) -> Any:
+        return message.key
+
+    def loads_value(self, app: Any, message: Any, *, loads: Any = None, serializer: Any = None) -> Any:
+        return message.value
+
+
+class _Table(faust.Table[Any, Any]):
+    """A changelog whose rows live in a `Keeper`."""
+
+    def __init__(self, *args: Any, keeper: Keeper, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.keeper = keeper
+        self._restored: dict[TP, int] = {}
+
+    def apply_changelog_batch(self, batch: Iterable[Any]) -> None:
+        rows: dict[int, list[tuple[bytes, bytes | None]]] = defaultdict(list)
+        for event in batch:
+            message = event.message
+            rows[message.partition].append((message.key, message.value))
+            self._restored[message.tp] = message.offset
+        for partition, of_partition in rows.items():
+            self.keeper.restore(partition, of_partition)
+
+    def persisted_offset(self, tp: TP) -> int | None:
+        return self._restored.get(tp)
+
+    async def on_rebalance(
+        self, assigned: set[TP], revoked: set[TP], newly_assigned: set[TP], generation_id: int = 0
+    ) -> None:
+        topic = self.changelog_topic_name
+        owned = frozenset(tp.partition for tp in assigned if tp.topic == topic)
+        self._restored = {tp: offset for tp, offset in self._restored.items() if tp.partition in owned}
+        self.keeper.own(owned)
+
+    async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
+        await self.call_recover_callbacks()
+
+
+class _Thread(driver.AIOKafkaConsumerThread):
+    async def _highwaters(self, partitions: list[TP]) -> Mapping[TP, int]:
+        ends = dict(await super()._highwaters(partitions))
+        open_ends = {driver.ensure_aiokafka_TP(tp): end for tp, end in ends.items() if end}
+        if not open_ends:
+            return ends
+        conf, transport = self.app.conf, cast(_Transport, self.transport)
+        probe = aiokafka.AIOKafkaConsumer(
+            bootstrap_servers=driver.server_list(transport.url, transport.default_port),
+            group_id=None,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            fetch_max_wait_ms=100,
+            **driver.credentials_to_aiokafka_auth(conf.broker_credentials, conf.ssl_context),
+        )
+        await probe.start()
+        try:
+            probe.assign(list(open_ends))
+            for tp, end in open_ends.items():
+                probe.seek(tp, end - 1)
+            deadline = time.monotonic() + conf.broker_request_timeout
+            while open_ends:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"no high watermark for {sorted(open_ends)}")
+                await probe.getmany(timeout_ms=100)
+                for tp in [tp for tp in open_ends if probe.highwater(tp) is not None]:
+                    del open_ends[tp]
+                    ends[TP(*tp)] = max(ends[TP(*tp)], probe.highwater(tp))
+        finally:
+            await probe.stop()
+        return ends
+
+
+class _Consumer(driver.Consumer):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._hot: HotPath = cast(_Transport, self.transport).hot
+        self._ledgers: defaultdict[TP, Ledger] = defaultdict(Ledger)
+        self._seeks = 0
+
+    def _new_consumer_thread(self) -> _Thread:
+        return _Thread(self, loop=self.loop, beacon=self.beacon)
+
+    async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
+        seeks = self._seeks
+        fetched = await super()._getmany(set(active_partitions or ()), timeout)
+        if seeks != self._seeks:
+            # Fetched across a seek: these records may lie before or after the new position.
+            await self._seek_to_start()
+            return {}
+        return {
+            tp: [replace(records[-1], value=records, key=None)]
+            if records and tp.topic in self._hot.topics
+            else records
+            for tp, records in fetched.items()
+        }
+
+    def _to_message(self, tp: TP, record: Any) -> Any:
+        if tp.topic in self._hot.topics:
+            self._ledgers[tp].deliver(record.offset)
+        return super()._to_message(tp, record)
+
+    def ack(self, message: Any) -> bool:
+        if message.topic not in self._hot.topics:
+            return super().ack(message)
+        if message.acked:
+            return False
+        message.acked = True
+        self._unacked_messages.discard(message)
+        # Faust acknowledges what it skips in a rebalance, and what an agent raised on.
+        if self._hot.halted or self.is_stale(message):
+            return False
+        self._ledgers[message.tp].acknowledge(message.offset)
+        return True
+
+    def is_stale(self, message: Any) -> bool:
+        """Whether the partitions may have moved since the message was fetched."""
+        return message.generation_id != self.app.consumer_generation_id or not self.app.flow_control.is_active()
+
+    async def _add_gap(self, tp: TP, offset_from: int, offset_to: int) -> None:
+        if tp.topic not in self._hot.topics:
+            await super()._add_gap(tp, offset_from, offset_to)
+
+    def _filter_tps_with_pending_acks(self, topics: Any = None) -> Iterator[TP]:
+        return iter([tp for tp in self._ledgers if topics is None or tp in topics or tp.topic in topics])
+
+    def _new_offset(self, tp: TP) -> int | None:
+        return self._ledgers[tp].committable()
+
+    async def _commit_offsets(self, offsets: Mapping[TP, int], start_new_transaction: bool = True) -> bool:
+        if self._hot.halted or not await self._hot.outbox.settle():
+            return False
+        return await super()._commit_offsets(offsets, start_new_transaction)
+
+    async def perform_seek(self) -> None:
+        if self.flow_active:
+            self.stop_flow()  # recovery resumes it right after this
+        await self._seek_to_start()
+
+    async def _seek_to_start(self) -> None:
+        self._seeks += 1
+        self._ledgers.clear()
+        await super().perform_seek()
+        uncommitted = [
+            tp for tp in self.assignment() if not self._committed_offset.get(tp) and not self._is_changelog_tp(tp)
+        ]
+        if uncommitted:  # seek_to_committed() leaves these wherever they are
+            for tp, offset in (await self.earliest_offsets(*uncommitted)).items():
+                self._thread.seek(tp, offset)
+                self._read_offset[TP(*tp)] = None
+
+    async def on_partitions_revoked(self, revoked: set[TP]) -> None:
+        await super().on_partitions_revoked(revoked)
+        for tp in revoked:
+            self._ledgers.pop(tp, None)
+
+    async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
+        self._ledgers.clear()
+        await super().on_partitions_assigned(assigned, generation_id)
+
+
+class _Transport(driver.Transport):
+    Consumer = _Consumer
+    hot: HotPath
+
+
+class HotPath:
+    """Installs itself in a Faust app; then topics are read in batches and tables write behind.
+
+    hot = HotPath(app)
+    hot.table("sessions", keeper, partitions=8)
+    hot.agent("siltstone.conversations", handle)      # async def handle(partition, records)
+    """
+
+    def __init__(self, app: faust.App) -> None:
+        check_faust()
+        self.app = app
+        self.topics: set[str] = set()
+        self.outbox = Outbox()
+        self.halted: BaseException | None = None
+        self._halted = asyncio.Event()
+        transport = _Transport(app.conf.broker_consumer, app)
+        transport.hot = self
+        app.transport = transport
+
+    def connect(self) -> None:
+        """The producer has started: the outbox may send."""
+        self.outbox.connect(cast(driver.Producer, self.app.producer)._ensure_producer())
+
+    def table(
+        self,
+        name: str,
+        keeper: Keeper,
+        *,
+        partitions: int,
+        on_recovered: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """A write-behind changelog for the keeper's rows. Tables are written in the order of these calls."""
+        table = _Table(
+            self.app,
+            name=name,
+            keeper=keeper,
+            partitions=partitions,
+            schema=_RecordsSchema(),
+        )
+        if on_recovered is not None:
+            table.on_recover(on_recovered)
+        self.app.tables.add(table)
+        self.outbox.add_table(table.changelog_topic_name, keeper)
+
+    def agent(self, topic: str, handle: BatchHandler, *, name: str) -> None:
+        """One agent, to which each fetched batch of a partition of `topic` is one event."""
+        self.topics.add(topic)
+        channel = self.app.topic(topic, schema=_RecordsSchema(), maxsize=WAITING_BATCHES)
+
+        async def process(stream: Any) -> None:
+            async for records in stream:
+                message = stream.current_event.message
+                try:
+                    await handle(message.partition, records)
+                except Exception as exc:
+                    if cast(_Consumer, self.app.consumer).is_stale(message):
+                        log.info("%s[%d]: batch left to the next owner: %s", topic, message.partition, exc)
+                    else:
+                        await self.halt(exc, f"{topic}[{message.partition}]@{records[0].offset}")
+
+        self.app.agent(channel, name=name)(process)
+
+    async def halt(self, exc: BaseException, where: str) -> None:
+        """Nothing is acknowledged or committed from now on: what was being processed is read again later."""
+        if self.halted is None:
+            self.halted = exc
+            log.critical("%s: the worker stops, nothing is lost: %s: %s", where, type(exc).__name__, exc)
+            self._halted.set()
+
+    async def until_halted(self) -> None:
+        """Wait for a fault that must not be passed over; raises it."""
+        await self._halted.wait()
+        assert self.halted is not None
+        raise self.halted
+
+    def lag(self) -> dict[str, int]:
+        """Records of the assigned partitions that are not yet processed, by topic."""
+        consumer = cast(_Consumer, self.app.consumer)
+        lag = dict.fromkeys(self.topics, 0)
+        for tp in consumer.assignment():
+            if tp.topic in self.topics and (end := consumer.highwater(tp)) is not None:
+                done = consumer._ledgers[tp].committable() or consumer._committed_offset[tp] or 0
+                lag[tp.topic] += max(0, end - done)
+        return lag

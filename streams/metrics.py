@@ -1,0 +1,60 @@
+"""Every metric once, with unit and meaning."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+
+class Metrics:
+    """The worker's metrics, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.messages = Counter("siltstone_messages", "Chat messages taken into a window", registry=registry)
+        self.duplicates = Counter(
+            "siltstone_duplicate_messages", "Messages ignored: their id is in the window", registry=registry
+        )
+        self.rerouted = Counter(
+            "siltstone_rerouted_messages", "Messages produced again with the right key", registry=registry
+        )
+        self.exchanges = Counter("siltstone_exchanges", "Exchanges that closed", registry=registry)
+        self.decisions = Counter(
+            "siltstone_decisions",
+            "Exchanges decided on, by outcome (promoted, dropped) and reason",
+            ["outcome", "reason"],
+            registry=registry,
+        )
+        self.dead_letters = Counter(
+            "siltstone_dead_letters",
+            "Records that could not be used, by topic and kind",
+            ["topic", "kind"],
+            registry=registry,
+        )
+        self.memories = Counter(
+            "siltstone_memories",
+            "Effects of long-term events, by effect (new, merged, touched, removed, repeated, unknown)",
+            ["effect"],
+            registry=registry,
+        )
+        self.states = Gauge(
+            "siltstone_memory_states",
+            "Memories of this worker's shards, by state",
+            ["state"],
+            registry=registry,
+        )
+        self.sessions = Gauge("siltstone_sessions", "Sessions in the short-term tables", registry=registry)
+        self.lag = Gauge("siltstone_lag_records", "Records not yet processed, by topic", ["topic"], registry=registry)
+        self.search_seconds = Histogram(
+            "siltstone_search_seconds", "Seconds for a search, embedding included", registry=registry
+        )
+
+
+def labelled(counter: Counter) -> dict[tuple[str, ...], int]:
+    """A counter's values by its labels, in their order."""
+    names = counter._labelnames
+    return {
+        tuple(sample.labels[name] for name in names): int(sample.value)
+        for family in counter.collect()
+        for sample in family.samples
+        if sample.name.endswith("_total")
+    }

@@ -1,0 +1,172 @@
+"""Questions find memories: a query becomes candidates of its user, filtered by state, ranked, and touched."""
+
+from __future__ import annotations
+
+import uuid
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from schemas.events import Touch
+from schemas.memories import Memory, SearchHit, State
+from schemas.messages import iso
+from schemas.settings import LifecycleSettings
+from schemas.topics import Topics, key_of, partition_of
+from streams.clients.embedding import Embedding
+from streams.clock import Clock
+from streams.hotpath import Outbox
+from streams.metrics import Metrics
+from streams.rules.lifecycle import score_of, state_of
+from streams.rules.ranking import LexicalIndex, carry, fuse, probe, questions, top
+from streams.shards import OwnedShards
+from tables.shard import Shard
+
+CACHED_USERS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is asked: a user's question, how many answers, and of which states."""
+
+    user_id: str
+    text: str
+    top_k: int
+    states: frozenset[State]
+    explain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """What ranking needs of a user's memories, kept while they stay the same."""
+
+    memories: tuple[Memory, ...]
+    lexical: LexicalIndex
+    previous: npt.NDArray[np.int64]
+    speakers: frozenset[str]
+
+
+class Recall:
+    """Searches the shards of this worker."""
+
+    def __init__(
+        self,
+        *,
+        shards: OwnedShards,
+        embedding: Embedding,
+        outbox: Outbox,
+        metrics: Metrics,
+        clock: Clock,
+        topics: Topics,
+        partitions: int,
+        lifecycle: LifecycleSettings,
+    ) -> None:
+        self._shards, self._embedding, self._outbox = shards, embedding, outbox
+        self._metrics, self._clock, self._topics = metrics, clock, topics
+        self._partitions, self._lifecycle = partitions, lifecycle
+        self._users: OrderedDict[str, _Ready] = OrderedDict()
+
+    async def search(self, query: Query) -> list[SearchHit]:
+        """The user's memories that answer, best first. Being returned counts as an access.
+
+        Raises `ShardNotHere` where the user's partition is not this worker's.
+        """
+        with self._metrics.search_seconds.time():
+            partition = partition_of(query.user_id, self._partitions)
+            memories = await self._shards.call(partition, Shard.memories_of, query.user_id)
+            hits = await self._rank(partition, query, memories) if memories and query.text.strip() else []
+        if hits:
+            await self._touch(query.user_id, [hit.id for hit in hits])
+        return hits
+
+    async def _rank(self, partition: int, query: Query, memories: tuple[Memory, ...]) -> list[SearchHit]:
+        ready = self._ready(query.user_id, memories)
+        parts = questions(query.text)
+        vectors = await self._embedding.embed([probe(part, ready.speakers) for part in parts])
+        dense = np.stack(
+            [
+                await self._shards.call(partition, Shard.similarities, query.user_id, vector, memories)
+                for vector in vectors
+            ]
+        )
+        lexical = np.stack([ready.lexical.scores(part) for part in parts])
+        relevance = carry(fuse(dense, lexical).max(axis=0), ready.previous)
+        now = self._clock.now()
+        scores = [score_of(memory, now, self._lifecycle) for memory in memories]
+        states = [state_of(score, self._lifecycle) for score in scores]
+        allowed = np.array([state in query.states for state in states], np.bool_)
+        hits = []
+        for row in top(relevance, allowed, query.top_k):
+            why = None
+            if query.explain:
+                why = {
+                    "cosine": round(float(dense.max(axis=0)[row]), 4),
+                    "cosine_rank": _rank_of(dense.max(axis=0), allowed, row),
+                    "bm25": round(float(lexical.max(axis=0)[row]), 4),
+                    "bm25_rank": _rank_of(lexical.max(axis=0), allowed, row),
+                }
+            hits.append(_hit(memories[row], float(relevance[row]), scores[row], states[row], why))
+        return hits
+
+    def _ready(self, user_id: str, memories: tuple[Memory, ...]) -> _Ready:
+        found = self._users.get(user_id)
+        if found is None or found.memories is not memories:
+            found = self._users[user_id] = _prepare(memories)
+            if len(self._users) > CACHED_USERS:
+                self._users.popitem(last=False)
+        self._users.move_to_end(user_id)
+        return found
+
+    async def _touch(self, user_id: str, ids: list[uuid.UUID]) -> None:
+        event = Touch(event_id=uuid.uuid4(), user_id=user_id, timestamp=self._clock.now(), memory_ids=ids)
+        await self._outbox.send(self._topics.long_term, event.model_dump_json().encode(), key=key_of(user_id))
+
+
+def _prepare(memories: tuple[Memory, ...]) -> _Ready:
+    newest_of: dict[str | None, int] = {None: -1}
+    previous = []
+    for row, memory in enumerate(memories):
+        previous.append(newest_of.get(memory.session_id, -1))
+        if memory.session_id is not None:
+            newest_of[memory.session_id] = row
+    speakers = frozenset(name for memory in memories for name in memory.meta.get("speakers", ()))
+    lexical = LexicalIndex.build(memory.text for memory in memories)
+    return _Ready(memories, lexical, np.array(previous, np.int64), speakers)
+
+
+def _rank_of(scores: npt.NDArray[np.float32], allowed: npt.NDArray[np.bool_], row: int) -> int:
+    """1 for the best among the allowed."""
+    return 1 + int(np.count_nonzero(scores[allowed] > scores[row]))
+
+
+def _hit(memory: Memory, relevance: float, score: float, state: State, why: dict[str, Any] | None) -> SearchHit:
+    return SearchHit(
+        id=memory.id,
+        memory=memory.text,
+        relevance=round(relevance, 4),
+        score=round(score, 2),
+        state=state,
+        importance=memory.importance,
+        created_at=iso(memory.created_at),
+        session_id=memory.session_id,
+        message_ids=list(memory.message_ids),
+        metadata=memory.meta,
+        explain=why,
+    )
+
+
+def prompt_text(exchanges: Sequence[str], hits: Sequence[SearchHit]) -> str:
+    """Memories and the newest exchanges as one text that an assistant puts into its prompt."""
+    parts = []
+    if hits:
+        parts.append("What is known of the user:\n" + "\n".join(f"- {_one_line(hit.memory)}" for hit in hits))
+    if exchanges:
+        parts.append("The conversation so far:\n" + "\n".join(exchanges))
+    return "\n\n".join(parts)
+
+
+def _one_line(text: str) -> str:
+    return " / ".join(line.strip() for line in text.splitlines() if line.strip())

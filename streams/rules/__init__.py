@@ -1,0 +1,1 @@
+"""Pure decisions: functions of values and a clock."""

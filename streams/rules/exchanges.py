@@ -1,0 +1,35 @@
+"""When an exchange is over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from schemas.messages import Message, Role
+from schemas.settings import MemorySettings
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Silence and number of messages that close an exchange, and silence that ends a session; milliseconds."""
+
+    gap_ms: int
+    messages: int
+    idle_ms: int
+
+    @classmethod
+    def of(cls, memory: MemorySettings) -> Self:
+        return cls(memory.exchange_gap_seconds * 1000, memory.exchange_messages, memory.session_idle_seconds * 1000)
+
+
+def starts_new(said: Sequence[Message], message: Message, limits: Limits) -> bool:
+    """Whether `message` begins another exchange than the open one, of which `said` is all so far."""
+    if len(said) >= limits.messages:
+        return True
+    return message.role is Role.USER and any(earlier.role is Role.ASSISTANT for earlier in said)
+
+
+def silence_closes(said: Sequence[Message], moment: int, limits: Limits) -> bool:
+    """Whether the open exchange is over when nothing more is said up to `moment` (epoch ms)."""
+    return bool(said) and moment - max(message.timestamp for message in said) >= limits.gap_ms

@@ -1,0 +1,262 @@
+"""The HTTP API (FastAPI, on the worker's own event loop); its OpenAPI page is at `/docs`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from typing import TYPE_CHECKING, Annotated, Any
+
+import aiokafka.errors
+import orjson
+from fastapi import FastAPI, Request, Response
+from fastapi import Query as Parameter
+from fastapi.responses import JSONResponse
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+
+from schemas.errors import ShardNotHere, SiltstoneError
+from schemas.memories import SearchHit, State
+from schemas.messages import ChatMessage, Id, Timestamp, iso
+from schemas.topics import key_of, partition_of
+from streams.metrics import labelled
+from streams.recall import Query, prompt_text
+from streams.rules.lifecycle import wanted_states
+from tables.shard import Shard
+from tables.short_term import unexpired
+
+if TYPE_CHECKING:
+    from streams.app import Siltstone
+
+#: A request waits this long for a shard that is being opened, or a broker that does not answer.
+WAIT_SECONDS = 10.0
+
+
+Limit = Annotated[int | None, Parameter(ge=1, le=1000)]
+At = Annotated[Timestamp | None, Parameter(description="ISO 8601 or epoch milliseconds")]
+
+
+class NewMessage(ChatMessage):
+    """A chat message whose time is now where it names none."""
+
+    timestamp: Timestamp = Field(
+        default_factory=lambda: time.time_ns() // 1_000_000,
+        validation_alias=AliasChoices("timestamp", "created_at"),
+    )
+
+
+class SearchRequest(BaseModel):
+    """A question to one user's memories. camelCase spellings are taken as well."""
+
+    model_config = ConfigDict(populate_by_name=True, extra="forbid")
+
+    user_id: Annotated[Id, Field(validation_alias=AliasChoices("user_id", "userId"))]
+    query: Annotated[str, Field(min_length=1, max_length=32_768)]
+    top_k: Annotated[int | None, Field(ge=1, le=1000, validation_alias=AliasChoices("top_k", "topK", "limit"))] = None
+    include_cold: Annotated[bool, Field(validation_alias=AliasChoices("include_cold", "includeCold"))] = False
+    include_all: Annotated[bool, Field(validation_alias=AliasChoices("include_all", "includeAll"))] = False
+    state: State | None = None
+    explain: bool = False
+
+
+class SearchResponse(BaseModel):
+    results: list[SearchHit]
+
+
+class Accepted(BaseModel):
+    """A write is in the log; it takes effect within moments."""
+
+    event_id: str
+    topic: str
+    partition: int
+    offset: int
+
+
+class ShownMessage(BaseModel):
+    message_id: str
+    role: str
+    content: str
+    timestamp: str
+    name: str | None
+    emotion: str | None
+
+
+class ShownExchange(BaseModel):
+    messages: list[ShownMessage]
+    started_at: str
+    ended_at: str
+    expires_at: str
+    open: bool = Field(description="whether it can still go on")
+
+
+class ExchangesResponse(BaseModel):
+    session_id: str
+    user_id: str
+    exchanges: list[ShownExchange]
+
+
+class ContextResponse(ExchangesResponse):
+    memories: list[SearchHit]
+    prompt: str = Field(description="memories and exchanges as one text, ready for a prompt")
+
+
+def build(worker: Siltstone) -> FastAPI:
+    """The API of a worker."""
+    settings = worker.settings
+    api = FastAPI(title="Siltstone", summary="Conversation memory", version="1")
+    api.exception_handler(SiltstoneError)(_unavailable)
+    api.exception_handler(TimeoutError)(_unavailable)
+    api.exception_handler(aiokafka.errors.KafkaError)(_unavailable)
+
+    @api.post("/v1/messages", status_code=202, tags=["conversations"])
+    async def add_message(message: NewMessage) -> Accepted:
+        """Produce a chat message; without `timestamp` it is from now, without `message_id` it gets one."""
+        event_id = message.message_id or str(uuid.uuid4())
+        fields = message.model_dump(mode="json", exclude_none=True)
+        fields |= {"message_id": event_id, "timestamp": iso(message.timestamp)}
+        async with asyncio.timeout(WAIT_SECONDS):
+            sent = await worker.hot.outbox.send(
+                worker.topics.conversations, orjson.dumps(fields), key=key_of(message.user_id)
+            )
+            record = await asyncio.shield(sent)
+        return Accepted(event_id=event_id, topic=record.topic, partition=record.partition, offset=record.offset)
+
+    @api.get("/v1/sessions/{session_id}/exchanges", tags=["conversations"])
+    async def exchanges(session_id: Id, user_id: Id, limit: Limit = None) -> ExchangesResponse:
+        """The newest exchanges of a session's short-term window, oldest first; expired ones never appear."""
+        return ExchangesResponse(
+            session_id=session_id, user_id=user_id, exchanges=_window(worker, user_id, session_id, limit)
+        )
+
+    @api.post("/v1/search", tags=["memories"])
+    async def search(request: SearchRequest) -> SearchResponse:
+        """The user's memories that answer the query, most relevant first; each counts as accessed."""
+        states = wanted_states(
+            state=request.state, include_all=request.include_all, include_cold=request.include_cold
+        )
+        query = Query(
+            request.user_id,
+            request.query,
+            request.top_k or settings.long_term.top_k,
+            states,
+            request.explain,
+        )
+        return SearchResponse(results=await _search(worker, query))
+
+    @api.get("/v1/context", tags=["conversations"])
+    async def context(user_id: Id, session_id: Id, q: str = "", limit: Limit = None) -> ContextResponse:
+        """What an assistant needs before it answers: newest exchanges, top memories, one prompt text.
+
+        Without `q`, what the user said last is the query.
+        """
+        shown = _window(worker, user_id, session_id, limit)
+        asked = q or next((m.content for e in reversed(shown) for m in reversed(e.messages) if m.role == "user"), "")
+        hits: list[SearchHit] = []
+        if asked and settings.long_term.context_memories:
+            hits = await _search(worker, Query(user_id, asked, settings.long_term.context_memories, wanted_states()))
+        lines = [f"{m.name or m.role}: {m.content}" for e in shown for m in e.messages]
+        return ContextResponse(
+            session_id=session_id,
+            user_id=user_id,
+            exchanges=shown,
+            memories=hits,
+            prompt=prompt_text(lines, hits),
+        )
+
+    @api.get("/v1/stats/states", tags=["statistics"])
+    async def states(at: At = None) -> dict[str, Any]:
+        """Memories by state, with percentages, now or as of `at`; nothing is changed by asking."""
+        now = at or worker.clock.now()
+        totals = dict.fromkeys(State, 0)
+        for partition in worker.shards.partitions():
+            async with asyncio.timeout(WAIT_SECONDS):
+                counts = await worker.shards.call(partition, Shard.state_counts, now, settings.lifecycle)
+            for state, count in counts.items():
+                totals[state] += count
+        total = sum(totals.values())
+        return {
+            "at": iso(now),
+            "total": total,
+            "states": {
+                state.value: {"count": count, "percent": round(100 * count / total, 2) if total else 0.0}
+                for state, count in totals.items()
+            },
+        }
+
+    @api.get("/v1/stats/pipeline", tags=["statistics"])
+    async def pipeline() -> dict[str, Any]:
+        """What this worker has done since it started, and what waits."""
+        metrics = worker.metrics
+        decisions = labelled(metrics.decisions)
+        return {
+            "messages": sum(labelled(metrics.messages).values()),
+            "exchanges": sum(labelled(metrics.exchanges).values()),
+            "decisions": {
+                outcome: {reason: n for (kind, reason), n in decisions.items() if kind == outcome}
+                for outcome in ("promoted", "dropped")
+            },
+            "memories": {effect: n for (effect,), n in labelled(metrics.memories).items()},
+            "dead_letters": sum(labelled(metrics.dead_letters).values()),
+            "lag": worker.hot.lag() if worker.recovered else {},
+        }
+
+    @api.get("/healthz", tags=["operations"])
+    async def healthz() -> dict[str, str]:
+        """The worker's event loop runs."""
+        return {"status": "ok"}
+
+    @api.get("/readyz", tags=["operations"])
+    async def readyz(response: Response) -> dict[str, Any]:
+        """200 when tables are recovered, the model is loaded and the shards are open; else 503 and why not."""
+        reasons = worker.not_ready()
+        response.status_code = 503 if reasons else 200
+        return {"ready": not reasons, "waiting_for": reasons}
+
+    @api.get("/metrics", tags=["operations"], response_class=Response)
+    async def metrics() -> Response:
+        """Prometheus metrics."""
+        return Response(generate_latest(worker.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+    return api
+
+
+async def _search(worker: Siltstone, query: Query) -> list[SearchHit]:
+    async with asyncio.timeout(WAIT_SECONDS):
+        return await worker.recall.search(query)
+
+
+def _window(worker: Siltstone, user_id: str, session_id: str, limit: int | None) -> list[ShownExchange]:
+    partition = partition_of(user_id, worker.settings.kafka.partitions)
+    if partition not in worker.shards.partitions() or not worker.recovered:
+        raise ShardNotHere(partition, "its partition is on another worker, or moving; ask again")
+    memory = worker.settings.memory
+    session = worker.windows.session(partition, user_id, session_id)
+    exchanges = worker.windows.window(partition, session)
+    if session.open:
+        exchanges.append(session.open_exchange)
+    newest = unexpired(exchanges, worker.clock.now(), memory.ttl_seconds)[-(limit or memory.context_turns) :]
+    return [
+        ShownExchange(
+            messages=[
+                ShownMessage(
+                    message_id=message.message_id,
+                    role=message.role,
+                    content=message.content,
+                    timestamp=iso(message.timestamp),
+                    name=message.name,
+                    emotion=message.emotion,
+                )
+                for message in exchange.messages
+            ],
+            started_at=iso(exchange.started_at),
+            ended_at=iso(exchange.ended_at),
+            expires_at=iso(exchange.ended_at + memory.ttl_seconds * 1000),
+            open=bool(session.open) and exchange.seq == session.next,
+        )
+        for exchange in newest
+    ]
+
+
+async def _unavailable(_: Request, exc: Exception) -> JSONResponse:
+    detail = str(exc) or "the worker is busy or its broker does not answer; ask again"
+    return JSONResponse({"detail": detail}, 503, headers={"Retry-After": "1"})

@@ -1,0 +1,1 @@
+"""What we keep: the short-term window, and the shards of long-term memory. May import `schemas`."""

@@ -1,0 +1,72 @@
+"""Rows of a write-behind table: kept by partition, with what their changelog does not have yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+Row = TypeVar("Row")
+
+
+class Change(NamedTuple):
+    """A key's newest value in a partition; None deletes it."""
+
+    partition: int
+    key: bytes
+    value: bytes | None
+
+
+class Rows(Generic[Row]):
+    """Rows by partition and key, which know what their changelog does not have yet."""
+
+    def __init__(self, encode: Callable[[Row], bytes], decode: Callable[[bytes], Row]) -> None:
+        self._encode, self._decode = encode, decode
+        self._partitions: dict[int, dict[bytes, Row]] = {}
+        self._changed: dict[tuple[int, bytes], None] = {}
+
+    def get(self, partition: int, key: bytes) -> Row | None:
+        return self._partitions.get(partition, {}).get(key)
+
+    def put(self, partition: int, key: bytes, row: Row) -> None:
+        self._partitions.setdefault(partition, {})[key] = row
+        self._changed[partition, key] = None
+
+    def delete(self, partition: int, key: bytes) -> None:
+        if self._partitions.get(partition, {}).pop(key, None) is not None:
+            self._changed[partition, key] = None
+
+    def __len__(self) -> int:
+        return sum(map(len, self._partitions.values()))
+
+    def partitions(self) -> list[int]:
+        return sorted(self._partitions)
+
+    def items(self) -> Iterator[tuple[int, bytes, Row]]:
+        """A snapshot: rows may be put and deleted while it is read."""
+        for partition, rows in list(self._partitions.items()):
+            for key, row in list(rows.items()):
+                yield partition, key, row
+
+    def restore(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
+        held = self._partitions.setdefault(partition, {})
+        for key, value in rows:
+            if value is None:
+                held.pop(key, None)
+            else:
+                held[key] = self._decode(value)
+
+    def own(self, partitions: frozenset[int]) -> None:
+        self._partitions = {p: rows for p, rows in self._partitions.items() if p in partitions}
+        self._changed = {(p, key): None for p, key in self._changed if p in partitions}
+
+    def take_changes(self) -> list[Change]:
+        changed, self._changed = self._changed, {}
+        changes = []
+        for partition, key in changed:
+            row = self.get(partition, key)
+            changes.append(Change(partition, key, None if row is None else self._encode(row)))
+        return changes
+
+    def give_back(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            self._changed.setdefault((change.partition, change.key))

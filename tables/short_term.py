@@ -1,0 +1,158 @@
+"""The short-term window: a session as a value, and the rows that two changelog tables keep of it.
+
+`sessions` holds one small row a session; `exchanges` one row for each closed exchange in its window. What a
+message writes is thus proportional to what is new, not to the length of the window. A session's row carries
+the source offset that it includes: after a restart, records up to it are skipped, and state is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from schemas.messages import Exchange, Message, Role
+from tables.rows import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session's window without the text of its closed exchanges.
+
+    Exchanges `first <= seq < next` are in the window; `pending` are those not yet evaluated for promotion.
+    `exchanges` counts them since the session began, `offset` is the newest source record that is included.
+    Times are epoch milliseconds of event time.
+    """
+
+    user_id: str
+    session_id: str
+    offset: int = -1
+    last_at: int = 0
+    open: tuple[Message, ...] = ()
+    first: int = 0
+    next: int = 0
+    pending: tuple[int, ...] = ()
+    exchanges: int = 0
+    ended: bool = False
+
+    @property
+    def window(self) -> range:
+        return range(self.first, self.next)
+
+    @property
+    def open_exchange(self) -> Exchange:
+        """What is said since the last exchange closed, as if it closed now."""
+        return Exchange(self.next, self.open)
+
+
+def session_key(user_id: str, session_id: str) -> bytes:
+    return orjson.dumps((user_id, session_id))
+
+
+def exchange_key(user_id: str, session_id: str, seq: int) -> bytes:
+    return orjson.dumps((user_id, session_id, seq))
+
+
+def encode_session(session: Session) -> bytes:
+    return orjson.dumps(session)
+
+
+def decode_session(raw: bytes) -> Session:
+    fields = orjson.loads(raw)
+    fields["open"] = tuple(_message(message) for message in fields["open"])
+    fields["pending"] = tuple(fields["pending"])
+    return Session(**fields)
+
+
+def encode_exchange(exchange: Exchange) -> bytes:
+    return orjson.dumps(exchange)
+
+
+def decode_exchange(raw: bytes) -> Exchange:
+    fields = orjson.loads(raw)
+    return Exchange(fields["seq"], tuple(_message(message) for message in fields["messages"]))
+
+
+def _message(fields: dict[str, Any]) -> Message:
+    return Message(**{**fields, "role": Role(fields["role"])})
+
+
+class ShortTermStore:
+    """The windows of every session whose partition is this worker's."""
+
+    def __init__(self) -> None:
+        self.sessions: Rows[Session] = Rows(encode_session, decode_session)
+        self.exchanges: Rows[Exchange] = Rows(encode_exchange, decode_exchange)
+        self._message_ids: dict[tuple[int, bytes], set[str]] = {}
+
+    def session(self, partition: int, user_id: str, session_id: str) -> Session:
+        """The session as it stands; a new one where nothing is known of it."""
+        found = self.sessions.get(partition, session_key(user_id, session_id))
+        return found or Session(user_id, session_id)
+
+    def exchange(self, partition: int, session: Session, seq: int) -> Exchange:
+        found = self.exchanges.get(partition, exchange_key(session.user_id, session.session_id, seq))
+        assert found is not None, f"exchange {seq} of {session.session_id} is missing from its table"
+        return found
+
+    def window(self, partition: int, session: Session) -> list[Exchange]:
+        """The closed exchanges in the window, oldest first."""
+        return [self.exchange(partition, session, seq) for seq in session.window]
+
+    def message_ids(self, partition: int, session: Session) -> set[str]:
+        """Ids of the messages in the window and of the open exchange; the caller keeps the set up to date."""
+        key = partition, session_key(session.user_id, session.session_id)
+        found = self._message_ids.get(key)
+        if found is None:
+            found = {message.message_id for message in session.open}
+            for exchange in self.window(partition, session):
+                found.update(message.message_id for message in exchange.messages)
+            self._message_ids[key] = found
+        return found
+
+    def save(self, partition: int, session: Session, new: Sequence[Exchange], gone: Sequence[int]) -> None:
+        """Keep a session's new value, the exchanges that closed, and drop those that left the window."""
+        for exchange in new:
+            self.exchanges.put(partition, exchange_key(session.user_id, session.session_id, exchange.seq), exchange)
+        for seq in gone:
+            self.exchanges.delete(partition, exchange_key(session.user_id, session.session_id, seq))
+        self.sessions.put(partition, session_key(session.user_id, session.session_id), session)
+
+    def drop(self, partition: int, session: Session) -> None:
+        """Forget a session; its keys get tombstones."""
+        key = session_key(session.user_id, session.session_id)
+        for seq in session.window:
+            self.exchanges.delete(partition, exchange_key(session.user_id, session.session_id, seq))
+        self.sessions.delete(partition, key)
+        self._message_ids.pop((partition, key), None)
+
+    def recovered(self) -> None:
+        """After recovery: drop exchanges that no session knows (written just before a crash; they come again)."""
+        self._message_ids.clear()
+        for partition, key, exchange in self.exchanges.items():
+            user_id, session_id, _ = orjson.loads(key)
+            if exchange.seq not in self.session(partition, user_id, session_id).window:
+                self.exchanges.delete(partition, key)
+
+    def all_sessions(self) -> Iterator[tuple[int, Session]]:
+        for partition, _, session in self.sessions.items():
+            yield partition, session
+
+    def find(self, user_id: str, session_id: str) -> tuple[int, Session] | None:
+        """A session by its ids, wherever it is kept."""
+        key = session_key(user_id, session_id)
+        for partition in self.partitions():
+            session = self.sessions.get(partition, key)
+            if session is not None:
+                return partition, session
+        return None
+
+    def partitions(self) -> list[int]:
+        return self.sessions.partitions()
+
+
+def unexpired(exchanges: Iterable[Exchange], now: int, ttl_seconds: int) -> list[Exchange]:
+    """Those whose last message is not older than the window allows at `now` (epoch ms)."""
+    return [exchange for exchange in exchanges if exchange.ended_at + ttl_seconds * 1000 > now]

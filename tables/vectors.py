@@ -1,0 +1,130 @@
+"""The FAISS index of one shard: an inverted file whose cells are users, not learned clusters.
+
+A query looks into its user's cell alone, so results are exact and cost what that user's memories cost,
+however many others there are. The index is a cache of the `vectors` table: lost or damaged, it is rebuilt.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+# faiss-cpu annotates its C++ side only in part: the constructors and pointers used here are not in its stubs.
+faiss: Any = importlib.import_module("faiss")
+
+Seqs = npt.NDArray[np.int64]
+Vectors = npt.NDArray[np.float32]
+
+CELLS = 65_536
+
+
+def cell_of(user_id: str) -> int:
+    """The cell of a user: a stable hash. Users may share a cell; searches select by id, too."""
+    return int.from_bytes(hashlib.blake2b(user_id.encode(), digest_size=4).digest(), "little") % CELLS
+
+
+class VectorIndex:
+    """Vectors of one dimension by memory number (`seq`), in cells. Inner product of unit vectors: cosine."""
+
+    def __init__(self, dimension: int) -> None:
+        self.dimension = dimension
+        self._index = self._empty()
+
+    def _empty(self) -> Any:
+        quantizer = faiss.IndexFlatIP(self.dimension)
+        index = faiss.IndexIVFFlat(quantizer, self.dimension, CELLS, faiss.METRIC_INNER_PRODUCT)
+        index.own_fields = True
+        quantizer.this.disown()
+        index.is_trained = True  # cells are given with the vectors; there is nothing to learn
+        return index
+
+    def __len__(self) -> int:
+        return int(self._index.ntotal)
+
+    def add(self, seqs: Seqs, cells: Seqs, vectors: Vectors) -> None:
+        """Add vectors, float32[n, d]. Raises ValueError where the dimension differs."""
+        if vectors.shape != (len(seqs), self.dimension):
+            raise ValueError(f"vectors of shape {vectors.shape} do not fit dimension {self.dimension}")
+        if not len(seqs):
+            return
+        seqs, cells = np.ascontiguousarray(seqs, np.int64), np.ascontiguousarray(cells, np.int64)
+        vectors = np.ascontiguousarray(vectors, np.float32)
+        self._index.add_core(len(seqs), faiss.swig_ptr(vectors), faiss.swig_ptr(seqs), faiss.swig_ptr(cells))
+
+    def remove(self, seqs: Seqs) -> None:
+        if len(seqs):
+            self._index.remove_ids(np.ascontiguousarray(seqs, np.int64))
+
+    def similarities(self, cell: int, query: Vectors, seqs: Seqs) -> Vectors:
+        """Cosine of `query`, float32[d], with the vectors of `seqs`, in their order; 0 where one is missing."""
+        found = np.zeros(len(seqs), np.float32)
+        if not len(seqs):
+            return found
+        seqs = np.ascontiguousarray(seqs, np.int64)
+        selector = faiss.IDSelectorBatch(seqs)
+        parameters = faiss.IVFSearchParameters(sel=selector, nprobe=1)
+        distances = np.empty((1, len(seqs)), np.float32)
+        labels = np.empty((1, len(seqs)), np.int64)
+        cells, coarse = np.array([[cell]], np.int64), np.zeros((1, 1), np.float32)
+        query = np.ascontiguousarray(query, np.float32).reshape(1, -1)
+        self._index.search_preassigned_c(
+            1,
+            faiss.swig_ptr(query),
+            len(seqs),
+            faiss.swig_ptr(cells),
+            faiss.swig_ptr(coarse),
+            faiss.swig_ptr(distances),
+            faiss.swig_ptr(labels),
+            False,
+            parameters,
+        )
+        order = np.argsort(seqs, kind="stable")
+        hit = labels[0] >= 0
+        found[order[np.searchsorted(seqs[order], labels[0][hit])]] = distances[0][hit]
+        return found
+
+    def nearest(self, cell: int, query: Vectors, k: int) -> list[tuple[int, float]]:
+        """The `k` nearest of a cell, of whichever user: (seq, cosine), nearest first."""
+        cells, coarse = np.array([[cell]], np.int64), np.zeros((1, 1), np.float32)
+        query = np.ascontiguousarray(query, np.float32).reshape(1, -1)
+        distances, labels = self._index.search_preassigned(query, k, cells, coarse)
+        return [(int(seq), float(cosine)) for seq, cosine in zip(labels[0], distances[0], strict=True) if seq >= 0]
+
+    def seqs(self) -> Seqs:
+        """The numbers of all vectors, ascending."""
+        lists = self._index.invlists
+        parts = [
+            faiss.rev_swig_ptr(lists.get_ids(cell), size).copy()
+            for cell in range(CELLS)
+            if (size := lists.list_size(cell))
+        ]
+        return np.sort(np.concatenate(parts)) if parts else np.empty(0, np.int64)
+
+    def save(self, path: Path) -> None:
+        """Write the file whole or not at all."""
+        fresh = path.with_suffix(".tmp")
+        faiss.write_index(self._index, str(fresh))
+        with fresh.open("rb") as written:
+            os.fsync(written.fileno())
+        fresh.replace(path)
+
+    @classmethod
+    def load(cls, path: Path, dimension: int) -> VectorIndex | None:
+        """The saved index, or None where there is none that can be read with this dimension."""
+        if not path.is_file():
+            return None
+        try:
+            loaded = faiss.read_index(str(path))
+        except RuntimeError:
+            return None
+        if not isinstance(loaded, faiss.IndexIVFFlat) or loaded.d != dimension or loaded.nlist != CELLS:
+            return None
+        index = cls(dimension)
+        index._index = loaded
+        return index
