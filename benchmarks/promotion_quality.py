@@ -2,10 +2,11 @@
 
     python benchmarks/promotion_quality.py promotion_en.jsonl promotion_zh.jsonl [--json]
 
-A file holds lines `{"user", "assistant", "label": 1|0, "hard": bool}`. Label 1 is worth remembering; label 0 is
-plain small talk, or, where `hard`, talk from the same conversations that nobody asked about later. AUC is the chance
-that a worthy exchange ranks above an unworthy one, a tie counting one half. The peer is the length of the text: a
-ranking that does no better than counting characters is worth nothing, and on pairs of equal length it cannot win.
+A file holds lines `{"user", "assistant", "label": 1|0, "hard": bool}`. Label 1 is worth remembering; label 0
+is plain small talk, or, where `hard`, talk from the same conversations that nobody asked about later. AUC is
+the chance that a worthy exchange ranks above an unworthy one, a tie counting one half. The peer is the length
+of the text: a ranking that does no better than counting characters is worth nothing, and on pairs of equal
+length it cannot win.
 """
 
 from __future__ import annotations

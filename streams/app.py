@@ -16,8 +16,9 @@ from faust.contrib.asgi import AsgiService
 from faust.types.auth import SASLMechanism
 
 from schemas.errors import DataDirError, SiltstoneError
+from schemas.memories import State
 from schemas.settings import KafkaSettings, Settings
-from schemas.topics import Topics
+from schemas.topics import Topics, partition_of
 from streams.agents.lifecycle import LifecycleAgent
 from streams.agents.long_term import LongTermAgent
 from streams.agents.short_term import ShortTermAgent
@@ -33,6 +34,7 @@ from streams.rules.promotion import Promoter
 from streams.rules.session import SessionRules
 from streams.shards import OwnedShards
 from streams.web.api import build
+from tables.shard import Shard
 from tables.short_term import ShortTermStore
 
 log = logging.getLogger(__name__)
@@ -165,6 +167,19 @@ class Siltstone:
         elif not self.shards.ready:
             reasons.append("the shards are being opened")
         return reasons
+
+    def partition_of(self, user_id: str) -> int:
+        """The partition, and so the shard, of a user."""
+        return partition_of(user_id, self.settings.kafka.partitions)
+
+    async def state_counts(self, at: int) -> dict[State, int]:
+        """Memories of this worker's shards by state, as of `at` (epoch ms); nothing is written."""
+        totals = dict.fromkeys(State, 0)
+        for partition in self.shards.partitions():
+            counts = await self.shards.call(partition, Shard.state_counts, at, self.settings.lifecycle)
+            for state, count in counts.items():
+                totals[state] += count
+        return totals
 
     async def _assigned(self, _app: Any, /, *arguments: Any, signal: Any, **_: Any) -> None:
         (assigned,) = arguments

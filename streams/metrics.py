@@ -32,7 +32,7 @@ class Metrics:
         )
         self.memories = Counter(
             "siltstone_memories",
-            "Effects of long-term events, by effect (new, merged, touched, removed, repeated, unknown)",
+            "Effects of long-term events, by effect (new, merged, touched, removed, repeated, forgotten, unknown)",
             ["effect"],
             registry=registry,
         )

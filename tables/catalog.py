@@ -249,6 +249,9 @@ class Catalog:
         counts = dict(self._db.execute(statement("state_counts"), _formula(now, lifecycle)).fetchall())
         return {state: counts.get(state.value, 0) for state in State}
 
+    def count(self) -> int:
+        return int(self._one("SELECT count(*) FROM memories"))
+
     def newest_event(self) -> int:
         """Epoch ms of the newest access or creation; 0 in an empty shard."""
         return int(self._one("SELECT coalesce(max(epoch_ms(last_accessed)), 0) FROM memories"))

@@ -49,6 +49,7 @@ class Applied:
     touched: int = 0
     removed: int = 0
     repeated: int = 0
+    forgotten: int = 0
     unknown: int = 0
 
 
@@ -112,7 +113,7 @@ class Shard:
             return Applied(repeated=len(events))
         batch = _Batch(self, fresh, vectors)
         applied = batch.run()
-        applied.repeated = len(events) - len(fresh)
+        applied.repeated += len(events) - len(fresh)
         changes = batch.changes
         self._catalog.write(changes, now)
         self._next += applied.new
@@ -155,6 +156,10 @@ class Shard:
 
     def mark_published(self, count: int) -> None:
         self._catalog.mark_published(count)
+
+    def count(self) -> int:
+        """How many memories it holds."""
+        return self._catalog.count()
 
     def state_counts(self, now: int, lifecycle: LifecycleSettings) -> dict[State, int]:
         return self._catalog.state_counts(now, lifecycle)
@@ -242,7 +247,11 @@ class _Batch:
 
     def _keep(self, event: Promotion | Remember) -> None:
         memory = self._as_memory(event)
-        if memory.id in self.known or self._forgotten(memory):
+        if self._forgotten(memory):
+            self.result.forgotten += 1
+            return
+        if memory.id in self.known:
+            self.result.repeated += 1
             return
         vector = self.vectors[event.event_id]
         twin = self._near_copy(event, vector)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from pydantic import ValidationError
@@ -70,6 +71,6 @@ class LongTermAgent:
         self._count(applied)
 
     def _count(self, applied: Applied) -> None:
-        for effect in ("new", "merged", "touched", "removed", "repeated", "unknown"):
-            if count := getattr(applied, effect):
+        for effect, count in asdict(applied).items():
+            if count:
                 self._metrics.memories.labels(effect).inc(count)

@@ -1,6 +1,336 @@
+"""`siltstone demo`: chats become memories that answer questions, on a real broker and a real worker."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
 import click
+import httpx
+import orjson
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from schemas.errors import BadRecord, SiltstoneError
+from schemas.memories import Memory, State
+from schemas.messages import SessionEnded, iso, parse_timestamp
+from schemas.settings import Settings
+from streams.app import Siltstone
+from streams.cli import running, show
+from streams.cli.client import json_option
+from streams.cli.ingest import producing, said
+from streams.clients.broker import embedded_broker
+from streams.metrics import labelled
+from streams.rules.lifecycle import DAY_MS
+from tables.shard import Shard
+
+SAMPLES = Path(__file__).parent.parent / "samples"
+#: Later looks at the memories' states, in days.
+LATER = (0, 30, 90)
+SHOWN_PROMOTIONS, SHOWN_QUESTIONS, SHOWN_EXCHANGES = 8, 8, 6
+#: No progress for this long means that something is wrong.
+STALLED_SECONDS = 60.0
+
+
+def _time(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
+    if value is None:
+        return None
+    try:
+        return parse_timestamp(int(value) if value.isdigit() else value)
+    except ValueError as exc:
+        raise click.BadParameter(str(exc)) from exc
 
 
 @click.command()
-def demo() -> None:
-    "x"
+@click.option(
+    "--input",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Your own chats, one JSON message a line, instead of the bundled ones.",
+)
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where the memories are left.  [default: a new temporary directory]",
+)
+@click.option("--now", callback=_time, help="The time to look back from.  [default: that of the newest message]")
+@json_option
+def demo(file: Path | None, data: Path | None, now: int | None, as_json: bool) -> None:
+    """Watch chats become memories: an embedded broker, a worker, and a producer that sends real messages."""
+    started = time.monotonic()
+    chats = Chats.read(file or SAMPLES / "chats.jsonl")
+    folder = data or Path(tempfile.mkdtemp(prefix="siltstone-demo-"))
+    console = Console(stderr=as_json, quiet=as_json, highlight=False)
+    with embedded_broker() as broker:
+        settings = Settings.load()
+        settings = settings.model_copy(
+            update={
+                "data_dir": folder,
+                "kafka": broker.settings(settings.kafka),
+                "lifecycle": settings.lifecycle.model_copy(update={"clock": "event"}),
+                "http": settings.http.model_copy(update={"port": 0}),
+            }
+        )
+        questions = [] if file else orjson.loads((SAMPLES / "questions.json").read_bytes())
+        summary = running.run(_run(settings, chats, questions, now, console))
+    summary["seconds"] = round(time.monotonic() - started, 2)
+    if as_json:
+        show.as_json(summary)
+    else:
+        console.print(f"The memories are in [bold]{folder}[/]; this took {summary['seconds']:.0f} s.")
+
+
+@dataclass(slots=True)
+class Chats:
+    """The lines of a file, and what is needed to tell the story of them."""
+
+    lines: list[tuple[bytes | None, bytes]] = field(default_factory=list)
+    sessions: dict[tuple[str, str], int] = field(default_factory=dict)
+    ended: set[tuple[str, str]] = field(default_factory=set)
+    asked: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, file: Path) -> Chats:
+        """Every line, bad ones too: those become dead letters, as they would from any producer."""
+        chats = cls()
+        for line in file.read_bytes().splitlines():
+            if line.strip():
+                chats._add(line)
+        if not chats.lines:
+            raise SiltstoneError(f"there is no message in {file}")
+        return chats
+
+    def _add(self, line: bytes) -> None:
+        try:
+            record = said(line)
+        except BadRecord:
+            self.lines.append((None, line))
+            return
+        self.lines.append((record.user_id.encode(), line))
+        session = record.user_id, record.session_id
+        newest = max(record.timestamp, self.sessions.pop(session, 0))
+        self.sessions[session] = newest  # the latest heard session is the last
+        if isinstance(record, SessionEnded):
+            self.ended.add(session)
+        else:
+            self.ended.discard(session)
+            if record.role == "user":
+                self.asked[record.user_id] = record.content
+
+    def endings(self) -> list[tuple[bytes | None, bytes]]:
+        """A `session_end` for each session that the file leaves open, as a chat service would send it."""
+        return [
+            (user.encode(), orjson.dumps({"type": "session_end", "user_id": user, "session_id": s, "timestamp": at}))
+            for (user, s), at in self.sessions.items()
+            if (user, s) not in self.ended
+        ]
+
+    @property
+    def newest_session(self) -> tuple[str, str] | None:
+        return max(self.sessions, key=lambda session: self.sessions[session], default=None)
+
+
+async def _run(
+    settings: Settings, chats: Chats, questions: list[dict[str, Any]], now: int | None, console: Console
+) -> dict[str, Any]:
+    with console.status("Starting the broker and the worker …"):
+        worker = Siltstone(settings)
+        await _start(worker)
+    try:
+        await _feed(worker, chats, console)
+        if now is not None:
+            worker.clock.observe(now)
+        await worker.lifecycle.recompute()
+        at = now if now is not None else worker.clock.now()
+        memories = [m for p in worker.shards.partitions() for m in await _memories(worker, p, chats)]
+        if not console.quiet:
+            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{worker.port}", trust_env=False) as api:
+                await _show(worker, api, chats, questions, memories, at, console)
+        return await _summary(worker, at)
+    finally:
+        await worker.stop()
+
+
+async def _start(worker: Siltstone) -> None:
+    try:
+        await worker.start()
+        await running.until_ready(worker)
+    except BaseException:
+        await worker.stop()
+        raise
+
+
+async def _feed(worker: Siltstone, chats: Chats, console: Console) -> None:
+    """Produce everything, and wait until it is in the windows and, where promoted, in the shards."""
+    records = [*chats.lines, *chats.endings()]
+    bars = Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=console)
+    with bars:
+        produced = bars.add_task("messages produced ", total=len(records))
+        async with producing(worker.settings.kafka) as producer:
+            for key, line in records:
+                await producer.send(key, line)
+                bars.advance(produced)
+        processed = bars.add_task("messages processed", total=len(records))
+        async for done in _progress(lambda: worker.hot.processed(worker.topics.conversations), len(records)):
+            bars.update(processed, completed=done)
+        promoted = _promoted(worker)
+        kept = bars.add_task("memories written  ", total=promoted)
+        async for done in _progress(lambda: _written(worker), promoted):
+            bars.update(kept, completed=done)
+
+
+async def _progress(measure: Any, total: int) -> AsyncIterator[int]:
+    """What `measure` says, until it is `total`. Raises `SiltstoneError` when it does not move any more."""
+    done, since = -1, time.monotonic()
+    while done < total:
+        now = measure()
+        if now != done:
+            done, since = now, time.monotonic()
+            yield min(done, total)
+        elif time.monotonic() - since > STALLED_SECONDS:
+            raise SiltstoneError(f"nothing has moved for {STALLED_SECONDS:.0f} s, at {done} of {total}")
+        else:
+            await asyncio.sleep(0.05)
+
+
+def _promoted(worker: Siltstone) -> int:
+    return sum(n for (outcome, _), n in labelled(worker.metrics.decisions).items() if outcome == "promoted")
+
+
+def _written(worker: Siltstone) -> int:
+    effects = labelled(worker.metrics.memories)
+    return sum(effects.get((effect,), 0) for effect in ("new", "merged", "repeated", "forgotten"))
+
+
+async def _memories(worker: Siltstone, partition: int, chats: Chats) -> list[Memory]:
+    """The shard's memories of the users in the input."""
+    users = sorted({user for user, _ in chats.sessions})
+    found: list[Memory] = []
+    for user in users:
+        if worker.partition_of(user) == partition:
+            found += await worker.shards.call(partition, Shard.memories_of, user)
+    return found
+
+
+async def _summary(worker: Siltstone, at: int) -> dict[str, Any]:
+    decisions = labelled(worker.metrics.decisions)
+    counts = {
+        outcome: sum(n for (kind, _), n in decisions.items() if kind == outcome)
+        for outcome in ("promoted", "dropped")
+    }
+    by_state = await worker.state_counts(at)
+    return {
+        "messages": sum(labelled(worker.metrics.messages).values()),
+        "exchanges": sum(labelled(worker.metrics.exchanges).values()),
+        **counts,
+        "dead_letters": sum(labelled(worker.metrics.dead_letters).values()),
+        "memories": sum(by_state.values()),
+        "by_reason": {reason: n for (_, reason), n in sorted(decisions.items())},
+        "by_state": {state.value: n for state, n in by_state.items()},
+    }
+
+
+async def _show(
+    worker: Siltstone,
+    api: httpx.AsyncClient,
+    chats: Chats,
+    questions: list[dict[str, Any]],
+    memories: list[Memory],
+    at: int,
+    console: Console,
+) -> None:
+    console.print()
+    await _show_window(api, chats, console)
+    _show_promotions(worker, memories, console)
+    asked = questions or [{"user_id": u, "question": q} for u, q in list(chats.asked.items())[-3:]]
+    await _show_answers(api, asked, console)
+    await _show_states(worker, at, console)
+
+
+async def _show_window(api: httpx.AsyncClient, chats: Chats, console: Console) -> None:
+    if chats.newest_session is None:
+        return
+    user, session = chats.newest_session
+    answer = await api.get(f"/v1/sessions/{session}/exchanges", params={"user_id": user, "limit": SHOWN_EXCHANGES})
+    rows = [
+        (e["started_at"][:16].replace("T", " "), show.plain("\n".join(m["content"] for m in e["messages"]), 200))
+        for e in answer.raise_for_status().json()["exchanges"]
+    ]
+    title = f"Short-term window of session {session} ({user}): the newest exchanges"
+    if rows:
+        console.print(show.table(title, ("when (UTC)", "exchange"), rows))
+    else:
+        console.print(f"The window of session {session} ({user}) has expired: nothing of the last day is left in it.")
+    console.print()
+
+
+def _show_promotions(worker: Siltstone, memories: list[Memory], console: Console) -> None:
+    by_reason: dict[str, list[Memory]] = {}
+    for memory in memories:
+        by_reason.setdefault(memory.meta.get("promotion", {}).get("reason", memory.kind), []).append(memory)
+    shown: list[Memory] = []
+    while len(shown) < SHOWN_PROMOTIONS and any(by_reason.values()):
+        shown += [group.pop(len(group) // 2) for group in by_reason.values() if group]
+    rows = []
+    for memory in shown[:SHOWN_PROMOTIONS]:
+        why = memory.meta.get("promotion", {})
+        parts = [_thousandths(why.get(part)) for part in ("fullness", "sentiment", "content")]
+        value = why.get("value")
+        rows.append(
+            (
+                memory.user_id,
+                show.plain(memory.text, 70),
+                why.get("reason", memory.kind),
+                *parts,
+                "–" if value is None else value,
+                _thousandths(why.get("total")),
+                f"{memory.importance:.0f}",
+            )
+        )
+    columns = ("user", "exchange", "reason", ">full", ">feeling", ">content", ">value", ">total", ">importance")
+    console.print(show.table("Promoted into long-term memory, and why (some of them)", columns, rows))
+    reasons = labelled(worker.metrics.decisions)
+    counted = [(outcome, reason, n) for (outcome, reason), n in sorted(reasons.items(), reverse=True)]
+    console.print()
+    console.print(show.table("What became of all exchanges", ("outcome", "reason", ">exchanges"), counted))
+    console.print()
+
+
+def _thousandths(value: int | None) -> str:
+    return "–" if value is None else f"{value / 1000:.2f}"
+
+
+async def _show_answers(api: httpx.AsyncClient, asked: list[dict[str, Any]], console: Console) -> None:
+    rows = []
+    for question in asked[:SHOWN_QUESTIONS]:
+        body = {"user_id": question["user_id"], "query": question["question"], "top_k": 1}
+        answer = (await api.post("/v1/search", json=body)).raise_for_status().json()["results"]
+        best = answer[0] if answer else None
+        rows.append(
+            (
+                question["user_id"],
+                show.plain(question["question"], 60),
+                show.plain(best["memory"], 110) if best else "[dim]no active memory answers[/]",
+                f"{best['relevance']:.2f}" if best else "–",
+            )
+        )
+    console.print(
+        show.table("Questions, and the memory that answers best", ("user", "question", "memory", ">rel."), rows)
+    )
+    console.print()
+
+
+async def _show_states(worker: Siltstone, at: int, console: Console) -> None:
+    rows = []
+    for days in LATER:
+        counts = await worker.state_counts(at + days * DAY_MS)
+        when = "now" if days == 0 else f"+{days} days"
+        rows.append((when, iso(at + days * DAY_MS)[:10], *(counts[state] for state in State)))
+    columns = ("", "date", *(f">{show.state(state.value)}" for state in State))
+    console.print(show.table("Memories by state, as time passes and nothing recalls them", columns, rows))
+    console.print()

@@ -40,7 +40,7 @@ def dev(data: Path, port: int, kafka_port: int, log_level: str) -> None:
         embedded = settings.model_copy(
             update={
                 "data_dir": data,
-                "kafka": settings.kafka.model_copy(update={"bootstrap_servers": broker.bootstrap_servers}),
+                "kafka": broker.settings(settings.kafka),
                 "http": settings.http.model_copy(update={"port": port}),
             }
         )

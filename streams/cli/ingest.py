@@ -64,7 +64,7 @@ async def _ingest(file: Path, size: int, kafka: KafkaSettings) -> tuple[int, int
     )
     with progress:
         task = progress.add_task("", total=size, rate="")
-        async with producing(kafka) as send:
+        async with producing(kafka) as producer:
             read, produced, started = 0, 0, time.monotonic()
             for number, line, problem in lines(file):
                 read += len(line)
@@ -73,7 +73,7 @@ async def _ingest(file: Path, size: int, kafka: KafkaSettings) -> tuple[int, int
                     progress.console.print(f"{file.name}:{number}: {problem}", markup=False)
                     continue
                 if line.strip():
-                    await send(line)
+                    await producer.send(key_of(orjson.loads(line)["user_id"]), line.strip())
                     produced += 1
                 if number % 500 == 0:
                     rate = f"{produced / (time.monotonic() - started):,.0f}/s"
@@ -113,7 +113,7 @@ class producing:  # noqa: N801  (reads as what happens in the block)
         self._topic = Topics.with_prefix(kafka.topic_prefix).conversations
         self._sent: list[asyncio.Future[Any]] = []
 
-    async def __aenter__(self) -> Any:
+    async def __aenter__(self) -> producing:
         self._producer = aiokafka.AIOKafkaProducer(
             **client_options(self._kafka), linger_ms=20, max_batch_size=262_144
         )
@@ -122,11 +122,11 @@ class producing:  # noqa: N801  (reads as what happens in the block)
         except (aiokafka.errors.KafkaError, OSError) as exc:
             await self._producer.stop()
             raise BrokerUnavailable(self._kafka.bootstrap_servers, type(exc).__name__) from exc
-        return self.send
+        return self
 
-    async def send(self, line: bytes) -> None:
-        fields = orjson.loads(line)
-        self._sent.append(await self._producer.send(self._topic, line.strip(), key=key_of(fields["user_id"])))
+    async def send(self, key: bytes | None, value: bytes) -> None:
+        """Send one record; waits only where the producer's buffer is full."""
+        self._sent.append(await self._producer.send(self._topic, value, key=key))
         if len(self._sent) >= 10_000:
             await self._settle()
 

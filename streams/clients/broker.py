@@ -25,6 +25,7 @@ from schemas.settings import KafkaSettings
 from schemas.topics import Topics
 
 START_SECONDS = 20.0
+EMBEDDED_PARTITIONS = 4
 #: An exchange of 16 messages of 32 KiB, escaped, fits.
 MAX_RECORD_BYTES = 8 * 1024 * 1024
 
@@ -35,6 +36,19 @@ class EmbeddedBroker:
 
     bootstrap_servers: str
     process: subprocess.Popen[bytes]
+
+    def settings(self, kafka: KafkaSettings) -> KafkaSettings:
+        """These settings for this broker. Tansu's JoinGroup waits half of the rebalance time-out: keep it short."""
+        return kafka.model_copy(
+            update={
+                "bootstrap_servers": self.bootstrap_servers,
+                "partitions": EMBEDDED_PARTITIONS,
+                "replication": 1,
+                "session_timeout_seconds": 3.0,
+                "rebalance_timeout_seconds": 1.0,
+                "heartbeat_seconds": 0.5,
+            }
+        )
 
 
 @contextlib.contextmanager

@@ -347,6 +347,11 @@ class HotPath:
         assert self.halted is not None
         raise self.halted
 
+    def processed(self, topic: str) -> int:
+        """How many records of the topic are processed, from the start of the assigned partitions."""
+        ledgers = cast(_Consumer, self.app.consumer)._ledgers
+        return sum(ledger.committable() or 0 for tp, ledger in ledgers.items() if tp.topic == topic)
+
     def lag(self) -> dict[str, int]:
         """Records of the assigned partitions that are not yet processed, by topic."""
         consumer = cast(_Consumer, self.app.consumer)

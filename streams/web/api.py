@@ -18,11 +18,10 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from schemas.errors import ShardNotHere, SiltstoneError
 from schemas.memories import SearchHit, State
 from schemas.messages import ChatMessage, Id, Timestamp, iso
-from schemas.topics import key_of, partition_of
+from schemas.topics import key_of
 from streams.metrics import labelled
 from streams.recall import Query, prompt_text
 from streams.rules.lifecycle import wanted_states
-from tables.shard import Shard
 from tables.short_term import unexpired
 
 if TYPE_CHECKING:
@@ -167,12 +166,8 @@ def build(worker: Siltstone) -> FastAPI:
     async def states(at: At = None) -> dict[str, Any]:
         """Memories by state, with percentages, now or as of `at`; nothing is changed by asking."""
         now = at or worker.clock.now()
-        totals = dict.fromkeys(State, 0)
-        for partition in worker.shards.partitions():
-            async with asyncio.timeout(WAIT_SECONDS):
-                counts = await worker.shards.call(partition, Shard.state_counts, now, settings.lifecycle)
-            for state, count in counts.items():
-                totals[state] += count
+        async with asyncio.timeout(WAIT_SECONDS):
+            totals = await worker.state_counts(now)
         total = sum(totals.values())
         return {
             "at": iso(now),
@@ -226,7 +221,7 @@ async def _search(worker: Siltstone, query: Query) -> list[SearchHit]:
 
 
 def _window(worker: Siltstone, user_id: str, session_id: str, limit: int | None) -> list[ShownExchange]:
-    partition = partition_of(user_id, worker.settings.kafka.partitions)
+    partition = worker.partition_of(user_id)
     if partition not in worker.shards.partitions() or not worker.recovered:
         raise ShardNotHere(partition, "its partition is on another worker, or moving; ask again")
     memory = worker.settings.memory

@@ -1,0 +1,476 @@
+"""Messages a second of intake, beside a plain Faust agent and Quix Streams.
+
+    python benchmarks/intake.py [--messages 200000] [--partitions 4] [--json]
+
+The contenders run one after the other on the same embedded broker, each in a process of its own, each on a
+topic that is full before it starts. A rate is messages ÷ seconds from the first record that is processed until
+the consumer group's committed offsets, read back from the broker, are the ends of all partitions; so joining
+the group is not counted, and what is written before a commit is. Each contender is asked to commit as soon as
+it has seen its last record, whatever its commit interval.
+
+A plain Faust agent would need minutes for 200,000 messages; it gets at most 20,000. Users are fewer then, and
+conversations as long: a message costs what it costs in the whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from unittest import mock
+
+import aiokafka
+import click
+import faust
+import orjson
+from aiokafka.admin import AIOKafkaAdminClient
+from rich.console import Console
+from rich.table import Table
+
+from schemas.messages import iso
+from schemas.settings import HttpSettings, KafkaSettings, Settings
+from schemas.topics import Topics, key_of, partition_of
+from streams.agents.short_term import ShortTermAgent
+from streams.app import Siltstone
+from streams.cli import running
+from streams.clients.broker import embedded_broker, ensure_topics
+from streams.metrics import labelled
+
+Figures = dict[str, float | int | None]
+
+SEED: Final = 20_250_301
+MESSAGES_A_USER: Final = 200
+SESSIONS_A_USER: Final = 2
+TURNS_KEPT: Final = 50
+
+PLAIN_FAUST_MESSAGES: Final = 20_000
+"""All that the slow one gets."""
+
+DEADLINE_SECONDS: Final = 300.0
+POLL_SECONDS: Final = 0.02
+
+FIRST_AT: Final = 1_740_787_200_000
+MEAN_GAP_MS: Final = 6_000
+"""Between two messages of a session."""
+
+WORTHY: Final = 0.055
+"""The share of exchanges that say something about the user."""
+
+# fmt: off
+SMALL_TALK: Final = (
+    ("Could you check this paragraph for spelling mistakes before I hand it in?",
+     "There are two: a doubled letter in the first line, and a missing comma near the end of the second."),
+    ("What is the difference between a list and a tuple in Python?",
+     "A list can be changed after it was made, a tuple cannot; that is why only tuples can be dictionary keys."),
+    ("How long do eggs take until they are hard?",
+     "About nine minutes from the moment the water boils, then straight into cold water."),
+    ("Thanks, that was quick. Anything else that I should know?",
+     "Not for now. Tell me when you get stuck, and we go on from there."),
+    ("帮我看看这段话有没有错别字，谢谢！", "有两处：第一行多了一个字，第二行末尾少了一个逗号，其他都没有问题。"),
+    ("列表和元组到底有什么区别？", "列表创建之后还可以修改，元组不可以，所以只有元组能作为字典的键来使用。"),
+    ("今天天气怎么样，要带伞吗？", "上午多云，下午有小雨，出门的话最好带一把伞，晚上会转晴。"),
+    ("好的，谢谢你的说明。", "不客气，有其他问题随时再问，随时都可以继续。"),
+)
+ABOUT_ME: Final = (
+    ("By the way, I love {thing} and I have lived in {place} since {year}.",
+     "Good to know. I will keep it in mind when we talk about {thing} again."),
+    ("My birthday is on {day} May, and my sister wants to go to {place} with me.",
+     "That sounds lovely. Shall we look for something around {thing} there?"),
+    ("我喜欢{thing}，{year}年起就住在{place}了。", "知道了，以后聊到{thing}的时候会想到这一点。"),
+    ("我的生日是五月{day}日，想和妹妹一起去{place}。", "听起来不错，要不要顺便安排一下{thing}？"),
+)
+# fmt: on
+THINGS: Final = ("hiking", "jazz", "chess", "baking", "climbing", "摄影", "书法", "钓鱼", "游泳", "围棋")
+PLACES: Final = ("Lisbon", "Oslo", "Turin", "Kyoto", "Leeds", "杭州", "成都", "青岛", "厦门", "昆明")
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One way to do the job. `run(job)` works until `job.over()` and leaves its figures in `job`."""
+
+    name: str
+    title: str
+    run: Callable[[Job], None]
+    limit: int | None = None
+
+    @property
+    def kafka(self) -> KafkaSettings:
+        return KafkaSettings(topic_prefix=f"{self.name}.", group_id=f"intake-{self.name}")
+
+    @property
+    def topic(self) -> str:
+        return Topics.with_prefix(self.kafka.topic_prefix).conversations
+
+
+class Job:
+    """What a contender's process is told, and what it tells: one JSON line when its input closes."""
+
+    def __init__(self, kafka: KafkaSettings, messages: int) -> None:
+        self.kafka, self.messages = kafka, messages
+        self.topic = Topics.with_prefix(kafka.topic_prefix).conversations
+        self.folder = Path.cwd()
+        self.figures: dict[str, float | int] = {"seen": 0}
+        self.closed = threading.Event()
+        threading.Thread(target=self._wait, daemon=True).start()
+
+    def see(self, messages: int = 1) -> None:
+        """These are about to be processed; the first ones start the clock (monotonic: the same everywhere)."""
+        if not self.figures["seen"]:
+            self.figures["first_at"] = time.monotonic()
+        self.figures["seen"] += messages
+
+    @property
+    def all_seen(self) -> bool:
+        return self.figures["seen"] >= self.messages
+
+    async def over(self, commit: Callable[[], Any]) -> None:
+        """Wait until the end; ask for commits once everything is seen."""
+        while not self.closed.is_set():
+            await asyncio.sleep(POLL_SECONDS)
+            if self.all_seen:
+                await commit()
+
+    def _wait(self) -> None:
+        sys.stdin.read()
+        self.closed.set()
+
+
+def run_siltstone(job: Job) -> None:
+    """The worker as `siltstone worker` runs it: default settings, long-term writes beside it."""
+    handle = ShortTermAgent.handle
+
+    async def seen_and_handled(agent: ShortTermAgent, partition: int, records: Sequence[Any]) -> None:
+        job.see(len(records))
+        await handle(agent, partition, records)
+
+    async def work() -> None:
+        settings = Settings(data_dir=job.folder, kafka=job.kafka, http=HttpSettings(port=0))
+        async with running.started(settings) as worker:
+            await job.over(lambda: worker.faust.consumer.commit())
+            decisions = labelled(worker.metrics.decisions)
+            job.figures["promoted"] = sum(n for (outcome, _), n in decisions.items() if outcome == "promoted")
+            job.figures["stored"] = _stored(worker)
+
+    running.configure_logging("WARNING")
+    with mock.patch.object(ShortTermAgent, "handle", seen_and_handled):
+        running.run(work())
+
+
+def _stored(worker: Siltstone) -> int:
+    effects = labelled(worker.metrics.memories)
+    return effects.get(("new",), 0) + effects.get(("merged",), 0)
+
+
+class Turn(faust.Record):
+    """A chat message, as Faust's documentation models values."""
+
+    user_id: str
+    session_id: str
+    message_id: str
+    role: str
+    content: str
+    timestamp: str
+    agent_id: str
+
+
+def run_plain_faust(job: Job) -> None:
+    """Faust as its documentation shows it: one event a message, a table whose changelog it writes itself.
+
+    The time-outs are not its defaults, under which joining a group takes half a minute on this broker.
+    """
+
+    async def work() -> None:
+        app = faust.App(
+            job.kafka.group_id,
+            broker=f"kafka://{job.kafka.bootstrap_servers}",
+            store="memory://",
+            datadir=str(job.folder),
+            topic_partitions=job.kafka.partitions,
+            web_enabled=False,
+            broker_session_timeout=job.kafka.session_timeout_seconds,
+            broker_rebalance_timeout=job.kafka.rebalance_timeout_seconds,
+            broker_heartbeat_interval=job.kafka.heartbeat_seconds,
+        )
+        windows = app.Table("windows", default=list, partitions=job.kafka.partitions)
+
+        async def keep(turns: Any) -> None:
+            async for turn in turns:
+                job.see()
+                said = {"id": turn.message_id, "role": turn.role, "text": turn.content, "at": turn.timestamp}
+                windows[turn.session_id] = [*windows[turn.session_id], said][-TURNS_KEPT:]
+
+        app.agent(app.topic(job.topic, key_type=str, value_type=Turn))(keep)
+        await app.start()
+        await job.over(app.consumer.commit)
+        await app.stop()
+
+    running.configure_logging("WARNING")
+    asyncio.run(work())
+
+
+def run_quixstreams(job: Job) -> None:
+    """Quix Streams as its documentation shows it: a stateful function a message, a changelog behind the state.
+
+    State is kept by the record's key, the user; a session is a key within it. The time-outs are not the
+    defaults, under which joining a group takes minutes on this broker.
+    """
+    from quixstreams import Application, State
+
+    def keep(turn: dict[str, Any], state: State) -> dict[str, Any]:
+        job.see()
+        said = {"id": turn["message_id"], "role": turn["role"], "text": turn["content"], "at": turn["timestamp"]}
+        turns = state.get(turn["session_id"], default=[])
+        turns.append(said)
+        state.set(turn["session_id"], turns[-TURNS_KEPT:])
+        return turn
+
+    app = Application(
+        broker_address=job.kafka.bootstrap_servers,
+        consumer_group=job.kafka.group_id,
+        auto_offset_reset="earliest",
+        state_dir=job.folder,
+        loglevel="WARNING",
+        consumer_extra_config={"session.timeout.ms": 6_000, "max.poll.interval.ms": 10_000},
+    )
+    frame = app.dataframe(app.topic(job.topic, value_deserializer="json"))
+    frame.apply(keep, stateful=True)
+    app.run(count=job.messages, collect=False)  # commits, and returns
+    job.closed.wait()
+
+
+CONTENDERS: Final = (
+    Contender("siltstone", "Siltstone", run_siltstone),
+    Contender("plain-faust", "plain Faust agent", run_plain_faust, PLAIN_FAUST_MESSAGES),
+    Contender("quixstreams", "Quix Streams", run_quixstreams),
+)
+
+
+def conversations(messages: int) -> Iterator[tuple[str, bytes]]:
+    """(user, record) in the order of the log: sessions interleave at random, roles alternate."""
+    chance = random.Random(SEED)
+    users = max(1, round(messages / MESSAGES_A_USER))
+    sessions = users * SESSIONS_A_USER
+    said, answers, spoken_at = [0] * sessions, [""] * sessions, [FIRST_AT] * sessions
+    for _ in range(messages):
+        session = chance.randrange(sessions)
+        turn = said[session]
+        said[session] += 1
+        spoken_at[session] += round(chance.uniform(0.2, 1.8) * MEAN_GAP_MS)
+        if turn % 2 == 0:
+            content, answers[session] = _exchange(chance)
+        user_id = f"user-{session // SESSIONS_A_USER:05}"
+        record = {
+            "user_id": user_id,
+            "session_id": f"{user_id}-{session % SESSIONS_A_USER}",
+            "message_id": f"m-{session:05}-{turn:05}",
+            "role": "assistant" if turn % 2 else "user",
+            "content": answers[session] if turn % 2 else content,
+            "timestamp": iso(spoken_at[session]),
+            "agent_id": "assistant",
+        }
+        yield user_id, orjson.dumps(record)
+
+
+def _exchange(chance: random.Random) -> tuple[str, str]:
+    """What a user says, and the answer."""
+    if chance.random() >= WORTHY:
+        return chance.choice(SMALL_TALK)
+    user, assistant = chance.choice(ABOUT_ME)
+    slots: dict[str, object] = {
+        "thing": chance.choice(THINGS),
+        "place": chance.choice(PLACES),
+        "year": chance.randrange(1970, 2025),
+        "day": chance.randrange(1, 32),
+    }
+    return user.format(**slots), assistant.format(**slots)
+
+
+async def produce(contender: Contender, kafka: KafkaSettings, messages: int) -> dict[int, int]:
+    """Fill the contender's topic; the number of records in each partition."""
+    await ensure_topics(kafka)
+    counts = dict.fromkeys(range(kafka.partitions), 0)
+    acknowledged: list[asyncio.Future[Any]] = []
+    producer = aiokafka.AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers, max_batch_size=262_144)
+    async with producer:
+        open_batches = {partition: producer.create_batch() for partition in counts}
+
+        async def flush(partition: int) -> None:
+            open_batches[partition].close()
+            sent = await producer.send_batch(open_batches[partition], contender.topic, partition=partition)
+            acknowledged.append(sent)
+            open_batches[partition] = producer.create_batch()
+
+        for user_id, value in conversations(messages):
+            partition, key = partition_of(user_id, kafka.partitions), key_of(user_id)
+            if open_batches[partition].append(key=key, value=value, timestamp=None) is None:
+                await flush(partition)
+                open_batches[partition].append(key=key, value=value, timestamp=None)
+            counts[partition] += 1
+        for partition in counts:
+            if open_batches[partition].record_count():
+                await flush(partition)
+        await asyncio.gather(*acknowledged)
+    return counts
+
+
+async def measure(contender: Contender, kafka: KafkaSettings, messages: int) -> dict[str, float | int]:
+    """Run a contender on a topic of its own; what it told, its rate and the size of its changelogs."""
+    counts = await produce(contender, kafka, messages)
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("SILTSTONE_")}
+        child = subprocess.Popen(
+            [sys.executable, str(Path(__file__).resolve()), "contend", contender.name]
+            + [kafka.bootstrap_servers, str(kafka.partitions), str(messages)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=folder,
+            env=environment,
+        )
+        try:
+            committed_at = await _committed(child, contender, kafka, counts)
+            output, _ = await asyncio.to_thread(child.communicate, timeout=60)
+        finally:
+            child.kill()
+            child.wait()
+    told: dict[str, float | int] = orjson.loads(output.splitlines()[-1])
+    told["per_s"] = round(told["seen"] / (committed_at - told["first_at"]))
+    told["changelog_bytes"] = await _changelog_bytes(kafka)
+    return told
+
+
+async def _committed(
+    child: subprocess.Popen[bytes], contender: Contender, kafka: KafkaSettings, counts: dict[int, int]
+) -> float:
+    """When the group has committed all that was produced: ListOffsets is not asked, see `broker.py`."""
+    ends = {aiokafka.TopicPartition(contender.topic, p): count for p, count in counts.items() if count}
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    async with _admin(kafka) as admin:
+        while True:
+            found = await admin.list_consumer_group_offsets(kafka.group_id, partitions=list(ends))
+            now = time.monotonic()
+            if all(tp in found and found[tp].offset == end for tp, end in ends.items()):
+                return now
+            if child.poll() is not None:
+                raise click.ClickException(f"{contender.title} ended with exit code {child.returncode}")
+            if now > deadline:
+                raise click.ClickException(f"{contender.title} did not commit everything in {DEADLINE_SECONDS} s")
+            await asyncio.sleep(POLL_SECONDS)
+
+
+async def _changelog_bytes(kafka: KafkaSettings) -> int:
+    """Bytes of the keys and values in the changelogs of the group."""
+    async with _admin(kafka) as admin:
+        names = [name for name in await admin.list_topics() if kafka.group_id in name and "changelog" in name]
+    if not names:
+        return 0
+    consumer = aiokafka.AIOKafkaConsumer(
+        *names, bootstrap_servers=kafka.bootstrap_servers, auto_offset_reset="earliest", fetch_max_bytes=2**24
+    )
+    size = 0
+    async with consumer:
+        while fetched := await consumer.getmany(timeout_ms=1_000):
+            for records in fetched.values():
+                size += sum(len(record.key or b"") + len(record.value or b"") for record in records)
+    return size
+
+
+@contextlib.asynccontextmanager
+async def _admin(kafka: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
+    await admin.start()
+    try:
+        yield admin
+    finally:
+        await admin.close()
+
+
+async def measure_all(messages: int, partitions: int, say: Callable[[str], None]) -> Figures:
+    told = {}
+    with embedded_broker() as broker:
+        for contender in CONTENDERS:
+            given = min(messages, contender.limit or messages)
+            say(f"{contender.title}: {given:,} messages …")
+            where = {"bootstrap_servers": broker.bootstrap_servers, "partitions": partitions}
+            told[contender.name] = await measure(contender, contender.kafka.model_copy(update=where), given)
+    ours, plain, quix = told["siltstone"], told["plain-faust"], told["quixstreams"]
+    return {
+        "messages_per_s": ours["per_s"],
+        "plain_faust_per_s": plain["per_s"],
+        "quixstreams_per_s": quix["per_s"],
+        "ratio_plain_faust": round(ours["per_s"] / plain["per_s"], 2),
+        "ratio_quixstreams": round(ours["per_s"] / quix["per_s"], 2),
+        "messages": ours["seen"],
+        "plain_faust_messages": plain["seen"],
+        "quixstreams_messages": quix["seen"],
+        "promoted": ours["promoted"],
+        "stored_meanwhile": ours["stored"],
+        "changelog_bytes_per_message": round(ours["changelog_bytes"] / ours["seen"]),
+        "plain_faust_changelog_bytes_per_message": round(plain["changelog_bytes"] / plain["seen"]),
+        "quixstreams_changelog_bytes_per_message": round(quix["changelog_bytes"] / quix["seen"]),
+    }
+
+
+def table(figures: Figures) -> Table:
+    """One row a contender."""
+    shown = Table(
+        *("", "messages", "messages/s", "Siltstone is", "changelog bytes/message"),
+        title="Intake: the last turns of each session, changelog written, offsets committed",
+        caption=f"{figures['promoted']:,} exchanges promoted, {figures['stored_meanwhile']:,} of them already in "
+        "long-term memory at the end",
+    )
+    for contender in CONTENDERS:
+        name = contender.name.replace("-", "_")
+        ours = name == "siltstone"
+        prefix = "" if ours else f"{name}_"
+        shown.add_row(
+            contender.title,
+            f"{figures[f'{prefix}messages']:,}",
+            f"{figures['messages_per_s' if ours else f'{name}_per_s']:,}",
+            "" if ours else f"{figures[f'ratio_{name}']} ×",
+            f"{figures[f'{prefix}changelog_bytes_per_message']:,}",
+        )
+    return shown
+
+
+@click.group(invoke_without_command=True)
+@click.option("--messages", default=200_000, show_default=True, type=click.IntRange(min=1))
+@click.option("--partitions", default=4, show_default=True, type=click.IntRange(min=1))
+@click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
+@click.pass_context
+def main(context: click.Context, messages: int, partitions: int, as_json: bool) -> None:
+    """Measure the intake of conversations beside a plain Faust agent and Quix Streams."""
+    if context.invoked_subcommand:
+        return
+    errors = Console(stderr=True)
+    figures = asyncio.run(measure_all(messages, partitions, errors.print))
+    Console().print(table(figures))
+    if as_json:
+        click.echo(orjson.dumps(figures))
+
+
+@main.command(hidden=True)
+@click.argument("name")
+@click.argument("bootstrap_servers")
+@click.argument("partitions", type=int)
+@click.argument("messages", type=int)
+def contend(name: str, bootstrap_servers: str, partitions: int, messages: int) -> None:
+    """Be one contender, until standard input closes."""
+    contender = next(contender for contender in CONTENDERS if contender.name == name)
+    where = {"bootstrap_servers": bootstrap_servers, "partitions": partitions}
+    job = Job(contender.kafka.model_copy(update=where), messages)
+    contender.run(job)
+    click.echo(orjson.dumps(job.figures))
+
+
+if __name__ == "__main__":
+    main()
