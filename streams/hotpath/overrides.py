@@ -12,6 +12,7 @@ Replaced, and why:
     Consumer.perform_seek        flow stops, then partitions without a commit go to their start: Faust reads
                                  between the resumption of partitions and of flow, and drops what it read
     Consumer.on_partitions_…     ledgers end with their assignment
+    Stream.__aiter__             the Python iteration: the Cython one acknowledges past `Consumer.ack`
     AIOKafkaConsumerThread._highwaters   Tansu answers with the base offset of the last batch + 1: recovery
                                  would stop early. The end is taken from a fetch; on Apache Kafka both agree
     Table.apply_changelog_batch, persisted_offset, on_rebalance, on_recovery_completed
@@ -69,6 +70,8 @@ EXPECTED_SOURCES = {
     "driver.Consumer._new_consumer_thread": "0870ec53dea7",
     "driver.AIOKafkaConsumerThread._highwaters": "a7f4f97d9f32",
     "ThreadDelegateConsumer._getmany": "f9d47aa9010b",
+    "Stream.__aiter__": "e815c0e831f1",
+    "Stream._py_aiter": "3a48ee257a65",
     "Collection.apply_changelog_batch": "b980a78d3ae9",
     "Collection.persisted_offset": "d473d3ab3fd6",
     "Collection.on_rebalance": "0812ad692171",
@@ -83,6 +86,7 @@ def fingerprints() -> dict[str, str]:
         "ThreadDelegateConsumer": base.ThreadDelegateConsumer,
         "driver.Consumer": driver.Consumer,
         "driver.AIOKafkaConsumerThread": driver.AIOKafkaConsumerThread,
+        "Stream": faust.Stream,
         "Collection": Collection,
     }
     found = {}
@@ -112,6 +116,11 @@ class _RecordsSchema(Schema[Any, Any]):
 
     def loads_value(self, app: Any, message: Any, *, loads: Any = None, serializer: Any = None) -> Any:
         return message.value
+
+
+class _Stream(faust.Stream[Any]):
+    def __aiter__(self) -> Any:
+        return self._py_aiter()
 
 
 class _Table(faust.Table[Any, Any]):
@@ -287,6 +296,7 @@ class HotPath:
         self.outbox = Outbox()
         self.halted: BaseException | None = None
         self._halted = asyncio.Event()
+        app.conf.Stream = _Stream
         transport = _Transport(app.conf.broker_consumer, app)
         transport.hot = self
         app.transport = transport
