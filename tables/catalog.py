@@ -137,7 +137,7 @@ class Catalog:
     def vectors(self, seqs: npt.NDArray[np.int64]) -> tuple[list[str], npt.NDArray[np.float32]]:
         """User ids and vectors, float32[n, d], of `seqs`, in their order."""
         self._db.register("wanted", pa.table({"seq": seqs, "place": np.arange(len(seqs))}))
-        table: pa.Table = self._db.execute(
+        table: pa.Table = self._db.sql(
             "SELECT m.user_id, v.vector FROM wanted JOIN vectors v USING (seq) JOIN memories m USING (seq) "
             "ORDER BY place"
         ).to_arrow_table()

@@ -93,7 +93,7 @@ class ShortTermAgent:
         if outcome.session.offset == session.offset:
             return  # all of it is in already
         known.update(outcome.heard)
-        known.difference_update(outcome.left_ids)
+        known.difference_update(outcome.left)
         store.save(partition, outcome.session, outcome.closed, outcome.gone)
         self.quiet.heard(partition, outcome.session)
         self._clock.observe(outcome.session.last_at)

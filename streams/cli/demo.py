@@ -284,7 +284,7 @@ def _show_promotions(worker: Siltstone, memories: list[Memory], console: Console
         rows.append(
             (
                 memory.user_id,
-                show.plain(memory.text, 70),
+                show.plain(memory.text, 60),
                 why.get("reason", memory.kind),
                 *parts,
                 "–" if value is None else value,

@@ -51,7 +51,7 @@ def ingest(file: Path, bootstrap_servers: str | None, as_json: bool) -> None:
 
 
 async def _ingest(file: Path, size: int, kafka: KafkaSettings) -> tuple[int, int]:
-    await ensure_topics(kafka)
+    await ensure_topics(kafka, check=False)
     bad = 0
     progress = Progress(
         TextColumn("producing"),
@@ -124,7 +124,7 @@ class producing:  # noqa: N801  (reads as what happens in the block)
             raise BrokerUnavailable(self._kafka.bootstrap_servers, type(exc).__name__) from exc
         return self
 
-    async def send(self, key: bytes | None, value: bytes) -> None:
+    async def send(self, key: bytes | None, value: bytes | None) -> None:
         """Send one record; waits only where the producer's buffer is full."""
         self._sent.append(await self._producer.send(self._topic, value, key=key))
         if len(self._sent) >= 10_000:

@@ -148,8 +148,8 @@ def client_options(kafka: KafkaSettings) -> dict[str, Any]:
     return options
 
 
-async def ensure_topics(kafka: KafkaSettings) -> None:
-    """Create the topics that are missing, and check that the keyed ones have `kafka.partitions` partitions.
+async def ensure_topics(kafka: KafkaSettings, *, check: bool = True) -> None:
+    """Create the topics that are missing; `check` that the keyed ones have `kafka.partitions` partitions.
 
     Raises `BrokerUnavailable` where nothing answers, `SettingsError` where a topic has another number.
     """
@@ -166,6 +166,8 @@ async def ensure_topics(kafka: KafkaSettings) -> None:
             missing = [name for name in names.all() if name not in existing]
             if missing:
                 await admin.create_topics([_new_topic(name, kafka) for name in missing])
+        if not check:
+            return
         found = await _partitions(admin, [names.conversations, names.long_term])
         wrong = {name: count for name, count in found.items() if count != kafka.partitions}
         if wrong:

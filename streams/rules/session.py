@@ -24,8 +24,8 @@ class Outcome:
     closed: list[Exchange] = field(default_factory=list)
     gone: list[int] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
-    heard: list[str] = field(default_factory=list)
-    left_ids: list[str] = field(default_factory=list)
+    heard: set[str] = field(default_factory=set)
+    left: set[str] = field(default_factory=set)
     messages: int = 0
     exchanges: int = 0
     duplicates: int = 0
@@ -71,6 +71,7 @@ class _Advance:
         self._session, self._known, self._stored = session, known, exchange
         self._new: dict[int, Exchange] = {}
         self._heard: set[str] = set()
+        self._left: set[str] = set()
         self._out = Outcome(session)
         self._offset, self._last_at = session.offset, session.last_at
         self._open: list[Message] = list(session.open)
@@ -105,11 +106,11 @@ class _Advance:
             self._ended,
         )
         out.closed = list(self._new.values())
-        out.heard = list(self._heard)
+        out.heard, out.left = self._heard, self._left
         return out
 
     def _hear(self, message: Message) -> None:
-        if message.message_id in self._known or message.message_id in self._heard:
+        if self._holds(message.message_id):
             self._out.duplicates += 1
             return
         self._be_silent_until(message.timestamp)
@@ -117,6 +118,7 @@ class _Advance:
             self._close()
         self._open.append(message)
         self._heard.add(message.message_id)
+        self._left.discard(message.message_id)
         self._last_at = max(self._last_at, message.timestamp)
         self._ended = False
         self._out.messages += 1
@@ -155,7 +157,9 @@ class _Advance:
             if self._first in self._pending:
                 self._pending.remove(self._first)
                 self._score(self._first, leaving=True)
-            self._out.left_ids.extend(m.message_id for m in self._exchange(self._first).messages)
+            ids = {message.message_id for message in self._exchange(self._first).messages}
+            self._left |= ids
+            self._heard -= ids
             if self._new.pop(self._first, None) is None:
                 self._out.gone.append(self._first)
             self._first += 1
@@ -170,6 +174,9 @@ class _Advance:
 
     def _score(self, seq: int, *, leaving: bool) -> None:
         self._out.decisions.append(self._promoter.score(self._exchange(seq), self._exchanges, leaving=leaving))
+
+    def _holds(self, message_id: str) -> bool:
+        return message_id in self._heard or (message_id in self._known and message_id not in self._left)
 
     def _exchange(self, seq: int) -> Exchange:
         return self._new.get(seq) or self._stored(seq)

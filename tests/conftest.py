@@ -1,0 +1,43 @@
+"""The real broker, once for all tests; every test has topics, a consumer group and a data directory of its own."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from schemas.settings import Settings
+from streams.clients.broker import EmbeddedBroker, embedded_broker
+
+
+@pytest.fixture(autouse=True)
+def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No test sees the settings of the machine that it runs on."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SILTSTONE_CONFIG", raising=False)
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[EmbeddedBroker]:
+    with embedded_broker() as running:
+        yield running
+
+
+@pytest.fixture
+def settings(broker: EmbeddedBroker, tmp_path: Path) -> Settings:
+    """Settings of a worker of one's own, on the event clock."""
+    name = uuid.uuid4().hex[:8]
+    base = Settings.load()
+    kafka = broker.settings(base.kafka).model_copy(
+        update={"topic_prefix": f"{name}.", "group_id": name, "commit_seconds": 0.2}
+    )
+    return base.model_copy(
+        update={
+            "data_dir": tmp_path / "data",
+            "kafka": kafka,
+            "http": base.http.model_copy(update={"port": 0}),
+            "lifecycle": base.lifecycle.model_copy(update={"clock": "event"}),
+        }
+    )

@@ -1,0 +1,158 @@
+"""Events of long-term memory, and the records of the side topics."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import orjson
+import pytest
+from pydantic import ValidationError
+
+from schemas.events import (
+    LONG_TERM_EVENT,
+    DeadLetter,
+    Forget,
+    ForgetUser,
+    Link,
+    Parts,
+    Pin,
+    Promotion,
+    Remember,
+    SummaryRequest,
+    Touch,
+    Unlink,
+    Unpin,
+    event_id,
+)
+from tests.making import START, promotion
+
+ID, OTHER = "94d1909b-ca98-5758-8c83-2cb9cb1301f9", "0f8fad5b-d9cb-469f-a165-70867728950e"
+COMMON = {"event_id": "6ba7b810-9dad-11d1-80b4-00c04fd430c8", "user_id": "u", "timestamp": START}
+
+EVENTS: dict[type[Any], dict[str, Any]] = {
+    Promotion: {
+        "type": "promotion",
+        "memory_id": ID,
+        "session_id": "s",
+        "text": "hi",
+        "message_ids": ["m1"],
+        "importance": 80,
+        "started_at": START,
+        "parts": {"reason": "all"},
+    },
+    Remember: {"type": "remember", "text": "hi"},
+    Touch: {"type": "touch", "memory_ids": [ID]},
+    Link: {"type": "link", "source_id": ID, "target_id": OTHER},
+    Unlink: {"type": "unlink", "source_id": ID, "target_id": OTHER},
+    Forget: {"type": "forget", "memory_id": ID},
+    ForgetUser: {"type": "forget_user"},
+    Pin: {"type": "pin", "memory_id": ID},
+    Unpin: {"type": "unpin", "memory_id": ID},
+}
+
+
+@pytest.mark.parametrize("model", EVENTS, ids=lambda model: str(EVENTS[model]["type"]))
+def test_the_type_names_the_event(model: type[Any]) -> None:
+    """And what is written reads back as the same event."""
+    event = LONG_TERM_EVENT.validate_python(COMMON | EVENTS[model])
+    assert type(event) is model
+    assert LONG_TERM_EVENT.validate_json(event.model_dump_json()) == event
+
+
+@pytest.mark.parametrize("kind", [{"type": "dream"}, {"type": None}, {"type": ["pin"]}, {}])
+def test_an_unknown_type_is_refused(kind: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        LONG_TERM_EVENT.validate_python(COMMON | {"memory_id": ID} | kind)
+
+
+@pytest.mark.parametrize("missing", ["event_id", "user_id", "timestamp"])
+def test_no_event_goes_without_id_user_and_time(missing: str) -> None:
+    fields = {name: value for name, value in (COMMON | EVENTS[ForgetUser]).items() if name != missing}
+    with pytest.raises(ValidationError, match=missing):
+        LONG_TERM_EVENT.validate_python(fields)
+
+
+@pytest.mark.parametrize(
+    ("model", "wrong"),
+    [
+        (Promotion, {"importance": 100.1}),
+        (Promotion, {"importance": -1}),
+        (Promotion, {"importance": "much"}),
+        (Promotion, {"memory_id": "m1"}),
+        (Promotion, {"parts": {}}),
+        (Remember, {"text": ""}),
+        (Remember, {"text": "记" * 11_000}),
+        (Remember, {"importance": 101}),
+        (Touch, {"memory_ids": ["m1"]}),
+        (Link, {"weight": 1.1}),
+        (Link, {"kind": ""}),
+        (Forget, {"memory_id": None}),
+        (ForgetUser, {"user_id": "u" * 257}),
+        (ForgetUser, {"timestamp": True}),
+    ],
+)
+def test_wrong_fields_of_an_event_are_refused(model: type[Any], wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        LONG_TERM_EVENT.validate_python(COMMON | EVENTS[model] | wrong)
+
+
+def test_what_is_remembered_on_request_has_the_greatest_importance() -> None:
+    event = LONG_TERM_EVENT.validate_python(COMMON | EVENTS[Remember])
+    assert isinstance(event, Remember)
+    assert event.importance == 100
+
+
+def test_a_field_of_a_later_version_is_passed_over() -> None:
+    """A worker that is not upgraded yet goes on reading the topic."""
+    event = LONG_TERM_EVENT.validate_python(COMMON | EVENTS[Pin] | {"until": "tomorrow"})
+    assert "until" not in event.model_dump()
+
+
+def test_event_ids_are_deterministic() -> None:
+    """The same parts give the same id; others, or the same cut in other places, another."""
+    assert event_id("a", 1) == event_id("a", "1")
+    assert len({event_id("a", "b"), event_id("ab"), event_id("b", "a"), event_id("a", "b", "")}) == 4
+
+
+def test_a_promotion_says_why_in_thousandths() -> None:
+    parts = Parts(fullness=300, sentiment=200, content=0, value=7, total=570, reason="judged_important")
+    written = orjson.loads(promotion("hi", "m1").model_copy(update={"parts": parts}).model_dump_json())["parts"]
+    assert written == {
+        "fullness": 300,
+        "sentiment": 200,
+        "content": 0,
+        "value": 7,
+        "total": 570,
+        "reason": "judged_important",
+    }
+
+
+def test_a_dead_letters_headers_are_its_coordinates() -> None:
+    """Names as other tools know them, values as UTF-8 bytes; they read back as the same letter."""
+    letter = DeadLetter(
+        source_topic="siltstone.conversations",
+        source_partition=3,
+        source_offset=42,
+        error_type="not_json",
+        error_message="值不是 JSON",
+        failed_at="2026-01-01T00:00:00.000Z",
+    )
+    headers = letter.headers()
+    assert headers == [
+        ("source.topic", b"siltstone.conversations"),
+        ("source.partition", b"3"),
+        ("source.offset", b"42"),
+        ("error.type", b"not_json"),
+        ("error.message", "值不是 JSON".encode()),
+        ("failed.at", b"2026-01-01T00:00:00.000Z"),
+    ]
+    assert DeadLetter.model_validate({name: value.decode() for name, value in headers}) == letter
+
+
+@pytest.mark.parametrize("wrong", [{"date": "1.1.2026"}, {"reason": "bored"}, {"run_id": "one"}])
+def test_a_summary_request_names_a_day_and_a_known_reason(wrong: dict[str, Any]) -> None:
+    fields = {"run_id": str(uuid.UUID(ID)), "user_id": "u", "date": "2026-01-01", "reason": "manual"}
+    assert SummaryRequest.model_validate(fields).messages == []
+    with pytest.raises(ValidationError):
+        SummaryRequest.model_validate(fields | wrong)

@@ -1,0 +1,191 @@
+"""The whole way, on the real broker, DuckDB, FAISS and HTTP: topic → window → promotion → shard → answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiokafka
+import httpx
+import orjson
+import pytest
+
+from schemas.settings import Settings
+from schemas.topics import REROUTED_HEADER, Topics
+from streams.app import Siltstone
+from streams.cli import running
+from streams.cli.ingest import producing
+from streams.metrics import labelled
+from tests.making import START, line, until
+
+SAMPLES = Path(__file__).parent.parent / "streams" / "samples"
+Records = list[tuple[bytes | None, bytes | None]]
+
+
+@pytest.fixture
+async def worker(settings: Settings) -> AsyncIterator[Siltstone]:
+    async with running.started(settings) as siltstone:
+        await running.until_ready(siltstone)
+        yield siltstone
+
+
+async def feed(worker: Siltstone, records: Records) -> None:
+    """Produce, and wait until all of it is in the windows and the shards."""
+    processed = worker.hot.processed(worker.topics.conversations)
+    async with producing(worker.settings.kafka) as producer:
+        for key, value in records:
+            await producer.send(key, value)
+    await until(lambda: worker.hot.processed(worker.topics.conversations) >= processed + len(records))
+    await until(lambda: written(worker) >= promoted(worker))
+
+
+def promoted(worker: Siltstone) -> int:
+    return sum(n for (kind, _), n in labelled(worker.metrics.decisions).items() if kind == "promoted")
+
+
+def written(worker: Siltstone) -> int:
+    effects = labelled(worker.metrics.memories)
+    return sum(effects.get((name,), 0) for name in ("new", "merged", "repeated"))
+
+
+def api(worker: Siltstone) -> httpx.AsyncClient:
+    return httpx.AsyncClient(base_url=f"http://127.0.0.1:{worker.port}", trust_env=False, timeout=20)
+
+
+def samples() -> Records:
+    lines = (SAMPLES / "chats.jsonl").read_bytes().splitlines()
+    return [(orjson.loads(text)["user_id"].encode(), text) for text in lines]
+
+
+async def test_chats_become_memories_that_answer_in_both_languages(worker: Siltstone) -> None:
+    """Every bundled question finds its exchange first; the same input twice makes no memory twice."""
+    await feed(worker, samples())
+    count = (await worker.state_counts(worker.clock.now())).values()
+    async with api(worker) as client:
+        for question in orjson.loads((SAMPLES / "questions.json").read_bytes()):
+            body = {"user_id": question["user_id"], "query": question["question"], "topK": 3}
+            results = (await client.post("/v1/search", json=body)).json()["results"]
+            assert set(question["message_ids"]) <= set(results[0]["message_ids"]), question["question"]
+            assert results == sorted(results, key=lambda hit: -hit["relevance"])
+            assert {hit["state"] for hit in results} == {"active"}
+    decided = promoted(worker)
+    await feed(worker, samples())
+    assert promoted(worker) == decided  # the ids are in the windows, or the memories in the shards
+    assert sum((await worker.state_counts(worker.clock.now())).values()) == sum(count)
+
+
+async def test_context_holds_exchanges_memories_and_a_prompt(worker: Siltstone) -> None:
+    await feed(worker, samples())
+    async with api(worker) as client:
+        parameters = {"user_id": "maya", "session_id": "maya-1031", "q": "what am I allergic to?"}
+        answer = (await client.get("/v1/context", params=parameters)).json()
+        assert len(answer["memories"]) == 3
+        assert answer["exchanges"] == sorted(answer["exchanges"], key=lambda e: e["started_at"])
+        assert answer["memories"][0]["memory"].splitlines()[0] in answer["prompt"]
+        assert answer["exchanges"][-1]["messages"][0]["content"] in answer["prompt"]
+
+
+BAD: list[tuple[str, bytes | None]] = [
+    ("not_json", b"{oops"),
+    ("not_utf8", b'{"a": "\xff"}'),
+    ("not_an_object", b"[1, 2]"),
+    ("null_value", None),
+    ("invalid_fields", b'{"user_id": "u"}'),
+    ("invalid_fields", line(1, "u", "robot", 0)),
+    ("invalid_fields", line(1, "u", "user", 0, timestamp="from nowhere")),
+    ("invalid_fields", line(1, "u", "user", 0, content="x" * 40_000)),
+    ("invalid_fields", line(1, "u", "user", 0, content=["a", "list"])),
+]
+
+
+async def test_bad_input_is_buried_and_disturbs_nothing(worker: Siltstone) -> None:
+    """Each bad record is one dead letter: the original bytes, its coordinates, and a reason."""
+    good: Records = [(b"u", line(i, "u", ("user", "assistant")[i % 2], i)) for i in range(4)]
+    mixed = [record for i, bad in enumerate(BAD) for record in (*good[i : i + 1], (b"u", bad[1]))]
+    await feed(worker, mixed)
+    letters = await read(worker.settings, worker.topics.dead_letters, len(BAD))
+    assert [(dict(letter.headers)["error.type"].decode(), letter.value) for letter in letters] == BAD
+    for letter in letters:
+        headers = {name: value.decode() for name, value in letter.headers}
+        assert headers["source.topic"] == worker.topics.conversations
+        assert headers["error.message"]
+        assert {"source.partition", "source.offset", "failed.at"} <= headers.keys()
+    assert labelled(worker.metrics.messages) == {(): 4}
+    assert sum(labelled(worker.metrics.dead_letters).values()) == len(BAD)
+
+
+async def test_a_wrong_key_is_mended_once(worker: Siltstone) -> None:
+    """A message under another key is produced again with its user's, and counted."""
+    async with producing(worker.settings.kafka) as producer:
+        await producer.send(b"somebody else", line(1, "u", "user", 0))
+        await producer.send(None, line(2, "u", "assistant", 3))
+    await until(lambda: labelled(worker.metrics.messages) == {(): 2})
+    assert labelled(worker.metrics.rerouted) == {(): 2}
+    records = await read(worker.settings, worker.topics.conversations, 4)
+    mended = [record for record in records if record.headers]
+    assert {record.key for record in mended} == {b"u"}
+    assert all(record.headers[0][0] == REROUTED_HEADER for record in mended)
+
+
+async def test_a_message_can_be_posted_and_read_back(worker: Siltstone) -> None:
+    async with api(worker) as client:
+        body = {"user_id": "u", "session_id": "s", "role": "user", "content": "hi", "timestamp": START}
+        answer = await client.post("/v1/messages", json=body)
+        assert answer.status_code == 202
+        await until(lambda: labelled(worker.metrics.messages) == {(): 1})
+        shown = (await client.get("/v1/sessions/s/exchanges", params={"user_id": "u"})).json()["exchanges"]
+        assert shown[0]["messages"][0]["message_id"] == answer.json()["event_id"]
+        assert shown[0]["open"]
+        for wrong in ({**body, "role": "robot"}, {**body, "timestamp": "soon"}, {"user_id": "u"}):
+            assert (await client.post("/v1/messages", json=wrong)).status_code == 422
+        metrics = (await client.get("/metrics")).text
+        assert "siltstone_messages_total 1.0" in metrics
+        assert (await client.get("/readyz")).status_code == 200
+        assert (await client.get("/healthz")).json() == {"status": "ok"}
+        assert (await client.get("/docs")).status_code == 200
+
+
+async def test_another_user_sees_nothing(worker: Siltstone) -> None:
+    await feed(worker, samples())
+    async with api(worker) as client:
+        body = {"user_id": "nobody", "query": "walnuts", "include_all": True}
+        assert (await client.post("/v1/search", json=body)).json() == {"results": []}
+        shown = await client.get("/v1/sessions/maya-1031/exchanges", params={"user_id": "tom"})
+        assert shown.json()["exchanges"] == []
+
+
+async def test_windows_survive_a_restart(settings: Settings) -> None:
+    """A worker that takes over has the windows of the one before, and counts nothing twice."""
+    records: Records = [(b"u", line(i, "u", ("user", "assistant")[i % 2], i)) for i in range(7)]
+    async with running.started(settings) as first:
+        await running.until_ready(first)
+        await feed(first, records)
+        before = list(first.windows.all_sessions())
+    async with running.started(settings) as second:
+        await running.until_ready(second)
+        assert list(second.windows.all_sessions()) == before
+        partition, session = before[0]
+        assert len(second.windows.window(partition, session)) == 3
+        assert labelled(second.metrics.messages) == {(): 0}
+
+
+async def read(settings: Settings, topic: str, count: int) -> list[Any]:
+    """The first records of a topic, in the order of their time."""
+    consumer = aiokafka.AIOKafkaConsumer(
+        topic, bootstrap_servers=settings.kafka.bootstrap_servers, auto_offset_reset="earliest"
+    )
+    await consumer.start()
+    try:
+        found: list[Any] = []
+        while len(found) < count:
+            batches = await consumer.getmany(timeout_ms=5000)
+            assert batches, f"{topic} has only {len(found)} records"
+            found += [record for batch in batches.values() for record in batch]
+    finally:
+        await consumer.stop()
+    return sorted(found, key=lambda record: (record.partition, record.offset))
+
+
+def test_topic_names_carry_the_prefix() -> None:
+    assert Topics.with_prefix("a.").all()[0] == "a.conversations"
