@@ -1,0 +1,98 @@
+"""A worker is killed in the middle of its work; its successor loses nothing and doubles nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import httpx
+
+from schemas.settings import Settings
+from streams.cli.ingest import producing
+from streams.clients.broker import ensure_topics, free_port
+from tests.making import line, until
+
+MESSAGES, USERS = 20_000, 100
+
+
+@contextmanager
+def worker_process(settings: Settings, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """`siltstone worker` as its own process, with policy `all`: every exchange becomes a memory."""
+    kafka = settings.kafka
+    environment = {
+        **os.environ,
+        "SILTSTONE_DATA_DIR": str(settings.data_dir),
+        "SILTSTONE_MEMORY__SCORING__POLICY": "all",
+        "SILTSTONE_MEMORY__CAPACITY": "200",
+        "SILTSTONE_LONG_TERM__NEAR_COPY": "1",
+        "SILTSTONE_HTTP__PORT": str(port),
+        "SILTSTONE_KAFKA__BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
+        "SILTSTONE_KAFKA__TOPIC_PREFIX": kafka.topic_prefix,
+        "SILTSTONE_KAFKA__GROUP_ID": kafka.group_id,
+        "SILTSTONE_KAFKA__PARTITIONS": str(kafka.partitions),
+        "SILTSTONE_KAFKA__SESSION_TIMEOUT_SECONDS": str(kafka.session_timeout_seconds),
+        "SILTSTONE_KAFKA__REBALANCE_TIMEOUT_SECONDS": str(kafka.rebalance_timeout_seconds),
+        "SILTSTONE_KAFKA__HEARTBEAT_SECONDS": str(kafka.heartbeat_seconds),
+    }
+    command = [sys.executable, "-c", "from streams.cli import main; main()", "worker", "--log-level", "WARNING"]
+    process = subprocess.Popen(command, env=environment, cwd=Path(__file__).parent.parent.parent)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def test_twenty_thousand_messages_survive_a_kill(settings: Settings) -> None:
+    """SIGKILL between commits: afterwards every message is in exactly one memory."""
+    expected = set()
+    await ensure_topics(settings.kafka)
+    async with producing(settings.kafka) as producer:
+        for i in range(MESSAGES // USERS):
+            for user in (f"user-{n}" for n in range(USERS)):
+                await producer.send(user.encode(), line(i, user, ("user", "assistant")[i % 2], i))
+                expected.add(f"{user}-{i}")
+        for user in (f"user-{n}" for n in range(USERS)):
+            await producer.send(user.encode(), line(0, user, "user", MESSAGES // USERS, type="session_end"))
+
+    port = free_port()
+    with worker_process(settings, port) as first:
+        await until(lambda: 1000 < asked(port, "/v1/stats/states").get("total", 0) < MESSAGES // 2, 90)
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+    assert len(sources(settings)) < MESSAGES  # it was in the middle
+
+    with worker_process(settings, port) as second:
+        await until(lambda: asked(port, "/v1/stats/states").get("total", 0) >= MESSAGES // 2, 120)
+        await until(lambda: set(asked(port, "/v1/stats/pipeline")["lag"].values()) == {0})
+        second.send_signal(signal.SIGTERM)
+        assert second.wait(20) == 0
+
+    counted = sources(settings)
+    assert counted.keys() == expected
+    assert set(counted.values()) == {1}
+
+
+def asked(port: int, path: str) -> dict[str, Any]:
+    try:
+        answer: dict[str, Any] = httpx.get(f"http://127.0.0.1:{port}{path}", timeout=5, trust_env=False).json()
+    except (httpx.HTTPError, ValueError):
+        return {}
+    return answer
+
+
+def sources(settings: Settings) -> Counter[str]:
+    """How often each message is the source of a memory, over all shards."""
+    found: Counter[str] = Counter()
+    for path in settings.data_dir.glob("shards/*/catalog.duckdb"):
+        with duckdb.connect(str(path)) as db:
+            found.update(row[0] for row in db.execute("SELECT unnest(message_ids) FROM memories").fetchall())
+    return found
