@@ -66,7 +66,7 @@ class Catalog:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._db = duckdb.connect(str(path), config={"threads": 1})
         except duckdb.IOException as exc:
-            if "lock" in str(exc).lower():
+            if "could not set lock" in str(exc).lower():
                 raise ShardLocked(
                     partition, f"another process has {path} open; stop it, or wait for it to hand over"
                 ) from exc
@@ -158,13 +158,13 @@ class Catalog:
                 self._insert(changes.new, changes.vectors)
             if changes.updated:
                 self._update(list(changes.updated.values()))
-            for link in changes.links:
-                self._db.execute("INSERT INTO links VALUES (?, ?, ?, ?, ?, make_timestamp_ms(?))", list(link))
             for source, target, kind in changes.unlinked:
                 self._db.execute(
                     "DELETE FROM links WHERE source_id = ? AND target_id = ? AND kind = ?",
                     [source, target, kind],
                 )
+            for link in changes.links:
+                self._db.execute("INSERT INTO links VALUES (?, ?, ?, ?, ?, make_timestamp_ms(?))", list(link))
             for tombstone in changes.tombstones:
                 self._db.execute("INSERT INTO tombstones VALUES (?, ?, make_timestamp_ms(?))", list(tombstone))
             if changes.applied:
@@ -257,8 +257,7 @@ class Catalog:
         return int(self._one("SELECT coalesce(max(epoch_ms(last_accessed)), 0) FROM memories"))
 
     def _one(self, sql: str) -> Any:
-        row = self._db.execute(sql).fetchone()
-        assert row is not None
+        (row,) = self._db.execute(sql).fetchall()  # fetchone() would leave the result, and the connection, open
         return row[0]
 
 

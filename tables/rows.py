@@ -69,4 +69,5 @@ class Rows(Generic[Row]):
 
     def give_back(self, changes: Sequence[Change]) -> None:
         for change in changes:
-            self._changed.setdefault((change.partition, change.key))
+            if change.partition in self._partitions:  # of one that moved away, they are its new owner's
+                self._changed.setdefault((change.partition, change.key))

@@ -35,7 +35,7 @@ from tables.vectors import Seqs, VectorIndex, Vectors, cell_of
 log = logging.getLogger(__name__)
 
 CACHED_USERS = 1024
-#: Neighbours looked at for a near-copy; a cell may hold other users' memories as well.
+#: Neighbours looked at for a near-copy; more where all are, as a cell may hold other users' memories as well.
 NEIGHBOURS = 4
 _REBUILD_ROWS = 10_000
 
@@ -69,6 +69,7 @@ class Shard:
             self._catalog.bind_model(model, dimension)
             self._next = self._catalog.next_seq()
             self._index = self._recovered_index(dimension)
+            self.save()  # a removed number is given again: no older file may know it when it is
         except BaseException:
             self._catalog.close()
             raise
@@ -233,7 +234,9 @@ class _Batch:
                     )
             case Unlink():
                 if len(self._mine(event, event.source_id, event.target_id)) == 2:
-                    self.changes.unlinked.append((event.source_id, event.target_id, event.kind))
+                    link = (event.source_id, event.target_id, event.kind)
+                    self.changes.links = [new for new in self.changes.links if new[1:4] != link]
+                    self.changes.unlinked.append(link)
             case Forget():
                 for memory in self._mine(event, event.memory_id):
                     self._remove(memory)
@@ -295,11 +298,17 @@ class _Batch:
         )
 
     def _neighbours(self, user_id: str, vector: Vectors) -> list[tuple[int, float]]:
-        near = self.shard._index.nearest(cell_of(user_id), vector, NEIGHBOURS)
-        return [(seq, cosine) for seq, cosine in near if cosine >= self.shard._settings.near_copy]
+        """Near-copies in the user's cell, whoever's they are, in the order of their numbers."""
+        wanted = NEIGHBOURS
+        while True:
+            near = self.shard._index.nearest(cell_of(user_id), vector, wanted)
+            copies = sorted((seq, cosine) for seq, cosine in near if cosine >= self.shard._settings.near_copy)
+            if len(copies) < wanted:
+                return copies
+            wanted *= 2
 
     def _near_copy(self, event: Promotion | Remember, vector: Vectors) -> Memory | None:
-        """The user's memory that says the same already, stored or of this batch."""
+        """The first of the user's memories that says the same already, stored or of this batch."""
         for seq, _ in self.near[event.event_id]:
             stored = self.near_rows.get(seq)
             if stored is not None and stored.user_id == event.user_id and stored.id not in self.changes.removed:
@@ -344,6 +353,7 @@ class _Batch:
     def _remove(self, memory: Memory) -> None:
         self.known.pop(memory.id, None)
         self.changes.updated.pop(memory.id, None)
+        self.changes.links = [new for new in self.changes.links if memory.id not in (new.source_id, new.target_id)]
         self.result.removed += 1
         for place, fresh in enumerate(self.changes.new):
             if fresh.id == memory.id:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
-import signal
 import socket
 import ssl
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -23,6 +20,7 @@ from aiokafka.helpers import create_ssl_context
 from schemas.errors import BrokerUnavailable, SettingsError, SiltstoneError
 from schemas.settings import KafkaSettings
 from schemas.topics import Topics
+from streams.clients.children import die_with_parent
 
 START_SECONDS = 20.0
 EMBEDDED_PARTITIONS = 4
@@ -76,7 +74,7 @@ def embedded_broker(port: int = 0) -> Iterator[EmbeddedBroker]:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+            preexec_fn=die_with_parent,
             # A Ctrl-C is for us: the worker settles with the broker before the broker goes.
             process_group=0,
         )
@@ -90,11 +88,6 @@ def embedded_broker(port: int = 0) -> Iterator[EmbeddedBroker]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-
-
-def _die_with_parent() -> None:
-    """prctl(PR_SET_PDEATHSIG, SIGKILL): also a killed parent leaves no broker behind."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
 def _wait_until_it_accepts(process: subprocess.Popen[bytes], port: int, output: Any) -> None:

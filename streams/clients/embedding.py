@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import multiprocessing
+import signal
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,6 +16,7 @@ import numpy.typing as npt
 
 from schemas.errors import SiltstoneError
 from schemas.settings import EmbeddingSettings
+from streams.clients.children import die_with_parent
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +34,14 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors, float32[n, d], of the texts in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Which model is loaded: what the shards record."""
+
+    name: str
+    dimension: int
 
 
 class UseEmbedder:
@@ -96,42 +108,60 @@ def load_embedder(settings: EmbeddingSettings) -> Embedder:
 
 
 class Embedding:
-    """A model that loads in the background and works outside the event loop, on a thread of its own."""
+    """A model in a process of its own: loads in the background, and never holds up the event loop.
+
+    A thread would not do: tokenizing is Python and would take half of the worker's interpreter.
+    """
 
     def __init__(self, settings: EmbeddingSettings) -> None:
         self._settings = settings
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="embedding")
-        self._model: asyncio.Future[Embedder] | None = None
+        self._process = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+        self._loaded: asyncio.Future[Model] | None = None
 
     def start(self) -> None:
         """Begin to load."""
         loop = asyncio.get_running_loop()
-        self._model = loop.run_in_executor(self._thread, load_embedder, self._settings)
-        self._model.add_done_callback(lambda done: None if done.cancelled() else done.exception())
+        self._loaded = loop.run_in_executor(self._process, _load, self._settings)
+        self._loaded.add_done_callback(lambda done: None if done.cancelled() else done.exception())
 
     @property
     def ready(self) -> bool:
-        model = self._model
-        return model is not None and model.done() and not model.cancelled() and model.exception() is None
+        loaded = self._loaded
+        return loaded is not None and loaded.done() and not loaded.cancelled() and loaded.exception() is None
 
-    async def model(self) -> Embedder:
-        """The model, when it is loaded. Raises what its loading raised."""
-        assert self._model is not None, "start() comes first"
-        return await asyncio.shield(self._model)
+    async def model(self) -> Model:
+        """Which model it is, when it is loaded. Raises what its loading raised."""
+        assert self._loaded is not None, "start() comes first"
+        return await asyncio.shield(self._loaded)
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors, float32[n, d]; an empty list gives float32[0, d]."""
         model = await self.model()
-        if not texts:
-            return np.zeros((0, model.dimension), np.float32)
-        parts = []
+        parts = [np.zeros((0, model.dimension), np.float32)]
         for start in range(0, len(texts), self._settings.batch_size):
             part = [text[:EMBEDDED_CHARS] for text in texts[start : start + self._settings.batch_size]]
-            parts.append(await asyncio.get_running_loop().run_in_executor(self._thread, model.embed, part))
+            parts.append(await asyncio.get_running_loop().run_in_executor(self._process, _embed, part))
         return np.concatenate(parts)
 
     def stop(self) -> None:
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        """End the process."""
+        self._process.shutdown(cancel_futures=True)
+
+
+_in_process: list[Embedder] = []
+"""The model, in the process that `Embedding` started; empty in every other."""
+
+
+def _load(settings: EmbeddingSettings) -> Model:
+    die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the worker, which ends this process
+    embedder = load_embedder(settings)
+    _in_process.append(embedder)
+    return Model(embedder.name, embedder.dimension)
+
+
+def _embed(texts: Sequence[str]) -> Vectors:
+    return _in_process[0].embed(texts)
 
 
 def _unit(vectors: Any) -> Vectors:

@@ -296,7 +296,7 @@ class HotPath:
         self.outbox = Outbox()
         self.halted: BaseException | None = None
         self._halted = asyncio.Event()
-        app.conf.Stream = _Stream
+        app.conf.Stream = cast(Any, _Stream)
         transport = _Transport(app.conf.broker_consumer, app)
         transport.hot = self
         app.transport = transport

@@ -29,12 +29,12 @@ class Scorer:
     def __init__(self, memory: MemorySettings) -> None:
         self._threshold = max(1, memory.promote_threshold)
         self._strong = frozenset(emotion.casefold() for emotion in memory.scoring.strong_emotions)
-        self._keywords = any_of(memory.scoring.content_keywords)
-        self._phrases = any_of(memory.force_phrases)
+        self._keywords = Phrases(memory.scoring.content_keywords)
+        self._phrases = Phrases(memory.force_phrases)
 
     def asks_to_remember(self, exchange: Exchange) -> bool:
         """Whether the user's text contains a remember phrase."""
-        return self._phrases.search(exchange.said_by(Role.USER)) is not None
+        return self._phrases.found_in(exchange.said_by(Role.USER))
 
     def local(self, exchange: Exchange, exchanges_in_session: int, *, leaving: bool) -> Parts:
         """The parts that need no judge; `reason` is still empty."""
@@ -42,7 +42,7 @@ class Scorer:
         strong = any(emotion.casefold() in self._strong for emotion in exchange.emotions())
         said = f"{exchange.said_by(Role.USER)}\n{exchange.said_by(Role.ASSISTANT)}"
         sentiment = SENTIMENT if strong else 0
-        content = CONTENT if self._keywords.search(said) else 0
+        content = CONTENT if self._keywords.found_in(said) else 0
         return Parts(
             fullness=fullness,
             sentiment=sentiment,
@@ -52,18 +52,29 @@ class Scorer:
         )
 
 
-def any_of(phrases: Iterable[str]) -> re.Pattern[str]:
-    """Finds any of the phrases, whatever their case; Latin ones as whole words, so that "like" is not "likely".
+class Phrases:
+    """Finds any of some phrases, whatever their case; Latin ones as whole words: "like" is not in "likely".
 
-    >>> bool(any_of(["like"]).search("I LIKE tea")), bool(any_of(["like"]).search("unlikely"))
+    >>> Phrases(["like"]).found_in("I LIKE tea"), Phrases(["like"]).found_in("unlikely")
     (True, False)
     """
-    alternatives = []
-    for phrase in sorted(phrases, key=len, reverse=True):
-        text = re.escape(phrase.strip()).replace(r"\ ", r"\s+").replace("'", "['’]")
-        if not text:
-            continue
-        before = r"(?<![A-Za-z0-9])" if phrase[:1].isascii() else ""
-        after = r"(?:s|d|ed|es)?(?![A-Za-z0-9])" if phrase[-1:].isascii() else ""
-        alternatives.append(f"{before}{text}{after}")
-    return re.compile("|".join(alternatives) or r"(?!)", re.IGNORECASE)
+
+    def __init__(self, phrases: Iterable[str]) -> None:
+        wanted = sorted({phrase.strip().lower() for phrase in phrases if phrase.strip()}, key=len, reverse=True)
+        #: Most texts hold none of these; looking for a plain text is a tenth of the pattern's work.
+        self._first_words = tuple(_WORD.split(phrase)[0] or phrase for phrase in wanted)
+        self._pattern = re.compile("|".join(map(_alternative, wanted)) or r"(?!)", re.IGNORECASE)
+
+    def found_in(self, text: str) -> bool:
+        lowered = text.lower()
+        return any(word in lowered for word in self._first_words) and self._pattern.search(text) is not None
+
+
+_WORD = re.compile(r"[\s'’]+")
+
+
+def _alternative(phrase: str) -> str:
+    text = re.sub(r"(?:\\ )+", r"\\s+", re.escape(phrase)).replace("'", "['’]")
+    before = r"(?<![A-Za-z0-9])" if phrase[0].isascii() else ""
+    after = r"(?:s|d|ed|es)?(?![A-Za-z0-9])" if phrase[-1].isascii() else ""
+    return f"{before}{text}{after}"

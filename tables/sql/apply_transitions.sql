@@ -6,7 +6,7 @@ SET
         json_object(
             'transitions',
             (
-                coalesce((meta -> '$.transitions')::JSON[], [])
+                coalesce(try_cast(meta -> '$.transitions' AS JSON[]), [])
                 || [json_object('at', $at, 'from', changing.from_state, 'to', changing.to_state, 'score', round(changing.score, 2))]
             )[-20:]
         )

@@ -87,9 +87,3 @@ def test_schema_and_model_refuse_an_empty_record(name: str) -> None:
     assert not jsonschema.Draft202012Validator(document).is_valid({})
     with pytest.raises(ValidationError):
         EXPORTED[name].validate_python({})
-
-
-def test_the_chat_messages_schema_lets_a_producer_leave_out_the_timestamp() -> None:
-    """A missing one is the Kafka record's: the schema must not demand what the worker does not."""
-    document = orjson.loads((FOLDER / "chat-message.v1.json").read_bytes())
-    assert "timestamp" not in document["required"]

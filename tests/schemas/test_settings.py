@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from schemas.errors import SettingsError
-from schemas.settings import Settings
+from schemas.settings import CONFIG_VARIABLE, Settings
 
 
 def test_defaults_are_the_designs() -> None:
@@ -46,3 +49,198 @@ def test_a_password_shows_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SILTSTONE_KAFKA__SASL_USERNAME", "ann")
     monkeypatch.setenv("SILTSTONE_KAFKA__SECURITY_PROTOCOL", "SASL_SSL")
     assert "hunter2" not in repr(Settings.load())
+
+
+def write(text: str, name: str = "config.yaml") -> Path:
+    path = Path(name)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def problems() -> list[str]:
+    """What is wrong with the settings as they stand; each problem is one line."""
+    with pytest.raises(SettingsError) as caught:
+        Settings.load()
+    assert str(caught.value) == "\n".join(caught.value.problems)
+    assert not any("\n" in problem for problem in caught.value.problems)
+    return caught.value.problems
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("kafka.bootstrap_servers", "127.0.0.1:9092"),
+        ("kafka.topic_prefix", "siltstone."),
+        ("memory.capacity", 50),
+        ("memory.ttl_seconds", 86_400),
+        ("memory.context_turns", 10),
+        ("memory.exchange_gap_seconds", 120),
+        ("memory.exchange_messages", 16),
+        ("memory.session_idle_seconds", 1_800),
+        ("memory.promote_threshold", 10),
+        ("memory.scoring.policy", "weighted"),
+        ("embedding.backend", "use"),
+        ("embedding.model", "paraphrase-multilingual-MiniLM-L12-v2"),
+        ("long_term.access_increment", 2),
+        ("long_term.near_copy", 0.95),
+        ("long_term.top_k", 10),
+        ("long_term.context_memories", 3),
+        ("lifecycle.clock", "wall"),
+        ("lifecycle.fresh_days", 7),
+        ("lifecycle.half_life_days", 30),
+        ("lifecycle.active", 70),
+        ("lifecycle.cold", 30),
+        ("lifecycle.recompute_seconds", 60),
+        ("http.host", "127.0.0.1"),
+    ],
+)
+def test_each_default_is_the_designs(key: str, value: object) -> None:
+    assert functools.reduce(getattr, key.split("."), Settings.load()) == value
+
+
+@pytest.mark.parametrize(
+    "phrase", ["请记住", "帮我记住", "记一下", "记住", "remember that", "please remember", "don't forget"]
+)
+def test_the_remember_phrases_are_the_designs(phrase: str) -> None:
+    assert phrase in Settings.load().memory.force_phrases
+
+
+@pytest.mark.parametrize("emotion", ["悲伤", "愤怒", "惊讶", "sad", "angry", "surprised"])
+def test_the_strong_emotions_are_the_designs(emotion: str) -> None:
+    assert emotion in Settings.load().memory.scoring.strong_emotions
+
+
+@pytest.mark.parametrize(
+    "keyword",
+    [
+        *("叫", "喜欢", "记住", "约好", "生日"),
+        *("my name", "like", "love", "birthday", "allergic", "promise", "appointment", "live in"),
+    ],
+)
+def test_the_content_keywords_are_the_designs(keyword: str) -> None:
+    assert keyword in Settings.load().memory.scoring.content_keywords
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", "memory: {}\n"])
+def test_an_empty_file_changes_nothing(text: str) -> None:
+    before = Settings.load()
+    write(text)
+    assert Settings.load() == before
+
+
+def test_a_commands_options_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SILTSTONE_DATA_DIR", "from-the-environment")
+    assert Settings.load().data_dir == Path("from-the-environment")
+    assert Settings.load(data_dir="from-the-option").data_dir == Path("from-the-option")
+
+
+def test_lists_come_from_the_environment_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SILTSTONE_MEMORY__FORCE_PHRASES", '["merke dir"]')
+    assert Settings.load().memory.force_phrases == ("merke dir",)
+
+
+def test_the_file_may_lie_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CONFIG_VARIABLE, str(write("memory: {capacity: 7}", "other.yaml")))
+    assert Settings.load().memory.capacity == 7
+
+
+def test_a_named_file_that_is_not_there_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one in the current folder may be missing; the one that was asked for may not."""
+    monkeypatch.setenv(CONFIG_VARIABLE, "nowhere.yaml")
+    assert problems() == ["SILTSTONE_CONFIG: there is no file nowhere.yaml"]
+
+
+def test_all_mistakes_are_named_at_once() -> None:
+    write("memory: {capacity: 0, scoring: {policy: guess}}\nlong_term: {near_copy: 2}\nnonsense: 1\n")
+    assert sorted(problem.split(":")[0] for problem in problems()) == [
+        "long_term.near_copy",
+        "memory.capacity",
+        "memory.scoring.policy",
+        "nonsense",
+    ]
+
+
+def test_a_mistake_says_what_is_allowed() -> None:
+    write("memory: {scoring: {policy: guess}}")
+    assert problems() == ["memory.scoring.policy: input should be 'weighted' or 'all'"]
+
+
+def test_a_misspelled_variable_of_a_section_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SILTSTONE_MEMORY__PROMOTE_TRESHOLD", "30")
+    (problem,) = problems()
+    assert problem.startswith("memory.promote_treshold:")
+
+
+@pytest.mark.parametrize("text", ["- a list\n", "a word\n", "1: 2\n", "kafka: [\n", "\tkafka: {}\n", "memory: 3\n"])
+def test_a_file_that_is_no_mapping_is_one_line(text: str) -> None:
+    """Not a traceback, whatever the file holds."""
+    write(text)
+    assert len(problems()) == 1
+
+
+def test_a_file_that_is_not_text_is_one_line() -> None:
+    Path("config.yaml").write_bytes(b"\xff\xfe\x00")
+    assert len(problems()) == 1
+
+
+@pytest.mark.parametrize(("cold", "active"), [(70, 70), (71, 70), (30, 20)])
+def test_the_thresholds_must_be_ordered(cold: int, active: int) -> None:
+    write(f"lifecycle: {{cold: {cold}, active: {active}}}")
+    (problem,) = problems()
+    assert problem.startswith("lifecycle:")
+    assert f"cold ({cold}) must be below active ({active})" in problem
+
+
+@pytest.mark.parametrize("text", ["cold: -1", "active: 100.5", "active: .nan", "cold: .nan"])
+def test_the_thresholds_lie_within_0_and_100(text: str) -> None:
+    write(f"lifecycle: {{{text}}}")
+    assert [problem.split(":")[0] for problem in problems()] == [f"lifecycle.{text.split(':')[0]}"]
+
+
+def test_settings_cannot_be_changed_afterwards() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        Settings.load().memory.capacity = 3  # type: ignore[misc]
+
+
+def test_sasl_without_a_password_is_a_mistake() -> None:
+    write("kafka: {security_protocol: SASL_SSL, sasl_username: ann}")
+    (problem,) = problems()
+    assert "needs sasl_username and sasl_password" in problem
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sasl_password: [hunter2]",
+        "sasl_password: {hunter2: 1}",
+        "sasl_password: hunter2\n  partitions: many",
+        "sasl_password: hunter2\n  security_protocol: SASL_SSL",
+        'sasl_password: "hunter2',
+        "sasl_password: hunter2: 1",
+        "sasl_password: @hunter2",
+        "sasl_password: *hunter2",
+        "sasl_password: !hunter2",
+        "sasl_password: &hunter2 *hunter2",
+        "sasl_password: hunter2\n  sasl_password_again: hunter2",
+    ],
+)
+def test_no_error_shows_a_password(text: str) -> None:
+    """Also where the file is not the YAML that its author meant: passwords begin with signs that YAML uses."""
+    write(f"kafka:\n  {text}\n")
+    assert "hunter2" not in "\n".join(problems())
+
+
+@pytest.mark.parametrize("value", ['{"sasl_password": "hunter2"', "hunter2", '{"sasl_password": ["hunter2"]}'])
+def test_no_error_shows_a_password_from_the_environment(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SILTSTONE_KAFKA", value)
+    assert "hunter2" not in "\n".join(problems())
+
+
+@pytest.mark.parametrize(
+    "shown", [repr, str, lambda settings: settings.model_dump_json()], ids=["repr", "str", "json"]
+)
+def test_settings_show_no_password(shown: Callable[[Settings], str]) -> None:
+    write("kafka: {sasl_password: hunter2}")
+    settings = Settings.load()
+    assert "hunter2" not in shown(settings)
+    assert settings.kafka.sasl_password.get_secret_value() == "hunter2"

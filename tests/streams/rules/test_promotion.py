@@ -6,7 +6,7 @@ import pytest
 
 from schemas.settings import MemorySettings, ScoringSettings
 from streams.rules.promotion import Promoter
-from streams.rules.scoring import Scorer, any_of
+from streams.rules.scoring import Phrases, Scorer
 from tests.making import exchange
 
 MEMORY = MemorySettings()
@@ -83,7 +83,7 @@ def test_leaving_counts_as_full() -> None:
 
 
 def test_latin_keywords_are_whole_words() -> None:
-    keywords = any_of(["like", "叫"])
-    assert not keywords.search("that is unlikely")
-    assert keywords.search("She LIKED it")
-    assert keywords.search("我叫小明")
+    keywords = Phrases(["like", "叫"])
+    assert not keywords.found_in("that is unlikely")
+    assert keywords.found_in("She LIKED it")
+    assert keywords.found_in("我叫小明")
