@@ -7,8 +7,10 @@ import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import quote
 
+import orjson
 from pydantic import (
     AfterValidator,
     AliasChoices,
@@ -17,6 +19,7 @@ from pydantic import (
     ConfigDict,
     Field,
     WithJsonSchema,
+    model_validator,
 )
 
 #: Namespace of every deterministic id of ours (uuid5).
@@ -99,6 +102,15 @@ class ChatMessage(BaseModel):
     name: Annotated[str, Field(max_length=MAX_ID_CHARS)] | None = None
     agent_id: Annotated[str, Field(max_length=MAX_ID_CHARS)] | None = None
     metadata: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def _can_be_written(self) -> Self:
+        if self.metadata or self.model_extra:
+            try:
+                orjson.dumps(self.all_metadata)
+            except TypeError as exc:  # JSON is read to a greater depth than it is written
+                raise ValueError(f"metadata cannot be kept: {exc}") from None
+        return self
 
     @property
     def all_metadata(self) -> dict[str, Any]:
@@ -210,4 +222,5 @@ def render(exchange: Exchange) -> str:
 
 def memory_id(user_id: str, session_id: str, message_ids: tuple[str, ...]) -> uuid.UUID:
     """The id of the memory that these messages become; the same messages always give the same id."""
-    return uuid.uuid5(SILTSTONE, "/".join((user_id, session_id, ",".join(message_ids))))
+    sources = ",".join(quote(part, safe="") for part in message_ids)
+    return uuid.uuid5(SILTSTONE, f"{quote(user_id, safe='')}/{quote(session_id, safe='')}/{sources}")

@@ -165,7 +165,10 @@ class Settings(BaseSettings):
             return cls(**overrides)
         except ValidationError as exc:
             raise SettingsError([_problem(error) for error in exc.errors()]) from None
-        except (SourceError, yaml.YAMLError, ValueError, TypeError) as exc:
+        except yaml.MarkedYAMLError as exc:  # its text quotes the file, and the file may hold a password
+            line = f" (line {exc.problem_mark.line + 1})" if exc.problem_mark else ""
+            raise SettingsError([f"config.yaml: is not valid YAML{line}"]) from None
+        except (SourceError, yaml.YAMLError, ValueError, TypeError, AttributeError) as exc:
             raise SettingsError([f"config.yaml or environment: {' '.join(str(exc).split())}"]) from None
 
 

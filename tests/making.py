@@ -104,7 +104,7 @@ def memory_of(importance: float, pinned: bool = False) -> Memory:
 def leaning(place: int, towards: int, cosine: float, dimension: int = 8) -> np.ndarray[Any, np.dtype[np.float32]]:
     """A unit vector whose cosine with `axis(place)` is given; the rest of it lies along `axis(towards)`."""
     rest = (1 - cosine * cosine) ** 0.5
-    return (cosine * axis(place, dimension) + rest * axis(towards, dimension)).astype(np.float32)
+    return (cosine * axis(place, dimension) + rest * axis(towards, dimension)).astype(np.float32)  # type: ignore[no-any-return]
 
 
 def spoken(seq: int, *said: tuple[str, str], at: int = 0) -> Exchange:

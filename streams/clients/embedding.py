@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import multiprocessing
+import os
 import signal
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -24,6 +25,8 @@ Vectors = npt.NDArray[np.float32]
 
 #: What is embedded of a text. Longer ones are an exchange's details; BM25 sees them whole.
 EMBEDDED_CHARS = 800
+#: Embedding yields to intake where cores are short: what is promoted waits in its topic meanwhile.
+EMBEDDING_NICE = 10
 
 
 class Embedder(Protocol):
@@ -154,6 +157,7 @@ _in_process: list[Embedder] = []
 
 def _load(settings: EmbeddingSettings) -> Model:
     die_with_parent()
+    os.nice(EMBEDDING_NICE)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the worker, which ends this process
     embedder = load_embedder(settings)
     _in_process.append(embedder)

@@ -84,14 +84,10 @@ class Outbox:
         headers: Headers = (),
     ) -> asyncio.Future[Any]:
         """Send now; the offset of what caused it is not committed before this is acknowledged."""
-        return (await self._send((topic, value, key, partition, headers))).acknowledged
-
-    async def _send(self, arguments: tuple[str, bytes | None, bytes | None, int | None, Headers]) -> _Sent:
         assert self._producer is not None, "the producer has not started"
-        topic, value, key, partition, headers = arguments
-        sent = _Sent(arguments, await self._producer.send(topic, value, key, partition, headers=headers))
-        self._pending.append(sent)
-        return sent
+        acknowledged = await self._producer.send(topic, value, key, partition, headers=headers)
+        self._pending.append(_Sent((topic, value, key, partition, headers), acknowledged))
+        return acknowledged
 
     async def settle(self) -> bool:
         """Whether all that was due is acknowledged. A failure is logged; the next call tries again."""
@@ -110,20 +106,26 @@ class Outbox:
             except BaseException as exc:
                 for _, keeper, changes in taken:
                     keeper.give_back(changes)
+                self._pending[:0] = sent  # due until they are acknowledged, whatever becomes of this attempt
                 if not isinstance(exc, Exception):
                     raise
                 log.error("nothing committed: the broker did not take what is due (%s: %s)", type(exc).__name__, exc)
-                await self._send_again(sent)
+                await self._send_again()
                 return False
         return True
 
-    async def _send_again(self, sent: Sequence[_Sent]) -> None:
-        """Records whose sending failed are sent once more; those on their way stay due."""
-        for record in sent:
-            if not record.acknowledged.done():
-                self._pending.append(record)
-            elif record.acknowledged.exception() is not None:
-                await self._send(record.arguments)
+    async def _send_again(self) -> None:
+        """Records whose sending failed are sent once more; the next attempt waits for them."""
+        assert self._producer is not None
+        for place, (arguments, acknowledged) in enumerate(self._pending):
+            if acknowledged.done() and acknowledged.exception() is not None:
+                topic, value, key, partition, headers = arguments
+                try:
+                    again = await self._producer.send(topic, value, key, partition, headers=headers)
+                except Exception as exc:
+                    log.error("%s: a record could not be sent again (%s: %s)", topic, type(exc).__name__, exc)
+                    return
+                self._pending[place] = _Sent(arguments, again)
 
     async def _write(self, topic: str, changes: Sequence[Change]) -> None:
         """One record a key, packed into whole batches: a tenth of the cost of sending them one by one."""

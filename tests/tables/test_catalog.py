@@ -379,3 +379,11 @@ def test_a_score_of_exactly_70_is_active_and_of_exactly_30_is_cold(catalog: Cata
     )
     catalog.recompute(HALVED, LIFECYCLE)
     assert states(catalog) == ["active", "cold", "cold", "deprecated"]
+
+
+def test_a_question_does_not_stand_in_the_way_of_the_next(catalog: Catalog) -> None:
+    """DuckDB refuses other work while a result is not read to its end."""
+    catalog.write(adding(memory(1)), START)
+    for ask in (catalog.count, catalog.newest_event, catalog.next_seq, catalog.unpublished):
+        ask()
+        assert catalog.applied([uuid.UUID(int=1)]) == set()

@@ -90,7 +90,7 @@ def test_a_transaction_is_rolled_back_when_its_block_raises(db: duckdb.DuckDBPyC
     db.execute("CREATE TABLE t (a INTEGER)")
     with transaction(db):
         db.execute("INSERT INTO t VALUES (1)")
-    with pytest.raises(KeyboardInterrupt), transaction(db):
+    with pytest.raises(KeyboardInterrupt), transaction(db):  # noqa: PT012
         db.execute("INSERT INTO t VALUES (2)")
         raise KeyboardInterrupt
     assert db.execute("SELECT a FROM t").fetchall() == [(1,)]

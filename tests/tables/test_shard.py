@@ -187,7 +187,7 @@ def test_the_sql_and_the_rule_agree(importance: float, days: float, pinned: bool
 
 
 def event(kind: type[E], user: str = "u", at: int = START, **fields: Any) -> E:
-    return kind.model_validate({"event_id": uuid.uuid4(), "user_id": user, "timestamp": at, **fields})
+    return kind.model_validate({"event_id": uuid.uuid4(), "user_id": user, "timestamp": at, **fields})  # type: ignore[return-value]
 
 
 def forget(memory_id: uuid.UUID, user: str = "u") -> Forget:

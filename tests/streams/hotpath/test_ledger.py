@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import doctest
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streams.hotpath import ledger as ledger_module
 from streams.hotpath.ledger import Ledger
 
 
@@ -38,3 +41,68 @@ def test_a_batch_delivered_twice_counts_once() -> None:
     ledger.deliver(9)
     ledger.acknowledge(9)
     assert (ledger.committable(), ledger.outstanding) == (10, 0)
+
+
+def test_the_examples_in_the_docstrings_hold() -> None:
+    assert doctest.testmod(ledger_module).failed == 0
+
+
+def test_where_nothing_was_acknowledged_nothing_may_be_committed() -> None:
+    ledger = Ledger()
+    ledger.deliver(9)
+    assert (ledger.committable(), ledger.outstanding) == (None, 1)
+
+
+def test_the_first_record_of_a_partition_may_be_a_batch() -> None:
+    ledger = Ledger()
+    ledger.deliver(0)
+    ledger.acknowledge(0)
+    assert ledger.committable() == 1
+
+
+def test_a_batch_that_is_never_acknowledged_holds_back_all_behind_it() -> None:
+    """One that was taken off a queue in a rebalance is read again after it, with all that follows."""
+    ledger = Ledger()
+    for end in (9, 19, 29, 39):
+        ledger.deliver(end)
+    for end in (9, 29, 39):
+        ledger.acknowledge(end)
+    assert (ledger.committable(), ledger.outstanding) == (10, 3)
+
+
+def test_a_batch_acknowledged_twice_counts_once() -> None:
+    ledger = Ledger()
+    for end in (9, 19):
+        ledger.deliver(end)
+    for _ in range(2):
+        ledger.acknowledge(19)
+    assert ledger.committable() is None
+    ledger.acknowledge(9)
+    ledger.acknowledge(9)
+    assert (ledger.committable(), ledger.outstanding) == (20, 0)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 40)), max_size=60))
+def test_the_committable_offset_never_goes_back_or_passes_what_is_not_done(steps: list[tuple[bool, int]]) -> None:
+    """Deliveries (again, or out of order) and acknowledgements (unknown, or repeated) in any mixture.
+
+    A simple model beside it: the batches that were taken up, and those of them that are done.
+    """
+    ledger = Ledger()
+    taken: list[int] = []
+    done: set[int] = set()
+    before = 0
+    for delivering, end in steps:
+        if delivering:
+            ledger.deliver(end)
+            if not taken or end > taken[-1]:
+                taken.append(end)
+        else:
+            ledger.acknowledge(end)
+            done |= {end} & set(taken)
+        open_batches = [batch for batch in taken if batch not in done]
+        finished = [batch for batch in taken if not open_batches or batch < open_batches[0]]
+        assert ledger.committable() == (finished[-1] + 1 if finished else None)
+        assert ledger.outstanding == len([batch for batch in taken if batch not in finished])
+        assert (ledger.committable() or 0) >= before
+        before = ledger.committable() or 0

@@ -7,7 +7,7 @@ import pytest
 from schemas.settings import MemorySettings, ScoringSettings
 from streams.rules.promotion import Promoter
 from streams.rules.scoring import Phrases, Scorer
-from tests.making import exchange
+from tests.making import exchange, spoken
 
 MEMORY = MemorySettings()
 
@@ -87,3 +87,104 @@ def test_latin_keywords_are_whole_words() -> None:
     assert not keywords.found_in("that is unlikely")
     assert keywords.found_in("She LIKED it")
     assert keywords.found_in("我叫小明")
+
+
+@pytest.mark.parametrize(
+    ("exchanges", "text", "emotion", "total", "asked"),
+    [
+        (10, "hm", None, 300, 0),  # 0.3
+        (6, "I like tea", None, 380, 0),
+        (0, "I like tea", "sad", 400, 0),  # exactly 0.4: 0.1 more is not above 0.5
+        (7, "I like tea", None, 410, 1),
+        (9, "hm", "sad", 470, 1),
+        (10, "hm", "sad", 500, 1),  # exactly 0.5: the judge decides
+        (4, "I like tea", "sad", 520, 0),
+        (10, "I like tea", "sad", 700, 0),
+    ],
+)
+def test_the_judge_is_asked_in_the_border_band_alone(
+    exchanges: int, text: str, emotion: str | None, total: int, asked: int
+) -> None:
+    """Above 0.4 and up to 0.5: below it cannot save, above it cannot spoil."""
+    judge = FixedJudge(0)
+    decision = Promoter(MEMORY, judge).score(exchange(text, emotion=emotion), exchanges, leaving=False)
+    assert (judge.asked, decision.parts.total, decision.kept) == (asked, total, total > 500)
+
+
+@pytest.mark.parametrize(
+    ("exchanges", "text", "emotion", "reason"),
+    [
+        (1, "hm", None, "low_score"),
+        (10, "I like tea", "sad", "high_score"),
+        (10, "I like tea", None, "judged_unimportant"),
+    ],
+)
+def test_each_decision_says_why(exchanges: int, text: str, emotion: str | None, reason: str) -> None:
+    decision = Promoter(MEMORY, FixedJudge(0)).score(exchange(text, emotion=emotion), exchanges, leaving=False)
+    assert decision.parts.reason == reason
+
+
+def test_what_is_dropped_has_no_importance() -> None:
+    assert Promoter(MEMORY, FixedJudge(0)).score(exchange("hm"), 1, leaving=False).importance == 0
+
+
+def test_the_judges_value_stands_in_the_parts() -> None:
+    """0.41 + 0.1 × 9/10 is just not above 0.5; with 10 it is."""
+    for value, total, kept in ((9, 500, False), (10, 510, True)):
+        decision = Promoter(MEMORY, FixedJudge(value)).score(exchange("I like tea"), 7, leaving=False)
+        assert (decision.parts.value, decision.parts.total, decision.kept) == (value, total, kept)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "exchanges", "total", "importance"),
+    [
+        (10, 4, 520, 72),
+        (10, 5, 550, 75),
+        (10, 10, 700, 90),
+        (60, 21, 505, 71),  # 70.5 is rounded up
+        (300, 104, 504, 70),  # 70.4 is rounded down
+    ],
+)
+def test_importance_grows_from_70_by_a_tenth_of_the_thousandths(
+    threshold: int, exchanges: int, total: int, importance: int
+) -> None:
+    """70 + 30 × (total − 0.5)/0.3, rounded."""
+    memory = MemorySettings(promote_threshold=threshold)
+    decision = Promoter(memory, FixedJudge(0)).score(exchange("I like tea", emotion="sad"), exchanges, leaving=False)
+    assert (decision.parts.total, decision.importance) == (total, importance)
+
+
+def test_the_judge_hears_user_and_assistant_apart() -> None:
+    class Listener:
+        heard: tuple[str, str] | None = None
+
+        def __call__(self, user: str, assistant: str) -> int:
+            self.heard = user, assistant
+            return 0
+
+    judge = Listener()
+    said = spoken(0, ("user", "I like"), ("tool", "{}"), ("assistant", "yes"), ("user", "tea"))
+    Promoter(MEMORY, judge).score(said, 10, leaving=False)
+    assert judge.heard == ("I like\ntea", "yes")
+
+
+def test_an_exchange_that_asks_for_nothing_waits_for_its_turn() -> None:
+    judge = FixedJudge(10)
+    assert Promoter(MEMORY, judge).at_close(exchange("I like tea", emotion="sad")) is None
+    assert judge.asked == 0
+
+
+def test_a_remember_phrase_comes_before_policy_all() -> None:
+    memory = MEMORY.model_copy(update={"scoring": ScoringSettings(policy="all")})
+    judge = FixedJudge(0)
+    decision = Promoter(memory, judge).at_close(exchange("请记住我的生日"))
+    assert decision is not None
+    assert (decision.importance, decision.parts.reason, judge.asked) == (100, "forced", 0)
+
+
+@pytest.mark.parametrize(("value", "importance"), [(0, 70), (10, 100)])
+def test_policy_all_goes_from_70_to_100(value: int, importance: int) -> None:
+    memory = MEMORY.model_copy(update={"scoring": ScoringSettings(policy="all")})
+    decision = Promoter(memory, FixedJudge(value)).at_close(exchange("hm"))
+    assert decision is not None
+    assert (decision.importance, decision.parts.value, decision.parts.reason) == (importance, value, "all")

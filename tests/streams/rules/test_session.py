@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.messages import ConversationRecord, Exchange, SessionEnded, Silence
-from schemas.settings import MemorySettings
+from schemas.settings import MemorySettings, ScoringSettings
 from streams.rules.promotion import Decision, Promoter
 from streams.rules.session import SessionRules
-from tables.short_term import Session
+from tables.short_term import Session, ShortTermStore
 from tests.making import START, message
 
 
@@ -160,3 +160,225 @@ def test_batches_may_be_cut_anywhere(kinds: list[str], data: st.DataObject) -> N
         cut.at(records[start : start + size])
         start += size
     assert (cut.session, cut.stored, cut.decisions) == (whole.session, whole.stored, whole.decisions)
+
+
+def seqs(window: Window) -> list[int]:
+    return [decision.exchange.seq for decision in window.decisions]
+
+
+def test_a_session_that_nobody_heard_of_ends_without_a_trace() -> None:
+    window = Window().hear(end(0))
+    assert (window.closed, window.decisions, window.session.ended) == ([], [], True)
+
+
+def test_the_open_exchange_is_in_no_window_yet() -> None:
+    window = Window().hear(message(1))
+    assert (window.closed, [m.message_id for m in window.session.open]) == ([], ["m1"])
+
+
+def test_the_session_goes_on_after_less_than_half_an_hour() -> None:
+    """1799 seconds close the exchange; one more ends the session."""
+    assert not Window().hear(message(1), message(2, at=1799)).decisions
+    assert len(Window().hear(message(1), message(2, at=1800)).decisions) == 1
+
+
+def test_a_session_counts_anew_after_its_end() -> None:
+    """Its window stays, and its exchanges are numbered on."""
+    window = Window().hear(*talk(3), end(100), *talk(2, start=10))
+    assert (window.session.exchanges, window.session.ended) == (1, False)
+    assert list(window.session.window) == [0, 1, 2, 3]
+
+
+def test_what_was_evaluated_is_not_evaluated_again() -> None:
+    """Neither by another end of the session, nor when it leaves the window."""
+    window = Window(capacity=2).hear(*talk(2), end(100), end(101), *talk(3, start=10), end(400))
+    assert sorted(seqs(window)) == [0, 1, 2, 3, 4]
+
+
+def test_each_exchange_after_the_tenth_decides_on_one() -> None:
+    window = Window().hear(*talk(14))  # 13 are closed
+    assert (seqs(window), window.session.pending) == ([0, 1, 2], tuple(range(3, 13)))
+
+
+def test_the_oldest_is_scored_by_the_length_of_the_session_and_not_as_leaving() -> None:
+    window = Window(promote_threshold=4, capacity=50).hear(*talk(6))
+    assert [(decision.parts.fullness, decision.parts.reason) for decision in window.decisions] == [(300, "low_score")]
+
+
+def test_a_forced_exchange_lets_the_older_ones_go_on() -> None:
+    """It is written at once; the oldest one that waits is scored, as at any other close."""
+    said = talk(11)
+    said[20] = message(20, content="please remember my birthday", at=200)
+    window = Window().hear(*said, message(99, at=300))
+    assert [(d.exchange.seq, d.parts.reason) for d in window.decisions] == [(10, "forced"), (0, "low_score")]
+
+
+def test_policy_all_keeps_each_exchange_as_it_closes() -> None:
+    window = Window(scoring=ScoringSettings(policy="all")).hear(*talk(4), end(100))
+    assert [(decision.exchange.seq, decision.importance) for decision in window.decisions] == [
+        (seq, 85) for seq in range(4)
+    ]
+
+
+def test_a_window_holds_50_exchanges() -> None:
+    window = Window().hear(*talk(60), end(60 * 20))
+    assert list(window.session.window) == list(range(10, 60))
+    assert sorted(seqs(window)) == list(range(60))
+
+
+def test_what_leaves_counts_as_full() -> None:
+    window = Window(capacity=1, promote_threshold=100).hear(*talk(3))
+    assert [(d.exchange.seq, d.parts.fullness) for d in window.decisions] == [(0, 300)]
+
+
+def test_an_exchange_expires_at_exactly_its_time_to_live() -> None:
+    """Counted from its last message to the last message of the exchange that closed now."""
+    early = [message(1), message(2, "assistant", at=5)]
+    for gap, left in ((59, []), (60, [0])):
+        window = Window(ttl_seconds=60).hear(
+            *early, message(3, at=5 + gap), message(4, "system", at=5 + gap), end(70)
+        )
+        assert [seq for seq in (0, 1) if seq not in window.session.window] == left
+
+
+def test_a_retry_is_known_until_its_exchange_leaves_the_window() -> None:
+    window = Window(capacity=2).hear(*talk(2), message(1, "assistant", at=50))
+    assert window.duplicates == 1
+    window.hear(*talk(3, start=10), message(0, at=500))
+    assert (window.duplicates, window.session.open[-1].message_id) == (1, "m0")
+
+
+def test_a_retry_is_known_without_an_id() -> None:
+    """Its id is what it says."""
+    said = message(1, message_id=None)
+    assert Window().hear(said, said).duplicates == 1
+
+
+def test_a_retry_after_a_long_time_does_not_end_the_session() -> None:
+    window = Window().hear(message(1), message(1, at=5000))
+    assert (window.duplicates, window.session.ended, window.decisions) == (1, False, [])
+
+
+def test_an_overlap_is_skipped_and_the_rest_is_heard() -> None:
+    """After a restart the records since the last commit come again."""
+    records = list(enumerate(talk(4)))
+    window = Window().at(records[:5]).at(records[2:])
+    assert (window.replayed, window.session) == (3, Window().at(records).session)
+
+
+def test_a_message_that_comes_late_closes_nothing() -> None:
+    """Producers' clocks differ: time does not go back."""
+    window = Window().hear(message(1, at=1000), message(2, "assistant", at=10))
+    assert (window.closed, window.session.last_at) == ([], START + 1_000_000)
+
+
+def test_tool_messages_stay_with_the_exchange_they_belong_to() -> None:
+    said = [
+        message(1),
+        message(2, "tool", at=1),
+        message(3, "assistant", at=2),
+        message(4, "system", at=3),
+        message(5),
+    ]
+    assert Window().hear(*said).closed == [["m1", "m2", "m3", "m4"]]
+
+
+def test_exchanges_of_tools_alone_do_not_count() -> None:
+    """Ten of them and one that was spoken are a session of one exchange."""
+    said: list[ConversationRecord] = [message(i, "tool", at=i * 130) for i in range(10)]
+    window = Window(promote_threshold=0).hear(*said, message(99, at=1400), message(100, at=1600))
+    assert (window.session.exchanges, seqs(window)) == (1, [10])
+
+
+def heard(kinds: list[str]) -> list[tuple[int, ConversationRecord]]:
+    """A conversation of turns, pauses, retries and ends, as records with their offsets."""
+    said: list[ConversationRecord] = []
+    at = 0
+    for i, kind in enumerate(kinds):
+        at += {"gap": 130, "idle": 2000, "late": -300}.get(kind, 7)
+        role = {"a": "assistant", "s": "system"}.get(kind, "user")
+        if kind == "end":
+            said.append(end(at))
+        elif kind == "quiet":
+            said.append(Silence(user_id="u", session_id="s", timestamp=START + (at + 1800) * 1000))
+        else:
+            said.append(message(i // 2 if kind == "again" else i, role, "记住" if kind == "please" else "", at=at))
+    return list(enumerate(said))
+
+
+KINDS = st.sampled_from(["u", "a", "u", "a", "s", "gap", "idle", "end", "again", "late", "quiet", "please"])
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(KINDS, min_size=12, max_size=50), st.data())
+def test_a_crash_anywhere_changes_nothing(kinds: list[str], data: st.DataObject) -> None:
+    """Tables are written now and then; after a crash they are as they were, and records are read again.
+
+    Window, session and known ids are those of an undisturbed run. So are the decisions: one that is made again
+    is the same, and leads to the same ids.
+    """
+    records = heard(kinds)
+    undisturbed = Window(capacity=3, promote_threshold=2).at(records)
+    rules = undisturbed.rules
+    changelogs: tuple[dict[tuple[int, bytes], bytes | None], ...] = ({}, {})
+    store, decisions, start, committed = ShortTermStore(), list[Decision](), 0, 0
+
+    def restored() -> ShortTermStore:
+        fresh = ShortTermStore()
+        for changelog, rows in zip(changelogs, (fresh.exchanges, fresh.sessions), strict=True):
+            for (partition, key), value in changelog.items():
+                rows.restore(partition, [(key, value)])  # type: ignore[attr-defined]
+        fresh.recovered()
+        return fresh
+
+    while start < len(records):
+        batch = records[start : start + data.draw(st.integers(1, 8))]
+        session = store.session(0, "u", "s")
+        known = store.message_ids(0, session)
+        out = rules.advance(
+            session,
+            batch,
+            known=known,
+            exchange=lambda seq, held=store, of=session: held.exchange(0, of, seq),  # type: ignore[misc]
+        )
+        known.update(out.heard)
+        known.difference_update(out.left)
+        store.save(0, out.session, out.closed, out.gone)
+        decisions += out.decisions
+        start += len(batch)
+        match data.draw(st.sampled_from(["go on", "commit", "crash", "crash before sessions are written"])):
+            case "commit":
+                for changelog, rows in zip(changelogs, (store.exchanges, store.sessions), strict=True):
+                    changelog.update({(change.partition, change.key): change.value for change in rows.take_changes()})  # type: ignore[attr-defined]
+                committed = start
+            case "crash":
+                store, start = restored(), data.draw(st.integers(0, committed))
+            case "crash before sessions are written":
+                for change in store.exchanges.take_changes():
+                    if change.value is not None:  # deletions come last
+                        changelogs[0][change.partition, change.key] = change.value
+                store, start = restored(), committed
+    session = store.session(0, "u", "s")
+    assert session == undisturbed.session
+    assert {held.seq: held for held in store.window(0, session)} == undisturbed.stored
+    assert [held for _, _, held in store.exchanges.items()] == store.window(0, session)
+    assert store.message_ids(0, session) == undisturbed.known
+    assert {decision.exchange.seq: decision for decision in decisions} == {
+        decision.exchange.seq: decision for decision in undisturbed.decisions
+    }
+    assert all(decision in undisturbed.decisions for decision in decisions)
+
+
+@given(st.lists(KINDS, max_size=60))
+def test_nothing_leaves_unevaluated(kinds: list[str]) -> None:
+    """Whatever is said, every spoken exchange was decided on once, or waits in the window."""
+    window = Window(capacity=3, promote_threshold=2).at(heard(kinds))
+    waiting = window.session.pending
+    decided = seqs(window)
+    assert len(set(decided)) == len(decided)
+    assert not set(decided) & set(waiting)
+    assert set(waiting) <= set(window.session.window)
+    unspoken = {seq for seq, held in window.stored.items() if not held.spoken}
+    inside = set(window.session.window) - unspoken
+    assert inside <= {*decided, *waiting}
+    assert all(decision.exchange.spoken for decision in window.decisions)

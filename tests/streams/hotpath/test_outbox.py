@@ -1,0 +1,377 @@
+"""Nothing is settled before the broker has taken all of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from streams.hotpath.outbox import Headers, Keeper, Outbox
+from tables.rows import Change, Rows
+
+
+class Refused(Exception):
+    """What the broker answers when it does not take something."""
+
+
+class Batch:
+    """Records for one partition, like aiokafka's `BatchBuilder`: it takes so many, and always the first."""
+
+    def __init__(self, room: int) -> None:
+        self.room, self.records, self.closed = room, list[tuple[bytes, bytes | None]](), False
+
+    def append(self, *, key: bytes, value: bytes | None, timestamp: int | None) -> object | None:
+        assert not self.closed
+        if len(self.records) >= self.room:
+            return None
+        self.records.append((key, value))
+        return object()
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@dataclass
+class Broker:
+    """A producer whose broker acknowledges at once, unless told to hold back, or to refuse."""
+
+    room: int = 1000
+    refusing: set[bytes | str] = field(default_factory=set)
+    unreachable: bool = False
+    held_back: bool = False
+    log: list[tuple[str, int | None, bytes | None, bytes | None]] = field(default_factory=list)
+    waiting: list[asyncio.Future[Any]] = field(default_factory=list)
+    headers: list[Headers] = field(default_factory=list)
+
+    async def send(
+        self, topic: str, value: bytes | None, key: bytes | None, partition: int | None, *, headers: Headers
+    ) -> asyncio.Future[Any]:
+        self.headers.append(headers)
+        return self._take(topic, partition, [(key, value)])
+
+    def create_batch(self) -> Batch:
+        return Batch(self.room)
+
+    async def send_batch(self, batch: Batch, topic: str, *, partition: int) -> asyncio.Future[Any]:
+        await asyncio.sleep(0)  # aiokafka waits here for room in its buffer
+        return self._take(topic, partition, batch.records)
+
+    def _take(
+        self, topic: str, partition: int | None, records: Sequence[tuple[bytes | None, bytes | None]]
+    ) -> asyncio.Future[Any]:
+        if self.unreachable:
+            raise Refused(topic)
+        taken: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        if self.refusing & {topic, *(key for key, _ in records)}:
+            taken.set_exception(Refused(topic))
+        else:
+            self.log += [(topic, partition, key, value) for key, value in records]
+            if self.held_back:
+                self.waiting.append(taken)
+            else:
+                taken.set_result(None)
+        return taken
+
+    def acknowledge(self) -> None:
+        for taken in self.waiting:
+            taken.set_result(None)
+        self.waiting.clear()
+
+    def keys(self) -> list[bytes | None]:
+        return [key for _, _, key, _ in self.log]
+
+
+class Table:
+    """A keeper of texts."""
+
+    def __init__(self) -> None:
+        self.rows: Rows[str] = Rows(str.encode, bytes.decode)
+
+    def restore(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
+        self.rows.restore(partition, rows)
+
+    def own(self, partitions: frozenset[int]) -> None:
+        self.rows.own(partitions)
+
+    def take_changes(self) -> list[Change]:
+        return self.rows.take_changes()
+
+    def give_back(self, changes: Sequence[Change]) -> None:
+        self.rows.give_back(changes)
+
+
+@dataclass
+class Bench:
+    """An outbox with the two tables, in the order in which the app adds them."""
+
+    broker: Broker = field(default_factory=Broker)
+    outbox: Outbox = field(default_factory=Outbox)
+    exchanges: Table = field(default_factory=Table)
+    sessions: Table = field(default_factory=Table)
+
+    def __post_init__(self) -> None:
+        self.outbox.add_table("exchanges", self.exchanges)
+        self.outbox.add_table("sessions", self.sessions)
+        self.outbox.connect(self.broker)
+
+
+@pytest.fixture
+async def bench() -> Bench:
+    return Bench()
+
+
+async def steps(count: int = 20) -> None:
+    """Let everything go on that can."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+def test_the_tables_rows_are_a_keeper() -> None:
+    rows: Keeper = Rows[str](str.encode, bytes.decode)
+    assert rows.take_changes() == []
+
+
+async def test_nothing_is_settled_before_there_is_a_producer() -> None:
+    assert not await Outbox().settle()
+
+
+async def test_where_nothing_is_due_all_is_settled(bench: Bench) -> None:
+    assert await bench.outbox.settle()
+    assert bench.broker.log == []
+
+
+async def test_a_record_is_sent_at_once_with_all_it_has(bench: Bench) -> None:
+    sent = await bench.outbox.send("t", b"v", key=b"k", partition=3, headers=[("h", b"1")])
+    assert (bench.broker.log, bench.broker.headers) == ([("t", 3, b"k", b"v")], [[("h", b"1")]])
+    assert sent.done()
+
+
+async def test_exchanges_are_put_before_sessions_and_deleted_after_them(bench: Bench) -> None:
+    """A session never points at an exchange that is not there."""
+    for table in (bench.exchanges, bench.sessions):
+        table.rows.put(0, b"old", "x")
+    assert await bench.outbox.settle()
+    bench.broker.log.clear()
+    for table in (bench.sessions, bench.exchanges):
+        table.rows.delete(0, b"old")
+        table.rows.put(0, b"new", "y")
+    assert await bench.outbox.settle()
+    assert bench.broker.log == [
+        ("exchanges", 0, b"new", b"y"),
+        ("sessions", 0, b"new", b"y"),
+        ("sessions", 0, b"old", None),
+        ("exchanges", 0, b"old", None),
+    ]
+
+
+async def test_each_step_waits_for_the_one_before(bench: Bench) -> None:
+    """Records, then exchanges, then sessions: the next is sent when the last is acknowledged."""
+    bench.broker.held_back = True
+    await bench.outbox.send("long-term", b"promotion", key=b"u")
+    bench.exchanges.rows.put(0, b"e", "x")
+    bench.sessions.rows.put(0, b"s", "x")
+    settling = asyncio.ensure_future(bench.outbox.settle())
+    for expected in ([b"u"], [b"u", b"e"], [b"u", b"e", b"s"]):
+        await steps()
+        assert (bench.broker.keys(), settling.done()) == (expected, False)
+        bench.broker.acknowledge()
+    assert await settling
+
+
+async def test_rows_go_to_their_own_partitions(bench: Bench) -> None:
+    for partition in (2, 0):
+        bench.sessions.rows.put(partition, b"k", f"in {partition}")
+    assert await bench.outbox.settle()
+    assert sorted(bench.broker.log, key=str) == [("sessions", 0, b"k", b"in 0"), ("sessions", 2, b"k", b"in 2")]
+
+
+@pytest.mark.parametrize("room", [1, 2, 3])
+async def test_what_does_not_fit_into_one_batch_goes_into_the_next(room: int) -> None:
+    bench = Bench(Broker(room=room))
+    for number in range(7):
+        bench.sessions.rows.put(0, b"%d" % number, "x")
+    assert await bench.outbox.settle()
+    assert bench.broker.keys() == [b"%d" % number for number in range(7)]
+
+
+async def test_values_are_taken_in_one_step(bench: Bench) -> None:
+    """What changes while the attempt is under way belongs to the next: the commit's offsets do not cover it."""
+    bench.broker.held_back = True
+    bench.exchanges.rows.put(0, b"e1", "x")
+    bench.sessions.rows.put(0, b"s", "points at e1")
+    settling = asyncio.ensure_future(bench.outbox.settle())
+    await steps()
+    bench.exchanges.rows.put(0, b"e2", "x")
+    bench.sessions.rows.put(0, b"s", "points at e2")
+    bench.broker.held_back = False
+    bench.broker.acknowledge()
+    assert await settling
+    assert bench.broker.log == [("exchanges", 0, b"e1", b"x"), ("sessions", 0, b"s", b"points at e1")]
+    assert await bench.outbox.settle()
+    assert bench.broker.log[2:] == [("exchanges", 0, b"e2", b"x"), ("sessions", 0, b"s", b"points at e2")]
+
+
+async def test_what_is_sent_while_settling_is_due_at_the_next(bench: Bench) -> None:
+    bench.broker.held_back = True
+    await bench.outbox.send("t", b"1")
+    settling = asyncio.ensure_future(bench.outbox.settle())
+    await steps()
+    first, bench.broker.waiting = bench.broker.waiting, []
+    await bench.outbox.send("t", b"2")
+    first[0].set_result(None)
+    assert await settling
+    again = asyncio.ensure_future(bench.outbox.settle())
+    await steps()
+    assert not again.done()
+    bench.broker.acknowledge()
+    assert await again
+
+
+async def test_two_attempts_do_not_overlap(bench: Bench) -> None:
+    bench.broker.held_back = True
+    bench.sessions.rows.put(0, b"s", "old")
+    first = asyncio.ensure_future(bench.outbox.settle())
+    await steps()
+    bench.sessions.rows.put(0, b"s", "new")
+    second = asyncio.ensure_future(bench.outbox.settle())
+    await steps()
+    assert [value for _, _, _, value in bench.broker.log] == [b"old"]
+    bench.broker.held_back = False
+    bench.broker.acknowledge()
+    assert await first
+    assert await second
+    assert [value for _, _, _, value in bench.broker.log] == [b"old", b"new"]
+
+
+async def test_a_refused_record_is_not_settled_and_is_sent_again(bench: Bench) -> None:
+    bench.broker.refusing = {b"u"}
+    await bench.outbox.send("t", b"lost", key=b"u", headers=[("h", b"1")])
+    await bench.outbox.send("t", b"taken", key=b"v")
+    assert not await bench.outbox.settle()
+    assert not await bench.outbox.settle()  # still refused
+    bench.broker.refusing.clear()
+    assert not await bench.outbox.settle()  # sent again only now
+    assert await bench.outbox.settle()
+    assert bench.broker.log == [("t", None, b"v", b"taken"), ("t", None, b"u", b"lost")]
+    assert bench.broker.headers[-1] == [("h", b"1")]
+
+
+async def test_a_refused_record_keeps_the_tables_back(bench: Bench) -> None:
+    """The state says that a promotion was sent: it is not written before it was."""
+    bench.broker.refusing = {b"u"}
+    await bench.outbox.send("long-term", b"promotion", key=b"u")
+    bench.sessions.rows.put(0, b"s", "promoted")
+    assert not await bench.outbox.settle()
+    assert bench.broker.log == []
+    bench.broker.refusing.clear()
+    assert not await bench.outbox.settle()
+    assert await bench.outbox.settle()
+    assert bench.broker.keys() == [b"u", b"s"]
+
+
+@pytest.mark.parametrize("refused", ["exchanges", "sessions"])
+async def test_changes_that_were_refused_go_back_and_are_written_again(bench: Bench, refused: str) -> None:
+    bench.broker.refusing = {refused}
+    bench.exchanges.rows.put(0, b"e", "x")
+    bench.sessions.rows.put(0, b"s", "x")
+    assert not await bench.outbox.settle()
+    bench.broker.refusing.clear()
+    bench.broker.log.clear()
+    assert await bench.outbox.settle()
+    assert bench.broker.log == [("exchanges", 0, b"e", b"x"), ("sessions", 0, b"s", b"x")]
+    assert await bench.outbox.settle()
+    assert len(bench.broker.log) == 2
+
+
+async def test_a_deletion_that_was_refused_is_written_again(bench: Bench) -> None:
+    bench.exchanges.rows.put(0, b"e", "x")
+    assert await bench.outbox.settle()
+    bench.exchanges.rows.delete(0, b"e")
+    bench.broker.refusing = {"exchanges"}
+    assert not await bench.outbox.settle()
+    bench.broker.refusing.clear()
+    assert await bench.outbox.settle()
+    assert bench.broker.log[-1] == ("exchanges", 0, b"e", None)
+
+
+async def test_a_newer_value_wins_over_one_that_goes_back(bench: Bench) -> None:
+    bench.broker.held_back = True
+    await bench.outbox.send("t", b"1")
+    bench.sessions.rows.put(0, b"s", "old")
+    settling = asyncio.ensure_future(bench.outbox.settle())
+    await steps()
+    bench.sessions.rows.put(0, b"s", "new")
+    (taken,) = bench.broker.waiting
+    bench.broker.waiting.clear()
+    bench.broker.held_back = False
+    taken.set_exception(Refused())
+    assert not await settling
+    assert await bench.outbox.settle()
+    assert [value for _, _, key, value in bench.broker.log if key == b"s"] == [b"new"]
+
+
+async def test_a_failure_is_logged_without_what_was_said(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    bench.broker.refusing = {b"u"}
+    await bench.outbox.send("siltstone.long-term", b"my secret", key=b"u")
+    await bench.outbox.settle()
+    (record,) = [record for record in caplog.records if record.name == "streams.hotpath.outbox"]
+    assert (record.levelname, "Refused" in record.getMessage()) == ("ERROR", True)
+    assert "my secret" not in record.getMessage()
+
+
+async def test_a_record_that_cannot_even_be_sent_again_stays_due(bench: Bench) -> None:
+    """The broker refuses it, and is then out of reach: an attempt fails, it does not raise and forget."""
+    bench.broker.refusing = {b"u"}
+    await bench.outbox.send("t", b"lost", key=b"u")
+    await bench.outbox.send("t", b"lost too", key=b"u")
+    bench.broker.unreachable = True
+    for _ in range(3):
+        assert not await bench.outbox.settle()
+    bench.broker.unreachable = False
+    bench.broker.refusing.clear()
+    assert await settled_at_last(bench.outbox)
+    assert [value for _, _, _, value in bench.broker.log] == [b"lost", b"lost too"]
+
+
+async def settled_at_last(outbox: Outbox) -> bool:
+    """Whether it settles within a few attempts."""
+    for _ in range(5):
+        if await outbox.settle():
+            return True
+    return False
+
+
+async def test_a_cancelled_attempt_leaves_records_and_changes_due(bench: Bench) -> None:
+    """A worker that stops cancels its commits; the last one must not pass over what they took."""
+    bench.broker.held_back = True
+    await bench.outbox.send("t", b"1")
+    bench.sessions.rows.put(0, b"s", "x")
+    settling = asyncio.ensure_future(bench.outbox.settle())
+    await steps()
+    settling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await settling
+    again = asyncio.ensure_future(bench.outbox.settle())
+    await steps()
+    assert not again.done()  # the record is not acknowledged yet
+    assert bench.broker.keys() == [None]
+    bench.broker.held_back = False
+    bench.broker.acknowledge()
+    assert await again
+    assert bench.broker.keys() == [None, b"s"]
+
+
+async def test_a_cancelled_attempt_does_not_take_the_record_back(bench: Bench) -> None:
+    """It is on its way: who sent it may be waiting for its acknowledgement."""
+    bench.broker.held_back = True
+    sent = await bench.outbox.send("t", b"1")
+    settling = asyncio.ensure_future(bench.outbox.settle())
+    await steps()
+    settling.cancel()
+    await steps()
+    bench.broker.acknowledge()
+    await sent
+    assert bench.broker.keys() == [None]
