@@ -157,7 +157,14 @@ def run_siltstone(job: Job) -> None:
     async def work() -> None:
         settings = Settings(data_dir=job.folder, kafka=job.kafka, http=HttpSettings(port=0))
         async with running.started(settings) as worker:
-            await job.over(lambda: worker.faust.consumer.commit())
+            ends = [
+                asyncio.ensure_future(job.over(lambda: worker.faust.consumer.commit())),
+                asyncio.ensure_future(worker.stopped()),  # raises what stopped it
+            ]
+            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            for end in done:
+                await end
+            ends[-1].cancel()
             decisions = labelled(worker.metrics.decisions)
             job.figures["promoted"] = sum(n for (outcome, _), n in decisions.items() if outcome == "promoted")
             job.figures["stored"] = _stored(worker)
@@ -332,7 +339,7 @@ async def measure(contender: Contender, kafka: KafkaSettings, messages: int) -> 
     counts = await produce(contender, kafka, messages)
     with tempfile.TemporaryDirectory() as folder:
         child = await asyncio.create_subprocess_exec(
-            *(sys.executable, THIS_FILE, "contend", contender.name),
+            *(sys.executable, "-W", "ignore", THIS_FILE, "contend", contender.name),
             *(kafka.bootstrap_servers, str(kafka.partitions), str(messages)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -347,6 +354,7 @@ async def measure(contender: Contender, kafka: KafkaSettings, messages: int) -> 
                 child.kill()
                 await child.wait()
     told: dict[str, float | int] = orjson.loads(output.splitlines()[-1])
+    told["seen"] = min(told["seen"], messages)  # what is read twice does not count twice
     told["per_s"] = round(told["seen"] / (committed_at - told["first_at"]))
     told["changelog_bytes"] = await _changelog_bytes(kafka)
     return told

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from schemas.messages import SILTSTONE, Content, Id, Message, Timestamp
+from schemas.messages import SILTSTONE, Content, Id, Message, Metadata, Timestamp
 
 Ids = Annotated[list[Id], Field(min_length=1, max_length=1000)]
 
@@ -46,7 +46,7 @@ class Promotion(_Event):
     started_at: Timestamp
     parts: Parts
     speakers: list[str] = Field(default=[], description="names that stand before lines of the text")
-    metadata: dict[str, Any] | None = None
+    metadata: Metadata | None = None
 
 
 class Remember(_Event):
@@ -58,7 +58,7 @@ class Remember(_Event):
     session_id: Id | None = None
     agent_id: str | None = None
     importance: Annotated[float, Field(ge=0, le=100)] = 100.0
-    metadata: dict[str, Any] | None = None
+    metadata: Metadata | None = None
 
 
 class Touch(_Event):

@@ -27,6 +27,8 @@ SILTSTONE = uuid.uuid5(uuid.NAMESPACE_URL, "https://siltstone.dev/memory")
 
 MAX_CONTENT_BYTES = 32 * 1024
 MAX_ID_CHARS = 256
+#: At least as many as any record of ours puts around metadata: session, open, message.
+LEVELS_OF_OUR_OWN = 16
 #: Timestamps outside of [1990, 2100) are a producer's mistake (seconds for milliseconds, a zeroed clock).
 EARLIEST_MS = int(datetime(1990, 1, 1, tzinfo=UTC).timestamp() * 1000)
 LATEST_MS = int(datetime(2100, 1, 1, tzinfo=UTC).timestamp() * 1000)
@@ -62,6 +64,18 @@ def _fits(content: str) -> str:
     return content
 
 
+def _keepable(metadata: dict[str, Any]) -> dict[str, Any]:
+    """JSON is read to a greater depth than it is written, and a record that keeps the metadata adds its own."""
+    within: Any = metadata
+    for _ in range(LEVELS_OF_OUR_OWN):
+        within = [within]
+    try:
+        orjson.dumps(within)
+    except TypeError as exc:
+        raise ValueError(f"metadata cannot be kept: {exc}") from None
+    return metadata
+
+
 Timestamp = Annotated[
     int,
     BeforeValidator(parse_timestamp),
@@ -76,6 +90,7 @@ Timestamp = Annotated[
 ]
 Id = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]
 Content = Annotated[str, AfterValidator(_fits)]
+Metadata = Annotated[dict[str, Any], AfterValidator(_keepable)]
 
 
 class Role(StrEnum):
@@ -106,10 +121,7 @@ class ChatMessage(BaseModel):
     @model_validator(mode="after")
     def _can_be_written(self) -> Self:
         if self.metadata or self.model_extra:
-            try:
-                orjson.dumps(self.all_metadata)
-            except TypeError as exc:  # JSON is read to a greater depth than it is written
-                raise ValueError(f"metadata cannot be kept: {exc}") from None
+            _keepable(self.all_metadata)
         return self
 
     @property

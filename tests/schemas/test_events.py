@@ -97,6 +97,16 @@ def test_wrong_fields_of_an_event_are_refused(model: type[Any], wrong: dict[str,
         LONG_TERM_EVENT.validate_python(COMMON | EVENTS[model] | wrong)
 
 
+@pytest.mark.parametrize("model", [Promotion, Remember])
+def test_metadata_that_json_writers_cannot_nest_is_refused(model: type[Any]) -> None:
+    """It could be read and never be written into a shard: the worker would stop at it again and again."""
+    deep: Any = {}
+    for _ in range(300):
+        deep = {"a": deep}
+    with pytest.raises(ValidationError):
+        LONG_TERM_EVENT.validate_python(COMMON | EVENTS[model] | {"metadata": deep})
+
+
 def test_what_is_remembered_on_request_has_the_greatest_importance() -> None:
     event = LONG_TERM_EVENT.validate_python(COMMON | EVENTS[Remember])
     assert isinstance(event, Remember)

@@ -178,6 +178,11 @@ def test_a_file_that_is_no_mapping_is_one_line(text: str) -> None:
     assert len(problems()) == 1
 
 
+def test_a_file_that_is_no_yaml_is_named_with_the_line() -> None:
+    write("memory:\n  capacity: @5\n")
+    assert problems() == ["config.yaml: is not valid YAML (line 2)"]
+
+
 def test_a_file_that_is_not_text_is_one_line() -> None:
     Path("config.yaml").write_bytes(b"\xff\xfe\x00")
     assert len(problems()) == 1

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
+from schemas.events import LONG_TERM_EVENT, Parts
 from schemas.messages import Exchange, Message, Role
+from streams.agents.short_term import promotion
+from streams.rules.promotion import Decision
 from tables.rows import Change
 from tables.short_term import (
     Session,
@@ -21,7 +26,7 @@ from tables.short_term import (
     session_key,
     unexpired,
 )
-from tests.making import START, spoken
+from tests.making import START, message, spoken
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 NUMBERS = st.integers(0, 2**53)
@@ -72,6 +77,24 @@ def test_an_exchange_reads_back_as_it_was_written(exchange: Exchange) -> None:
     assert decode_exchange(encode_exchange(exchange)) == exchange
 
 
+@pytest.mark.parametrize("depth", [100, 240, 248, 249, 250, 251, 252, 253, 254, 255, 300])
+def test_a_message_that_is_accepted_can_be_kept(depth: int) -> None:
+    """JSON writers give up at some depth: what would pass it in a window or a promotion is refused at the door."""
+    deep: Any = {}
+    for _ in range(depth - 1):
+        deep = {"a": deep}
+    try:
+        said = Message.of(message(1, metadata=deep))
+    except ValidationError:
+        assert depth > 100
+        return
+    decision = Decision(Exchange(0, (said,)), True, 100, Parts(reason="forced"))
+    assert decode_session(encode_session(Session("u", "s", open=(said,)))).open == (said,)
+    assert decode_exchange(encode_exchange(decision.exchange)) == decision.exchange
+    event = promotion(Session("u", "s"), decision)
+    assert LONG_TERM_EVENT.validate_python(orjson.loads(event.model_dump_json())) == event
+
+
 @given(st.lists(st.tuples(TEXT, TEXT), unique=True, max_size=10))
 def test_no_two_sessions_share_a_key(names: list[tuple[str, str]]) -> None:
     assert len({session_key(*ids) for ids in names}) == len(names)
@@ -82,8 +105,8 @@ def test_an_exchanges_key_is_no_sessions_key() -> None:
 
 
 def test_the_open_exchange_is_numbered_as_if_it_closed_now() -> None:
-    message = Message("m", Role.USER, "hi", START)
-    assert Session("u", "s", open=(message,), first=2, next=5).open_exchange == Exchange(5, (message,))
+    said = Message("m", Role.USER, "hi", START)
+    assert Session("u", "s", open=(said,), first=2, next=5).open_exchange == Exchange(5, (said,))
 
 
 def exchange(seq: int, *ids: str) -> Exchange:

@@ -67,6 +67,7 @@ class Broker:
         taken: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         if self.refusing & {topic, *(key for key, _ in records)}:
             taken.set_exception(Refused(topic))
+            taken.exception()  # seen: asyncio would report it at the end, as nobody may ask again
         else:
             self.log += [(topic, partition, key, value) for key, value in records]
             if self.held_back:
