@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from schemas.messages import SILTSTONE, Content, Id, Message, Metadata, Timestamp
+from schemas.messages import SILTSTONE, ChatMessage, Content, Id, Metadata, Timestamp
 
 Ids = Annotated[list[Id], Field(min_length=1, max_length=1000)]
 
@@ -20,17 +21,19 @@ class _Event(BaseModel):
     timestamp: Timestamp
 
 
-class Parts(BaseModel):
-    """Why an exchange was kept or dropped: the parts of its score, in thousandths."""
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Why an exchange was kept or dropped: the parts of its score, in thousandths.
 
-    model_config = ConfigDict(frozen=True)
+    `value` is the judge's 0-10, null where it was not asked.
+    """
 
+    reason: str
     fullness: int = 0
     sentiment: int = 0
     content: int = 0
-    value: int | None = Field(default=None, description="the judge's 0-10; null where it was not asked")
+    value: int | None = None
     total: int = 0
-    reason: str
 
 
 class Promotion(_Event):
@@ -123,7 +126,7 @@ class SummaryRequest(BaseModel):
     user_id: Id
     date: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
     reason: Literal["count", "manual", "day_end"]
-    messages: list[Message] = []
+    messages: list[ChatMessage] = []
 
 
 class DeadLetter(BaseModel):

@@ -9,11 +9,13 @@ names). Secrets are `SecretStr`: they never show in `repr`, logs or errors.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -27,6 +29,33 @@ from schemas.phrases import CONTENT_KEYWORDS, FORCE_PHRASES, STRONG_EMOTIONS
 
 CONFIG_VARIABLE = "SILTSTONE_CONFIG"
 Percent = Annotated[float, Field(ge=0, le=100)]
+OPENAI_URL = "https://api.openai.com/v1"
+DEFAULT_MODEL = "gpt-4o-mini"
+
+
+def _web_address(url: str) -> str:
+    """A base URL, or empty. Its text is in no error: keys get pasted into the wrong line."""
+    url = url.strip().rstrip("/")
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
+    except ValueError:
+        usable = False
+    if url and (not usable or parts.query or parts.fragment):
+        raise ValueError("needs the form https://host/path, without user, password, query or fragment")
+    return url
+
+
+def _header_value(secret: SecretStr) -> SecretStr:
+    """A key without the line end that a file brings along. What no header can hold, HTTP packages would log."""
+    key = secret.get_secret_value().strip()
+    if not (key.isascii() and key.isprintable()):
+        raise ValueError("may hold printable ASCII only")
+    return SecretStr(key)
+
+
+BaseUrl = Annotated[str, AfterValidator(_web_address)]
+ApiKey = Annotated[SecretStr, AfterValidator(_header_value)]
 
 
 class _Section(BaseModel):
@@ -63,12 +92,53 @@ class KafkaSettings(_Section):
         return self
 
 
-class ScoringSettings(_Section):
-    """How an exchange is weighed."""
+class LlmSettings(_Section):
+    """The OpenAI-compatible service for everything that has none of its own.
 
-    policy: Literal["weighted", "all"] = "weighted"
+    Without a key, OPENAI_API_KEY and OPENAI_BASE_URL take the place of key and URL. Both or neither: a key is
+    never sent to another service's URL.
+    """
+
+    api_key: ApiKey = SecretStr("")
+    base_url: BaseUrl = ""
+    model: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_openais_variables(cls, given: Any) -> Any:
+        key = os.environ.get("OPENAI_API_KEY", "").strip()
+        if key and isinstance(given, dict) and _is_empty(given.get("api_key", "")):
+            return {**given, "api_key": key, "base_url": os.environ.get("OPENAI_BASE_URL", "")}
+        return given
+
+
+def _is_empty(key: object) -> bool:
+    text = key.get_secret_value() if isinstance(key, SecretStr) else key
+    return isinstance(text, str) and not text.strip()
+
+
+class ScoringSettings(_Section):
+    """How an exchange is weighed, and which model judges it. `Settings.judge` says what an empty key means."""
+
+    policy: Literal["weighted", "llm", "all"] = "weighted"
     strong_emotions: tuple[str, ...] = STRONG_EMOTIONS
     content_keywords: tuple[str, ...] = CONTENT_KEYWORDS
+    api_key: ApiKey = SecretStr("")
+    base_url: BaseUrl = ""
+    model: str = ""
+    concurrency: Annotated[int, Field(ge=1, le=256)] = 8
+    timeout_seconds: Annotated[float, Field(gt=0, le=3_600)] = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSettings:
+    """The model that rates exchanges, with every fallback resolved."""
+
+    api_key: SecretStr
+    base_url: str
+    model: str
+    concurrency: int
+    timeout_seconds: float
 
 
 class MemorySettings(_Section):
@@ -101,6 +171,7 @@ class LongTermSettings(_Section):
     top_k: Annotated[int, Field(ge=1, le=1000)] = 10
     context_memories: Annotated[int, Field(ge=0, le=100)] = 3
     save_seconds: Annotated[float, Field(gt=0)] = 60.0
+    intake_first_seconds: Annotated[float, Field(ge=0)] = 10.0
 
 
 class LifecycleSettings(_Section):
@@ -135,6 +206,7 @@ class Settings(BaseSettings):
     data_dir: Path = Path("siltstone-data")
     kafka: KafkaSettings = KafkaSettings()
     memory: MemorySettings = MemorySettings()
+    llm: LlmSettings = Field(default_factory=dict, validate_default=True)
     embedding: EmbeddingSettings = EmbeddingSettings()
     long_term: LongTermSettings = LongTermSettings()
     lifecycle: LifecycleSettings = LifecycleSettings()
@@ -170,6 +242,24 @@ class Settings(BaseSettings):
             raise SettingsError([f"config.yaml: is not valid YAML{line}"]) from None
         except (SourceError, yaml.YAMLError, ValueError, TypeError, AttributeError) as exc:
             raise SettingsError([f"config.yaml or environment: {' '.join(str(exc).split())}"]) from None
+
+    def judge(self) -> JudgeSettings | None:
+        """The model that judges exchanges; None where there is no key: the local estimator judges.
+
+        Key and URL go together: those of `memory.scoring`, or without a key there those of `llm`. A
+        `memory.scoring.base_url` without a key is therefore not used.
+        """
+        scoring = self.memory.scoring
+        service = scoring if scoring.api_key.get_secret_value() else self.llm
+        if not service.api_key.get_secret_value():
+            return None
+        return JudgeSettings(
+            api_key=service.api_key,
+            base_url=service.base_url or OPENAI_URL,
+            model=scoring.model or self.llm.model or DEFAULT_MODEL,
+            concurrency=scoring.concurrency,
+            timeout_seconds=scoring.timeout_seconds,
+        )
 
 
 def _problem(error: Any) -> str:

@@ -60,6 +60,12 @@ def partition_of(user_id: str, partitions: int) -> int:
     return (_murmur2(key_of(user_id)) & 0x7FFFFFFF) % partitions
 
 
+@lru_cache(maxsize=65_536)
+def home_of(user_id: str, partitions: int) -> tuple[bytes, int]:
+    """The key and the partition of every record of this user, in a keyed topic."""
+    return key_of(user_id), partition_of(user_id, partitions)
+
+
 def _murmur2(data: bytes) -> int:
     """MurmurHash2, 32 bit, as in `org.apache.kafka.common.utils.Utils.murmur2`."""
     length, m, mask = len(data), 0x5BD1E995, 0xFFFFFFFF

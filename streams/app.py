@@ -28,6 +28,7 @@ from streams.clock import clock_of
 from streams.dead_letters import DeadLetters
 from streams.hotpath import HotPath
 from streams.metrics import Metrics
+from streams.precedence import IntakeFirst
 from streams.recall import Recall
 from streams.rules.estimator import estimate
 from streams.rules.promotion import Promoter
@@ -77,7 +78,12 @@ class Siltstone:
             partitions=partitions,
         )
         long_term = LongTermAgent(
-            shards=self.shards, embedding=embedding, dead_letters=dead_letters, metrics=metrics, clock=clock
+            shards=self.shards,
+            embedding=embedding,
+            dead_letters=dead_letters,
+            metrics=metrics,
+            clock=clock,
+            precedence=IntakeFirst(lambda: hot.lag()[topics.conversations], settings.long_term.intake_first_seconds),
         )
         self.lifecycle = LifecycleAgent(
             shards=self.shards,
@@ -258,7 +264,7 @@ def _faust_app(settings: Settings) -> faust.App:
         topic_allow_declare=True,
         consumer_auto_offset_reset="earliest",
         stream_wait_empty=False,
-        broker_max_poll_records=2000,
+        broker_max_poll_records=8000,
         broker_commit_interval=kafka.commit_seconds,
         broker_session_timeout=kafka.session_timeout_seconds,
         broker_rebalance_timeout=kafka.rebalance_timeout_seconds,

@@ -14,6 +14,11 @@ class Metrics:
         self.duplicates = Counter(
             "siltstone_duplicate_messages", "Messages ignored: their id is in the window", registry=registry
         )
+        self.late = Counter(
+            "siltstone_late_messages",
+            "Messages older than what was decided on already: each became an exchange of its own",
+            registry=registry,
+        )
         self.rerouted = Counter(
             "siltstone_rerouted_messages", "Messages produced again with the right key", registry=registry
         )

@@ -25,10 +25,14 @@ class Rows(Generic[Row]):
         self._changed: dict[tuple[int, bytes], None] = {}
 
     def get(self, partition: int, key: bytes) -> Row | None:
-        return self._partitions.get(partition, {}).get(key)
+        rows = self._partitions.get(partition)
+        return rows.get(key) if rows is not None else None
 
     def put(self, partition: int, key: bytes, row: Row) -> None:
-        self._partitions.setdefault(partition, {})[key] = row
+        rows = self._partitions.get(partition)
+        if rows is None:
+            rows = self._partitions[partition] = {}
+        rows[key] = row
         self._changed[partition, key] = None
 
     def delete(self, partition: int, key: bytes) -> None:

@@ -10,7 +10,7 @@ import logging
 import uuid
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -271,7 +271,7 @@ class _Batch:
     def _as_memory(self, event: Promotion | Remember) -> Memory:
         meta = dict(event.metadata or {})
         if isinstance(event, Promotion):
-            meta["promotion"] = event.parts.model_dump()
+            meta["promotion"] = asdict(event.parts)
             if event.speakers:
                 meta["speakers"] = event.speakers
             identity, kind, message_ids = event.memory_id, "exchange", tuple(event.message_ids)

@@ -8,8 +8,8 @@ the source offset that it includes: after a restart, records up to it are skippe
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -17,12 +17,12 @@ from schemas.messages import Exchange, Message, Role
 from tables.rows import Rows
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(NamedTuple):
     """A session's window without the text of its closed exchanges.
 
-    Exchanges `first <= seq < next` are in the window; `pending` are those not yet evaluated for promotion.
-    `exchanges` counts them since the session began, `offset` is the newest source record that is included.
+    Exchanges `first <= seq < next` are in the window, but for the `missing` ones, whose messages were cut into
+    exchanges again; `pending` are those not yet evaluated for promotion. `exchanges` counts them since the
+    session began, `offset` is the newest source record that is included.
     Times are epoch milliseconds of event time.
     """
 
@@ -33,13 +33,16 @@ class Session:
     open: tuple[Message, ...] = ()
     first: int = 0
     next: int = 0
+    missing: tuple[int, ...] = ()
     pending: tuple[int, ...] = ()
     exchanges: int = 0
     ended: bool = False
 
     @property
-    def window(self) -> range:
-        return range(self.first, self.next)
+    def window(self) -> Sequence[int]:
+        """The numbers of the exchanges in the window, oldest first."""
+        whole = range(self.first, self.next)
+        return [seq for seq in whole if seq not in self.missing] if self.missing else whole
 
     @property
     def open_exchange(self) -> Exchange:
@@ -47,36 +50,51 @@ class Session:
         return Exchange(self.next, self.open)
 
 
+@lru_cache(maxsize=65_536)
 def session_key(user_id: str, session_id: str) -> bytes:
     return orjson.dumps((user_id, session_id))
 
 
 def exchange_key(user_id: str, session_id: str, seq: int) -> bytes:
-    return orjson.dumps((user_id, session_id, seq))
+    """The session's key, then the number."""
+    return b"%b%d" % (session_key(user_id, session_id), seq)
+
+
+def session_key_of(exchange_key: bytes) -> bytes:
+    """The key of the session that an exchange's key names."""
+    return exchange_key[: exchange_key.rindex(b"]") + 1]
+
+
+# Rows are JSON arrays of the fields in their order: half as large as objects, and written in a third of the time.
 
 
 def encode_session(session: Session) -> bytes:
-    return orjson.dumps(session)
+    return orjson.dumps((*session[:_OPEN], list(map(tuple, session.open)), *session[_OPEN + 1 :]))
 
 
 def decode_session(raw: bytes) -> Session:
-    fields = orjson.loads(raw)
-    fields["open"] = tuple(_message(message) for message in fields["open"])
-    fields["pending"] = tuple(fields["pending"])
-    return Session(**fields)
+    session = Session(*orjson.loads(raw))
+    return session._replace(
+        open=tuple(map(_message, session.open)), missing=tuple(session.missing), pending=tuple(session.pending)
+    )
 
 
 def encode_exchange(exchange: Exchange) -> bytes:
-    return orjson.dumps(exchange)
+    return orjson.dumps((exchange.seq, list(map(tuple, exchange.messages))))
 
 
 def decode_exchange(raw: bytes) -> Exchange:
-    fields = orjson.loads(raw)
-    return Exchange(fields["seq"], tuple(_message(message) for message in fields["messages"]))
+    seq, said = orjson.loads(raw)
+    return Exchange(seq, tuple(map(_message, said)))
 
 
-def _message(fields: dict[str, Any]) -> Message:
-    return Message(**{**fields, "role": Role(fields["role"])})
+def _message(row: Any) -> Message:
+    identity, role, *rest = row
+    return Message(identity, _ROLES[role], *rest)
+
+
+_OPEN = Session._fields.index("open")
+_ROLES = {role.value: role for role in Role}
 
 
 class ShortTermStore:
@@ -132,8 +150,8 @@ class ShortTermStore:
         """After recovery: drop exchanges that no session knows (written just before a crash; they come again)."""
         self._message_ids.clear()
         for partition, key, exchange in self.exchanges.items():
-            user_id, session_id, _ = orjson.loads(key)
-            if exchange.seq not in self.session(partition, user_id, session_id).window:
+            session = self.sessions.get(partition, session_key_of(key))
+            if session is None or exchange.seq not in session.window:
                 self.exchanges.delete(partition, key)
 
     def all_sessions(self) -> Iterator[tuple[int, Session]]:

@@ -15,6 +15,7 @@ from streams.clients.embedding import Embedding
 from streams.clock import Clock
 from streams.dead_letters import DeadLetters, invalid, json_object
 from streams.metrics import Metrics
+from streams.precedence import IntakeFirst
 from streams.shards import OwnedShards
 from tables.shard import Applied, Shard
 
@@ -43,8 +44,9 @@ class LongTermAgent:
         dead_letters: DeadLetters,
         metrics: Metrics,
         clock: Clock,
+        precedence: IntakeFirst,
     ) -> None:
-        self._shards, self._embedding = shards, embedding
+        self._shards, self._embedding, self._precedence = shards, embedding, precedence
         self._dead_letters, self._metrics, self._clock = dead_letters, metrics, clock
 
     async def handle(self, partition: int, records: Sequence[Any]) -> None:
@@ -56,6 +58,7 @@ class LongTermAgent:
             except BadRecord as error:
                 await self._dead_letters.bury(record, error)
         for start in range(0, len(events), EVENTS_A_TRANSACTION):
+            await self._precedence.wait()
             await self._apply(partition, events[start : start + EVENTS_A_TRANSACTION])
 
     async def _apply(self, partition: int, events: Sequence[LongTermEvent]) -> None:

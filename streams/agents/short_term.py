@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from schemas.errors import BadRecord
 from schemas.events import Promotion, event_id
 from schemas.messages import ChatMessage, ConversationRecord, SessionEnded, Silence, memory_id, render
 from schemas.settings import MemorySettings
-from schemas.topics import REROUTED_HEADER, Topics, key_of, partition_of
+from schemas.topics import REROUTED_HEADER, Topics, home_of, key_of
 from streams.clock import Clock
 from streams.dead_letters import DeadLetters, invalid, json_object
 from streams.hotpath import Outbox
@@ -76,62 +77,61 @@ class ShortTermAgent:
             except BadRecord as error:
                 await self._dead_letters.bury(record, error)
                 continue
-            if await self._belongs(record, said.user_id):
-                by_session.setdefault((said.user_id, said.session_id), []).append((record.offset, said))
-        for (user_id, session_id), of_session in by_session.items():
-            await self._advance(partition, user_id, session_id, of_session)
+            if (record.key, partition) != home_of(said.user_id, self._partitions) and not _was_rerouted(record):
+                await self._reroute(record, said.user_id)
+                continue
+            by_session.setdefault((said.user_id, said.session_id), []).append((record.offset, said))
+        advanced = [self._advance(partition, *ids, of_session) for ids, of_session in by_session.items()]
+        self._count(advanced)
+        for outcome in advanced:
+            for decision in outcome.decisions:
+                if decision.kept:
+                    await self._promote(outcome.session, decision)
 
-    async def _advance(
+    def _advance(
         self, partition: int, user_id: str, session_id: str, records: list[tuple[int, ConversationRecord]]
-    ) -> None:
+    ) -> Outcome:
         store = self._store
         session = store.session(partition, user_id, session_id)
         known = store.message_ids(partition, session)
         outcome = self._rules.advance(
             session, records, known=known, exchange=lambda seq: store.exchange(partition, session, seq)
         )
-        if outcome.session.offset == session.offset:
-            return  # all of it is in already
-        known.update(outcome.heard)
-        known.difference_update(outcome.left)
-        store.save(partition, outcome.session, outcome.closed, outcome.gone)
-        self.quiet.heard(partition, outcome.session)
-        self._clock.observe(outcome.session.last_at)
-        self._count(outcome)
-        for decision in outcome.decisions:
-            if decision.kept:
-                await self._promote(outcome.session, decision)
+        if outcome.session.offset != session.offset:  # else all of it was in already
+            known.update(outcome.heard)
+            known.difference_update(outcome.left)
+            store.save(partition, outcome.session, outcome.closed, outcome.gone)
+            self.quiet.heard(partition, outcome.session)
+            self._clock.observe(outcome.session.last_at)
+        return outcome
 
     async def _promote(self, session: Session, decision: Decision) -> None:
         event = promotion(session, decision)
         await self._outbox.send(self._topics.long_term, event.model_dump_json().encode(), key=key_of(session.user_id))
 
-    async def _belongs(self, record: Any, user_id: str) -> bool:
-        """Whether the record lies where its user's records lie; if not, it is produced again, once."""
-        key = key_of(user_id)
-        if record.key == key and record.partition == partition_of(user_id, self._partitions):
-            return True
-        if any(name == REROUTED_HEADER for name, _ in record.headers):
-            return True
+    async def _reroute(self, record: Any, user_id: str) -> None:
+        """The record does not lie where its user's records lie: it is produced again, once."""
+        key, partition = home_of(user_id, self._partitions)
         await self._outbox.send(
             self._topics.conversations,
             record.value,
             key=key,
-            partition=partition_of(user_id, self._partitions),
+            partition=partition,
             headers=[*record.headers, (REROUTED_HEADER, b"1")],
         )
         self._metrics.rerouted.inc()
-        return False
 
-    def _count(self, outcome: Outcome) -> None:
+    def _count(self, outcomes: Sequence[Outcome]) -> None:
         metrics = self._metrics
-        metrics.messages.inc(outcome.messages)
-        metrics.exchanges.inc(outcome.exchanges)
-        if outcome.duplicates:
-            metrics.duplicates.inc(outcome.duplicates)
-        for decision in outcome.decisions:
-            label = "promoted" if decision.kept else "dropped"
-            metrics.decisions.labels(label, decision.parts.reason).inc()
+        metrics.messages.inc(sum(outcome.messages for outcome in outcomes))
+        metrics.exchanges.inc(sum(outcome.exchanges for outcome in outcomes))
+        metrics.duplicates.inc(sum(outcome.duplicates for outcome in outcomes))
+        metrics.late.inc(sum(outcome.late for outcome in outcomes))
+        decisions = Counter(
+            (decision.kept, decision.parts.reason) for outcome in outcomes for decision in outcome.decisions
+        )
+        for (kept, reason), count in decisions.items():
+            metrics.decisions.labels("promoted" if kept else "dropped", reason).inc(count)
 
     async def note_silence(self, memory: MemorySettings) -> None:
         """Write a `Silence` for every session that has been quiet for as long as closes or ends something."""
@@ -151,6 +151,10 @@ class ShortTermAgent:
         self.quiet.clear()
         for partition, session in self._store.all_sessions():
             self.quiet.heard(partition, session)
+
+
+def _was_rerouted(record: Any) -> bool:
+    return any(name == REROUTED_HEADER for name, _ in record.headers)
 
 
 def promotion(session: Session, decision: Decision) -> Promotion:

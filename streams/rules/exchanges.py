@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -24,12 +24,27 @@ class Limits:
 
 
 def starts_new(said: Sequence[Message], message: Message, limits: Limits) -> bool:
-    """Whether `message` begins another exchange than the open one, of which `said` is all so far."""
+    """Whether `message` begins another exchange than the open one, of which `said`, in time order, is all so far."""
     if len(said) >= limits.messages:
         return True
-    return message.role is Role.USER and any(earlier.role is Role.ASSISTANT for earlier in said)
+    if message.role is Role.USER:
+        for earlier in said:
+            if earlier.role is Role.ASSISTANT:
+                return True
+    return False
 
 
 def silence_closes(said: Sequence[Message], moment: int, limits: Limits) -> bool:
     """Whether the open exchange is over when nothing more is said up to `moment` (epoch ms)."""
-    return bool(said) and moment - max(message.timestamp for message in said) >= limits.gap_ms
+    return bool(said) and moment - said[-1].timestamp >= limits.gap_ms
+
+
+def cut(messages: Iterable[Message], limits: Limits) -> list[list[Message]]:
+    """Messages in time order as exchanges; the last one is open, the others are over."""
+    exchanges: list[list[Message]] = [[]]
+    for message in messages:
+        said = exchanges[-1]
+        if silence_closes(said, message.timestamp, limits) or starts_new(said, message, limits):
+            exchanges.append(said := [])
+        said.append(message)
+    return exchanges

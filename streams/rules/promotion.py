@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from schemas.events import Parts
-from schemas.messages import Exchange, Role
+from schemas.messages import Exchange
 from schemas.settings import MemorySettings
-from streams.rules.scoring import FULLNESS, KEEP_ABOVE, VALUE, Scorer
+from streams.rules.scoring import FULLNESS, KEEP_ABOVE, VALUE, Local, Scorer
 
 
 class Judge(Protocol):
@@ -56,22 +56,31 @@ class Promoter:
 
     def score(self, exchange: Exchange, exchanges_in_session: int, *, leaving: bool) -> Decision:
         """Policy `weighted`."""
-        parts = self._scorer.local(exchange, exchanges_in_session, leaving=leaving)
-        if parts.total > KEEP_ABOVE:
-            return _kept(exchange, parts.model_copy(update={"reason": "high_score"}))
-        if parts.total + VALUE <= KEEP_ABOVE:
-            return Decision(exchange, False, 0, parts.model_copy(update={"reason": "low_score"}))
+        local = self._scorer.local(exchange, exchanges_in_session, leaving=leaving)
+        if local.total > KEEP_ABOVE:
+            return _decision(exchange, local, None, "high_score")
+        if local.total + VALUE <= KEEP_ABOVE:
+            return _decision(exchange, local, None, "low_score")
         value = self._value(exchange)
-        total = parts.total + VALUE * value // 10
-        reason = "judged_important" if total > KEEP_ABOVE else "judged_unimportant"
-        judged = parts.model_copy(update={"value": value, "total": total, "reason": reason})
-        return _kept(exchange, judged) if total > KEEP_ABOVE else Decision(exchange, False, 0, judged)
+        important = local.total + VALUE * value // 10 > KEEP_ABOVE
+        return _decision(exchange, local, value, "judged_important" if important else "judged_unimportant")
 
     def _value(self, exchange: Exchange) -> int:
-        return self._judge(exchange.said_by(Role.USER), exchange.said_by(Role.ASSISTANT))
+        return self._judge(*exchange.said())
 
 
-def _kept(exchange: Exchange, parts: Parts) -> Decision:
-    """Importance 70 + 30 × (total − 0.5)/0.3, rounded half up and clamped to 70-100."""
-    importance = (2 * 30 * (parts.total - KEEP_ABOVE) + FULLNESS) // (2 * FULLNESS)
+def _decision(exchange: Exchange, local: Local, value: int | None, reason: str) -> Decision:
+    """Importance 70 + 30 × (total − 0.5)/0.3 of what is kept, rounded half up and clamped to 70-100."""
+    total = local.total + VALUE * (value or 0) // 10
+    parts = Parts(
+        fullness=local.fullness,
+        sentiment=local.sentiment,
+        content=local.content,
+        value=value,
+        total=total,
+        reason=reason,
+    )
+    if total <= KEEP_ABOVE:
+        return Decision(exchange, False, 0, parts)
+    importance = (2 * 30 * (total - KEEP_ABOVE) + FULLNESS) // (2 * FULLNESS)
     return Decision(exchange, True, 70 + max(0, min(30, importance)), parts)

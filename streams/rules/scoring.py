@@ -10,17 +10,28 @@ Integers, because 0.3 + 0.2 must be exactly the border.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from typing import NamedTuple
 
-from schemas.events import Parts
-from schemas.messages import Exchange, Role
+from schemas.messages import Exchange
 from schemas.settings import MemorySettings
+from streams.rules.phrases import Phrases
 
 FULLNESS, SENTIMENT, CONTENT = 300, 200, 200
 KEEP_ABOVE = 500
 #: What the judge can add at the most.
 VALUE = 100
+
+
+class Local(NamedTuple):
+    """The parts of a score that need no judge, in thousandths."""
+
+    fullness: int
+    sentiment: int
+    content: int
+
+    @property
+    def total(self) -> int:
+        return self.fullness + self.sentiment + self.content
 
 
 class Scorer:
@@ -34,47 +45,16 @@ class Scorer:
 
     def asks_to_remember(self, exchange: Exchange) -> bool:
         """Whether the user's text contains a remember phrase."""
-        return self._phrases.found_in(exchange.said_by(Role.USER))
+        user, _ = exchange.said()
+        return self._phrases.found_in(user)
 
-    def local(self, exchange: Exchange, exchanges_in_session: int, *, leaving: bool) -> Parts:
-        """The parts that need no judge; `reason` is still empty."""
-        fullness = FULLNESS if leaving else FULLNESS * min(exchanges_in_session, self._threshold) // self._threshold
-        strong = any(emotion.casefold() in self._strong for emotion in exchange.emotions())
-        said = f"{exchange.said_by(Role.USER)}\n{exchange.said_by(Role.ASSISTANT)}"
-        sentiment = SENTIMENT if strong else 0
-        content = CONTENT if self._keywords.found_in(said) else 0
-        return Parts(
-            fullness=fullness,
-            sentiment=sentiment,
-            content=content,
-            total=fullness + sentiment + content,
-            reason="",
+    def local(self, exchange: Exchange, exchanges_in_session: int, *, leaving: bool) -> Local:
+        """What the exchange weighs without a judge."""
+        threshold = self._threshold
+        full = leaving or exchanges_in_session >= threshold
+        strong = not self._strong.isdisjoint(map(str.casefold, exchange.emotions()))
+        return Local(
+            FULLNESS if full else FULLNESS * exchanges_in_session // threshold,
+            SENTIMENT if strong else 0,
+            CONTENT if self._keywords.found_in("\n".join(exchange.said())) else 0,
         )
-
-
-class Phrases:
-    """Finds any of some phrases, whatever their case; Latin ones as whole words: "like" is not in "likely".
-
-    >>> Phrases(["like"]).found_in("I LIKE tea"), Phrases(["like"]).found_in("unlikely")
-    (True, False)
-    """
-
-    def __init__(self, phrases: Iterable[str]) -> None:
-        wanted = sorted({phrase.strip().lower() for phrase in phrases if phrase.strip()}, key=len, reverse=True)
-        #: Most texts hold none of these; looking for a plain text is a tenth of the pattern's work.
-        self._first_words = tuple(_WORD.split(phrase)[0] or phrase for phrase in wanted)
-        self._pattern = re.compile("|".join(map(_alternative, wanted)) or r"(?!)", re.IGNORECASE)
-
-    def found_in(self, text: str) -> bool:
-        lowered = text.lower()
-        return any(word in lowered for word in self._first_words) and self._pattern.search(text) is not None
-
-
-_WORD = re.compile(r"[\s'’]+")
-
-
-def _alternative(phrase: str) -> str:
-    text = re.sub(r"(?:\\ )+", r"\\s+", re.escape(phrase)).replace("'", "['’]")
-    before = r"(?<![A-Za-z0-9])" if phrase[0].isascii() else ""
-    after = r"(?:s|d|ed|es)?(?![A-Za-z0-9])" if phrase[-1].isascii() else ""
-    return f"{before}{text}{after}"

@@ -2,23 +2,32 @@
 
 A pure function of the session's value, its window and the records, in the order of the log. It looks at event
 times only, so a replay of the same records comes to the same decisions.
+
+A message that is late is put where its time says, as long as no exchange after it has been decided on: those
+exchanges are cut again, and come out as they would have if it had been in time. One that is later than that
+becomes an exchange of its own.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from schemas.messages import ChatMessage, ConversationRecord, Exchange, Message, SessionEnded
 from schemas.settings import MemorySettings
-from streams.rules.exchanges import Limits, silence_closes, starts_new
+from streams.rules.exchanges import Limits, cut, silence_closes, starts_new
 from streams.rules.promotion import Decision, Promoter
 from tables.short_term import Session
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What some records made of a session."""
+    """What some records made of a session.
+
+    `closed` are exchanges to keep, `gone` the numbers of those that are no more; `heard` and `left` are ids of
+    messages that came into the window and went out of it.
+    """
 
     session: Session
     closed: list[Exchange] = field(default_factory=list)
@@ -29,6 +38,7 @@ class Outcome:
     messages: int = 0
     exchanges: int = 0
     duplicates: int = 0
+    late: int = 0
     replayed: int = 0
 
 
@@ -36,10 +46,11 @@ class SessionRules:
     """The rules of the settings, ready to be applied to any session."""
 
     def __init__(self, memory: MemorySettings, promoter: Promoter) -> None:
-        self._limits = Limits.of(memory)
-        self._capacity = memory.capacity
-        self._ttl_ms = memory.ttl_seconds * 1000
-        self._promoter = promoter
+        self.limits = Limits.of(memory)
+        self.shortest_silence = min(self.limits.gap_ms, self.limits.idle_ms)
+        self.capacity = memory.capacity
+        self.ttl_ms = memory.ttl_seconds * 1000
+        self.promoter = promoter
 
     def advance(
         self,
@@ -57,7 +68,29 @@ class SessionRules:
 
 
 class _Advance:
-    """The working state of one `advance`: fields of the session that change from record to record."""
+    """The working state of one `advance`: fields of the session that change from record to record.
+
+    The messages of the open exchange are in time order, as are those of every closed one.
+    """
+
+    __slots__ = (
+        "_ended",
+        "_exchanges",
+        "_first",
+        "_first_ends",
+        "_known",
+        "_last_at",
+        "_missing",
+        "_new",
+        "_next",
+        "_offset",
+        "_open",
+        "_out",
+        "_pending",
+        "_rules",
+        "_session",
+        "_stored",
+    )
 
     def __init__(
         self,
@@ -66,23 +99,22 @@ class _Advance:
         known: frozenset[str] | set[str],
         exchange: Callable[[int], Exchange],
     ) -> None:
-        self._limits, self._promoter = rules._limits, rules._promoter
-        self._capacity, self._ttl_ms = rules._capacity, rules._ttl_ms
-        self._session, self._known, self._stored = session, known, exchange
-        self._new: dict[int, Exchange] = {}
-        self._heard: set[str] = set()
-        self._left: set[str] = set()
+        self._rules, self._session, self._known, self._stored = rules, session, known, exchange
         self._out = Outcome(session)
+        self._new: dict[int, Exchange] = {}
         self._offset, self._last_at = session.offset, session.last_at
-        self._open: list[Message] = list(session.open)
+        self._open = list(session.open)
         self._first, self._next = session.first, session.next
-        self._pending: list[int] = list(session.pending)
+        self._missing = set(session.missing)
+        self._first_ends: int | None = None
+        self._pending = list(session.pending)
         self._exchanges, self._ended = session.exchanges, session.ended
 
     def through(self, records: Iterable[tuple[int, ConversationRecord]]) -> Outcome:
+        out, before = self._out, self._session
         for offset, record in records:
             if offset <= self._offset:
-                self._out.replayed += 1
+                out.replayed += 1
                 continue
             self._offset = offset
             if isinstance(record, ChatMessage):
@@ -92,91 +124,164 @@ class _Advance:
                 self._end()
             else:
                 self._be_silent_until(record.timestamp)
-        out = self._out
         out.session = Session(
-            self._session.user_id,
-            self._session.session_id,
+            before.user_id,
+            before.session_id,
             self._offset,
             self._last_at,
             tuple(self._open),
             self._first,
             self._next,
+            tuple(sorted(self._missing)),
             tuple(self._pending),
             self._exchanges,
             self._ended,
         )
         out.closed = list(self._new.values())
-        out.heard, out.left = self._heard, self._left
+        out.gone = [seq for seq in before.window if seq < self._first or seq in self._missing]
         return out
 
     def _hear(self, message: Message) -> None:
-        if self._holds(message.message_id):
-            self._out.duplicates += 1
+        out, identity = self._out, message.message_id
+        if identity in out.heard or (identity in self._known and identity not in out.left):
+            out.duplicates += 1
             return
-        self._be_silent_until(message.timestamp)
-        if starts_new(self._open, message, self._limits):
+        out.messages += 1
+        out.heard.add(identity)
+        out.left.discard(identity)
+        silent = message.timestamp - self._said_last()
+        if silent < 0:
+            self._place(message)
+            return
+        if silent >= self._rules.shortest_silence:
+            self._be_silent_until(message.timestamp)
+        if starts_new(self._open, message, self._rules.limits):
             self._close()
         self._open.append(message)
-        self._heard.add(message.message_id)
-        self._left.discard(message.message_id)
         self._last_at = max(self._last_at, message.timestamp)
         self._ended = False
-        self._out.messages += 1
+
+    def _said_last(self) -> int:
+        """Epoch ms of the newest message in the window; 0 where it is empty."""
+        if self._open:
+            return self._open[-1].timestamp
+        return self._exchange(self._next - 1).ended_at if self._next > self._first else 0
 
     def _be_silent_until(self, moment: int) -> None:
         """Nothing was said up to `moment` (epoch ms)."""
-        if silence_closes(self._open, moment, self._limits):
+        if silence_closes(self._open, moment, self._rules.limits):
             self._close()
-        if not self._ended and self._last_at and moment - self._last_at >= self._limits.idle_ms:
+        if not self._ended and self._last_at and moment - self._last_at >= self._rules.limits.idle_ms:
             self._end()
 
+    def _place(self, message: Message) -> None:
+        """Take in a late message: where its time says, or by itself when what is there has been decided on."""
+        window = [seq for seq in range(self._first, self._next) if seq not in self._missing]
+        decided = len(window)
+        while decided and window[decided - 1] in self._pending:
+            decided -= 1
+        undecided = window[decided:]
+        said = [earlier for seq in undecided for earlier in self._exchange(seq).messages] + self._open
+        if decided:
+            decided_up_to = self._exchange(window[decided - 1]).ended_at
+        else:  # what left the window was decided on too
+            decided_up_to = said[0].timestamp if self._first else 0
+        if not said or message.timestamp < decided_up_to:
+            self._out.late += 1
+            self._out.exchanges += 1
+            self._keep_late(message)
+            return
+        said.insert(bisect_right(said, message.timestamp, key=lambda earlier: earlier.timestamp), message)
+        self._cut_again(undecided, said)
+
+    def _keep_late(self, message: Message) -> None:
+        exchange = self._keep((message,))
+        self._leave_by(exchange)
+        if exchange.spoken:
+            forced = self._rules.promoter.at_close(exchange)
+            self._out.decisions.append(forced or self._scored(exchange, leaving=True))
+
+    def _cut_again(self, undecided: list[int], said: list[Message]) -> None:
+        """These exchanges and the open one are these messages.
+
+        They get new numbers: a number's exchange never changes, so whichever of its rows a crash leaves behind,
+        a session's row and those that it names belong together.
+        """
+        *over, self._open = cut(said, self._rules.limits)
+        self._missing.update(undecided)
+        for seq in undecided:
+            self._new.pop(seq, None)
+        self._pending = [seq for seq in self._pending if seq not in self._missing]
+        self._exchanges -= len(undecided)
+        grown = len(over) - len(undecided)
+        self._out.exchanges += max(0, grown)
+        for messages in over:
+            self._close_as(tuple(messages), grown=grown > 0)
+
     def _close(self) -> None:
-        exchange = Exchange(self._next, tuple(self._open))
+        messages = tuple(self._open)
         self._open.clear()
-        self._new[exchange.seq] = exchange
         self._out.exchanges += 1
-        self._next += 1
+        self._close_as(messages, grown=True)
+
+    def _close_as(self, messages: tuple[Message, ...], *, grown: bool) -> None:
+        exchange = self._keep(messages)
         self._leave_by(exchange)
         if not exchange.spoken:
             return
         self._exchanges += 1
-        decision = self._promoter.at_close(exchange)
+        promoter = self._rules.promoter
+        decision = promoter.at_close(exchange)
         if decision is not None:
             self._out.decisions.append(decision)
         else:
             self._pending.append(exchange.seq)
-        if self._pending and self._promoter.rolls(self._exchanges):
-            self._score(self._pending.pop(0), leaving=False)
+        if grown and self._pending and promoter.rolls(self._exchanges):
+            self._score(self._exchange(self._pending.pop(0)), leaving=False)
 
-    def _leave_by(self, newest_exchange: Exchange) -> None:
+    def _keep(self, messages: tuple[Message, ...]) -> Exchange:
+        """A new exchange of the window."""
+        exchange = self._new[self._next] = Exchange(self._next, messages)
+        self._next += 1
+        return exchange
+
+    def _leave_by(self, newest: Exchange) -> None:
         """Exchanges leave the window by capacity and, as seen from the newest one, by expiry."""
-        expiry = newest_exchange.ended_at - self._ttl_ms
-        while self._first < newest_exchange.seq and (
-            self._next - self._first > self._capacity or self._exchange(self._first).ended_at <= expiry
-        ):
+        expiry = newest.ended_at - self._rules.ttl_ms
+        while self._first < newest.seq:
+            if self._first in self._missing:
+                self._missing.remove(self._first)
+                self._first += 1
+                continue
+            if self._first_ends is None:
+                self._first_ends = self._exchange(self._first).ended_at
+            held = self._next - self._first - len(self._missing)
+            if self._first_ends > expiry and held <= self._rules.capacity:
+                return
+            leaving = self._exchange(self._first)
             if self._first in self._pending:
                 self._pending.remove(self._first)
-                self._score(self._first, leaving=True)
-            ids = {message.message_id for message in self._exchange(self._first).messages}
-            self._left |= ids
-            self._heard -= ids
-            if self._new.pop(self._first, None) is None:
-                self._out.gone.append(self._first)
+                self._score(leaving, leaving=True)
+            ids = {message.message_id for message in leaving.messages}
+            self._out.left |= ids
+            self._out.heard -= ids
+            self._new.pop(self._first, None)
             self._first += 1
+            self._first_ends = None
 
     def _end(self) -> None:
         if self._open:
             self._close()
         for seq in self._pending:
-            self._score(seq, leaving=True)
+            self._score(self._exchange(seq), leaving=True)
         self._pending.clear()
         self._exchanges, self._ended = 0, True
 
-    def _score(self, seq: int, *, leaving: bool) -> None:
-        self._out.decisions.append(self._promoter.score(self._exchange(seq), self._exchanges, leaving=leaving))
+    def _score(self, exchange: Exchange, *, leaving: bool) -> None:
+        self._out.decisions.append(self._scored(exchange, leaving=leaving))
 
-    def _holds(self, message_id: str) -> bool:
-        return message_id in self._heard or (message_id in self._known and message_id not in self._left)
+    def _scored(self, exchange: Exchange, *, leaving: bool) -> Decision:
+        return self._rules.promoter.score(exchange, self._exchanges, leaving=leaving)
 
     def _exchange(self, seq: int) -> Exchange:
         return self._new.get(seq) or self._stored(seq)

@@ -10,7 +10,14 @@ import pytest
 from pydantic import ValidationError
 
 from schemas.errors import SettingsError
-from schemas.settings import CONFIG_VARIABLE, Settings
+from schemas.settings import CONFIG_VARIABLE, DEFAULT_MODEL, OPENAI_URL, Settings
+
+
+@pytest.fixture(autouse=True)
+def _no_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No key of the machine's own."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
 def test_defaults_are_the_designs() -> None:
@@ -79,6 +86,8 @@ def problems() -> list[str]:
         ("memory.session_idle_seconds", 1_800),
         ("memory.promote_threshold", 10),
         ("memory.scoring.policy", "weighted"),
+        ("memory.scoring.concurrency", 8),
+        ("memory.scoring.timeout_seconds", 20),
         ("embedding.backend", "use"),
         ("embedding.model", "paraphrase-multilingual-MiniLM-L12-v2"),
         ("long_term.access_increment", 2),
@@ -162,7 +171,7 @@ def test_all_mistakes_are_named_at_once() -> None:
 
 def test_a_mistake_says_what_is_allowed() -> None:
     write("memory: {scoring: {policy: guess}}")
-    assert problems() == ["memory.scoring.policy: input should be 'weighted' or 'all'"]
+    assert problems() == ["memory.scoring.policy: input should be 'weighted', 'llm' or 'all'"]
 
 
 def test_a_misspelled_variable_of_a_section_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,3 +258,163 @@ def test_settings_show_no_password(shown: Callable[[Settings], str]) -> None:
     settings = Settings.load()
     assert "hunter2" not in shown(settings)
     assert settings.kafka.sasl_password.get_secret_value() == "hunter2"
+
+
+# The judge's model
+
+LLM = "llm: {api_key: sk-llm, base_url: 'https://llm.example/v1', model: llm-model}\n"
+SCORING = "memory: {scoring: {api_key: sk-scoring, base_url: 'https://scoring.example/v1', model: scoring-model}}\n"
+
+
+def judge_of(text: str) -> tuple[str, str, str] | None:
+    """Key, URL and model of the judge that a file gives."""
+    write(text)
+    judge = Settings.load().judge()
+    return None if judge is None else (judge.api_key.get_secret_value(), judge.base_url, judge.model)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "llm: {api_key: '', base_url: 'https://llm.example/v1', model: m}",
+        "llm: {api_key: ' '}\nmemory: {scoring: {api_key: ' ', base_url: 'https://scoring.example/v1'}}",
+        "memory: {scoring: {base_url: 'https://scoring.example/v1', model: m, policy: llm}}",
+    ],
+)
+def test_without_any_key_no_model_judges(text: str) -> None:
+    """Whatever else is set: the local estimator does."""
+    assert judge_of(text) is None
+
+
+def test_the_scorings_own_service_judges() -> None:
+    assert judge_of(LLM + SCORING) == ("sk-scoring", "https://scoring.example/v1", "scoring-model")
+
+
+def test_an_empty_scoring_key_falls_back_to_the_llm() -> None:
+    assert judge_of(LLM) == ("sk-llm", "https://llm.example/v1", "llm-model")
+
+
+@pytest.mark.parametrize("key", ["", "api_key: '', "])
+def test_the_llms_key_goes_to_the_llms_url_only(key: str) -> None:
+    """Not to the one that the scoring names without a key of its own. The model may still be another."""
+    scoring = f"memory: {{scoring: {{{key}base_url: 'https://scoring.example/v1', model: small}}}}"
+    assert judge_of(LLM + scoring) == ("sk-llm", "https://llm.example/v1", "small")
+
+
+def test_the_scorings_key_goes_to_openai_where_it_names_no_url() -> None:
+    """Not to the llm's."""
+    assert judge_of(LLM + "memory: {scoring: {api_key: sk-scoring}}") == ("sk-scoring", OPENAI_URL, "llm-model")
+
+
+def test_an_empty_llm_key_falls_back_to_openais_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Key and URL together: the file's URL does not get the environment's key."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-env")
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://env.example/v1")
+    assert judge_of("") == ("sk-env", "https://env.example/v1", DEFAULT_MODEL)
+    assert judge_of("llm: {api_key: '', base_url: 'https://llm.example/v1', model: m}") == (
+        *("sk-env", "https://env.example/v1"),
+        "m",
+    )
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    assert judge_of("llm: {base_url: 'https://llm.example/v1'}") == ("sk-env", OPENAI_URL, DEFAULT_MODEL)
+
+
+@pytest.mark.parametrize(
+    ("text", "judge"),
+    [
+        ("llm: {api_key: sk-llm}", ("sk-llm", OPENAI_URL, DEFAULT_MODEL)),
+        (LLM, ("sk-llm", "https://llm.example/v1", "llm-model")),
+        (SCORING, ("sk-scoring", "https://scoring.example/v1", "scoring-model")),
+    ],
+)
+def test_a_key_of_the_settings_wins_over_openais_variables(
+    monkeypatch: pytest.MonkeyPatch, text: str, judge: tuple[str, str, str]
+) -> None:
+    """And goes nowhere that they name."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-env")
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://env.example/v1")
+    assert judge_of(text) == judge
+
+
+def test_openais_url_without_its_key_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://env.example/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", " ")
+    assert judge_of("") is None
+    assert judge_of("llm: {api_key: sk-llm}") == ("sk-llm", OPENAI_URL, DEFAULT_MODEL)
+
+
+def test_the_judge_is_asked_as_the_settings_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the environment as well; the line end of a key that comes from a file is dropped."""
+    monkeypatch.setenv("SILTSTONE_MEMORY__SCORING__API_KEY", "sk-scoring\n")
+    monkeypatch.setenv("SILTSTONE_MEMORY__SCORING__BASE_URL", "http://127.0.0.1:8080/v1/")
+    monkeypatch.setenv("SILTSTONE_MEMORY__SCORING__CONCURRENCY", "3")
+    monkeypatch.setenv("SILTSTONE_MEMORY__SCORING__TIMEOUT_SECONDS", "1.5")
+    judge = Settings.load().judge()
+    assert judge is not None
+    assert (judge.api_key.get_secret_value(), judge.base_url) == ("sk-scoring", "http://127.0.0.1:8080/v1")
+    assert (judge.concurrency, judge.timeout_seconds) == (3, 1.5)
+
+
+@pytest.mark.parametrize("policy", ["weighted", "llm", "all"])
+def test_the_policies(policy: str) -> None:
+    write(f"memory: {{scoring: {{policy: {policy}}}}}")
+    assert Settings.load().memory.scoring.policy == policy
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("concurrency: 0", "concurrency: 257", "concurrency: many"),
+        *("timeout_seconds: 0", "timeout_seconds: -1", "timeout_seconds: .nan", "timeout_seconds: .inf"),
+        *(
+            "base_url: llm.example/v1",
+            "base_url: 'ftp://llm.example'",
+            "base_url: 'https://'",
+            "base_url: 'http://['",
+        ),
+        *("base_url: 'https://llm.example/v1?key=1'", "base_url: 'https://user:password@llm.example/v1'"),
+        *("api_key: sk-秘密", 'api_key: "sk-two\\nlines"'),
+    ],
+)
+def test_a_mistake_about_the_judge_is_one_line_with_its_path(text: str) -> None:
+    write(f"memory:\n  scoring:\n    {text}")
+    (problem,) = problems()
+    assert problem.startswith(f"memory.scoring.{text.split(':')[0]}:")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "llm: {api_key: [hunter2]}",
+        "llm: {api_key: hunter2, base_url: hunter2}",
+        "llm: {base_url: 'https://hunter2@llm.example'}",
+        "llm: {base_url: 'https://llm.example/?hunter2'}",
+        "llm: {api_key: hunter2, timeout: 3}",
+        "llm: {api_key: hunter2秘密}",
+        'memory: {scoring: {api_key: "hunter2\\n2"}}',
+        "memory: {scoring: {api_key: hunter2, concurrency: 0}}",
+    ],
+)
+def test_no_error_shows_a_key(text: str) -> None:
+    write(text)
+    assert "hunter2" not in "\n".join(problems())
+
+
+def test_no_error_shows_a_key_of_openais_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "hunter2")
+    monkeypatch.setenv("OPENAI_BASE_URL", "hunter2")
+    (problem,) = problems()
+    assert problem.startswith("llm.base_url:")
+    assert "hunter2" not in problem
+
+
+@pytest.mark.parametrize("shown", [repr, str, lambda value: f"{value:}"], ids=["repr", "str", "format"])
+def test_no_key_is_shown(monkeypatch: pytest.MonkeyPatch, shown: Callable[[object], str]) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "hunter2")
+    settings = Settings.load()
+    assert settings.judge() is not None
+    assert "hunter2" not in shown(settings) + shown(settings.llm) + shown(settings.judge())
+    write(SCORING.replace("sk-scoring", "hunter2"))
+    settings = Settings.load()
+    assert "hunter2" not in shown(settings) + shown(settings.memory) + shown(settings.judge())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -232,7 +232,7 @@ def test_a_promotion_becomes_a_memory_with_its_reasons(reopen: Open) -> None:
         access_count=0,
         state=State.ACTIVE,
         pinned=False,
-        meta={"emotion": "sad", "speakers": ["Ann"], "promotion": kept.parts.model_dump()},
+        meta={"emotion": "sad", "speakers": ["Ann"], "promotion": asdict(kept.parts)},
     )
     shard.close()
 

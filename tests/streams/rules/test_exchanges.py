@@ -53,10 +53,10 @@ def test_the_17th_message_starts_anew_whoever_says_it(role: Role) -> None:
 
 
 def test_two_minutes_of_silence_close() -> None:
-    """Counted from the latest message, which need not be the last one in the log."""
-    late, early = Message("a", Role.USER, "hi", START + 5000), Message("b", Role.USER, "hi", START)
-    assert not silence_closes([late, early], START + 5000 + 119_999, LIMITS)
-    assert silence_closes([late, early], START + 5000 + 120_000, LIMITS)
+    """Counted from the latest message."""
+    first, last = Message("a", Role.USER, "hi", START), Message("b", Role.USER, "hi", START + 5000)
+    assert not silence_closes([first, last], START + 5000 + 119_999, LIMITS)
+    assert silence_closes([first, last], START + 5000 + 120_000, LIMITS)
 
 
 def test_silence_closes_nothing_where_nothing_is_open() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from schemas.settings import MemorySettings, ScoringSettings
+from streams.rules.phrases import Phrases
 from streams.rules.promotion import Promoter
-from streams.rules.scoring import Phrases, Scorer
+from streams.rules.scoring import Scorer
 from tests.making import exchange, spoken
 
 MEMORY = MemorySettings()

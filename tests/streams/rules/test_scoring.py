@@ -13,7 +13,8 @@ from schemas.messages import Exchange, Message, Role
 from schemas.phrases import CONTENT_KEYWORDS, FORCE_PHRASES, STRONG_EMOTIONS
 from schemas.settings import MemorySettings, ScoringSettings
 from streams.rules import scoring
-from streams.rules.scoring import Phrases, Scorer
+from streams.rules.phrases import Phrases
+from streams.rules.scoring import Scorer
 from tests.making import START, exchange, spoken
 
 
@@ -115,7 +116,7 @@ def test_a_keyword_is_not_put_together_from_two_speakers() -> None:
 
 def test_the_whole_is_the_sum_of_its_parts() -> None:
     parts = scorer().local(exchange("I like tea", emotion="sad"), 6, leaving=False)
-    assert (parts.fullness, parts.sentiment, parts.content, parts.total, parts.value) == (180, 200, 200, 580, None)
+    assert (parts.fullness, parts.sentiment, parts.content, parts.total) == (180, 200, 200, 580)
 
 
 def test_a_full_window_and_a_keyword_are_exactly_500() -> None:

@@ -1,0 +1,183 @@
+"""An OpenAI-compatible service on a free loopback port: it records what it is sent and answers as it is told.
+
+    async with OpenAIServer() as server:
+        server.script("7", Answer(status=429, headers={"retry-after": "30"}), Answer(fault="endless"))
+        ...                                     # the first three requests are answered so, later ones "5"
+        assert server.received[0].body["model"] == "judge"
+
+Real HTTP over real sockets, in the test's own event loop; nothing of it is left when the block ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+import orjson
+
+CHAT_PATH = "/chat/completions"
+#: Seconds between the bytes of an answer that never ends.
+DRIP_SECONDS = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A request. Header names are in lower case; `body` is the parsed JSON."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+    @property
+    def key(self) -> str:
+        """The bearer token."""
+        return self.headers.get("authorization", "").removeprefix("Bearer ")
+
+    def said_by(self, role: str) -> str:
+        """The content of the one message with this role."""
+        (content,) = [message["content"] for message in self.body["messages"] if message["role"] == role]
+        return str(content)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a request is answered with: `text` as a chat completion, or `body` as it is.
+
+    `fault`: "broken" closes the connection without an answer, "cut" in the midst of one; "endless" drips bytes.
+    """
+
+    text: str | None = "5"
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    delay: float = 0.0
+    fault: Literal["", "broken", "cut", "endless"] = ""
+
+
+Answering = Callable[[Received], Answer]
+
+
+class OpenAIServer:
+    """The service. `answering` decides once the script is used up; while `gate` is cleared, no answer is given."""
+
+    def __init__(self, answering: Answering = lambda _: Answer()) -> None:
+        self.answering = answering
+        self.received: list[Received] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.under_way = 0
+        self.most_under_way = 0
+        self._script: deque[Answer] = deque()
+        self._connections: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        await self._server.wait_closed()
+
+    @property
+    def origin(self) -> str:
+        assert self._server is not None, "the server runs within `async with`"
+        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    @property
+    def base_url(self) -> str:
+        """What a client is given."""
+        return f"{self.origin}/v1"
+
+    def script(self, *answers: str | Answer) -> None:
+        """Answer the next requests with these, in their order."""
+        self._script.extend(Answer(answer) if isinstance(answer, str) else answer for answer in answers)
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._connections.add(connection)
+        connection.add_done_callback(self._connections.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection, until either side closes it."""
+        try:
+            # A client that gives up closes its end, in the midst of whatever was under way.
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                while await self._answer_one(reader, writer):
+                    pass
+        finally:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+    async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Whether the connection lives on."""
+        request = await _read(reader)
+        self.received.append(request)
+        if not request.path.endswith(CHAT_PATH):
+            answer = Answer(status=404)
+        else:
+            answer = self._script.popleft() if self._script else self.answering(request)
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        try:
+            await self.gate.wait()
+            await asyncio.sleep(answer.delay)
+            return await _write(writer, request, answer)
+        finally:
+            self.under_way -= 1
+
+
+async def _read(reader: asyncio.StreamReader) -> Received:
+    first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    method, path, _ = first.split(" ")
+    headers = {name.lower(): value.strip() for name, colon, value in (line.partition(":") for line in lines) if colon}
+    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    return Received(method, path, headers, orjson.loads(body or b"{}"))
+
+
+async def _write(writer: asyncio.StreamWriter, request: Received, answer: Answer) -> bool:
+    if answer.fault == "broken":
+        return False
+    body = _body(request, answer)
+    endless = answer.fault == "endless"
+    headers = {"content-type": "application/json", **answer.headers}
+    headers |= {"transfer-encoding": "chunked"} if endless else {"content-length": str(len(body))}
+    lines = [f"HTTP/1.1 {answer.status} -", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+    writer.write("\r\n".join(lines).encode("latin-1"))
+    while endless:
+        writer.write(b"1\r\n \r\n")
+        await writer.drain()
+        await asyncio.sleep(DRIP_SECONDS)
+    writer.write(body[: len(body) // 2] if answer.fault == "cut" else body)
+    await writer.drain()
+    return answer.fault != "cut"
+
+
+def _body(request: Received, answer: Answer) -> bytes:
+    """As OpenAI's; an error quotes the key and what was sent, as services do."""
+    if answer.body is not None:
+        return answer.body
+    if answer.status >= 400:
+        return orjson.dumps({"error": {"message": f"{request.key}: {request.body}", "type": "error", "code": None}})
+    return orjson.dumps(
+        {
+            "id": "chatcmpl-1",
+            "object": "chat.completion",
+            "created": 0,
+            "model": request.body.get("model", ""),
+            "choices": [
+                {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": answer.text}}
+            ],
+            "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+        }
+    )
