@@ -4,9 +4,12 @@
 
 A file holds lines `{"user", "assistant", "label": 1|0, "hard": bool}`. Label 1 is worth remembering; label 0
 is plain small talk, or, where `hard`, talk from the same conversations that nobody asked about later. AUC is
-the chance that a worthy exchange ranks above an unworthy one, a tie counting one half. The peer is the length
-of the text: a ranking that does no better than counting characters is worth nothing, and on pairs of equal
-length it cannot win.
+the chance that a worthy exchange ranks above an unworthy one, a tie counting one half; it goes by the value, 0-10,
+which is what decides. The peer is the length of the text: a ranking that does no better than counting characters
+is worth nothing, and on pairs of equal length it cannot win.
+
+The JSON object of one file holds its figures. That of several holds each file's under its name, and under
+`languages` those of all files in one language taken together.
 """
 
 from __future__ import annotations
@@ -14,9 +17,10 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
 import numpy as np
@@ -29,11 +33,24 @@ from streams.rules.estimator import estimate
 
 Figures = dict[str, float | int | str | None]
 
+
+class Row(NamedTuple):
+    """A labelled exchange."""
+
+    user: str
+    assistant: str
+    worthy: bool
+    hard: bool
+
+
 EQUAL_LENGTH: Final = 0.10
 """Two texts are equally long when the shorter lacks at most this share of the longer."""
 
-KEEP_VALUES: Final = (1, 5)
-"""1 keeps a border exchange (DESIGN.md, section 5); 5 is what a judge would call worth it."""
+KEEP_VALUE: Final = 1
+"""What keeps a border exchange (DESIGN.md, section 5)."""
+
+HIGHER_VALUES: Final = (5, 7)
+"""5 is what a judge would call worth it; 7 is kept whatever else speaks for it, where the judge alone decides."""
 
 SPEED_SECONDS: Final = 1.0
 """How long the speed is measured: the best of as many passes as fit."""
@@ -50,8 +67,14 @@ def auc(
     return round(float(chosen.mean()), 4) if chosen.size else None
 
 
-def speed(exchanges: list[tuple[str, str]]) -> int:
+def share(of: NDArray[np.bool_], among: NDArray[np.bool_]) -> float | None:
+    """The share of those among which the first holds; None among none."""
+    return round(float(of[among].mean()), 4) if among.any() else None
+
+
+def speed(rows: list[Row]) -> int:
     """Exchanges a second, the best pass."""
+    exchanges = [(row.user, row.assistant) for row in rows]
     best, until = float("inf"), time.perf_counter() + SPEED_SECONDS
     while time.perf_counter() < until:
         started = time.perf_counter()
@@ -61,42 +84,72 @@ def speed(exchanges: list[tuple[str, str]]) -> int:
     return round(len(exchanges) / best)
 
 
-def measure(lines: Iterable[bytes]) -> Figures:
-    """The figures of one file."""
-    rows = [orjson.loads(line) for line in lines if line.strip()]
-    if not rows:
-        raise ValueError("no exchanges")
-    exchanges = [(row["user"], row["assistant"]) for row in rows]
-    worthy = np.array([row["label"] == 1 for row in rows])
-    hard = np.array([bool(row["hard"]) for row in rows]) & ~worthy
+def rows_of(path: Path) -> list[Row]:
+    """The lines of a file; raises `ValueError` where they are not what they should be."""
+    try:
+        rows = [orjson.loads(line) for line in path.read_bytes().splitlines() if line.strip()]
+        found = [Row(row["user"], row["assistant"], row["label"] == 1, bool(row["hard"])) for row in rows]
+    except (ValueError, KeyError, TypeError) as exc:
+        raise ValueError(f'{path}: not lines of {{"user", "assistant", "label", "hard"}}: {exc}') from exc
+    if not found:
+        raise ValueError(f"{path}: no exchanges")
+    return found
+
+
+def language(rows: list[Row]) -> str:
+    """The language that most users write."""
+    return "zh" if sum(bool(_CJK.search(row.user)) for row in rows) * 2 > len(rows) else "en"
+
+
+def measure(rows: list[Row]) -> Figures:
+    """The figures of some exchanges."""
+    worthy = np.array([row.worthy for row in rows])
+    hard = np.array([row.hard for row in rows]) & ~worthy
     plain = ~worthy & ~hard
-    estimates = [estimate(user, assistant) for user, assistant in exchanges]
+    estimates = [estimate(row.user, row.assistant) for row in rows]
+    value = np.array([float(found.value) for found in estimates])
     score = np.array([found.score for found in estimates])
-    value = np.array([found.value for found in estimates])
-    length = np.array([float(len(user) + len(assistant)) for user, assistant in exchanges])
+    length = np.array([float(len(row.user) + len(row.assistant)) for row in rows])
     longer = np.maximum(length[worthy][:, None], length[~worthy])
     equal = np.abs(length[worthy][:, None] - length[~worthy]) <= EQUAL_LENGTH * longer
 
+    kept = value >= KEEP_VALUE
+    per_second = speed(rows)
     figures: Figures = {
-        "language": "zh" if sum(bool(_CJK.search(user)) for user, _ in exchanges) * 2 > len(rows) else "en",
+        "language": language(rows),
         "worthy": int(worthy.sum()),
         "plain": int(plain.sum()),
         "hard": int(hard.sum()),
-        "auc": auc(score[worthy], score[plain]),
-        "auc_hard": auc(score[worthy], score[hard]),
+        "auc": auc(value[worthy], value[plain]),
+        "auc_hard": auc(value[worthy], value[hard]),
+        "auc_equal_length": auc(value[worthy], value[~worthy], equal),
+        "score_auc": auc(score[worthy], score[plain]),
+        "score_auc_hard": auc(score[worthy], score[hard]),
         "auc_length": auc(length[worthy], length[plain]),
         "auc_hard_length": auc(length[worthy], length[hard]),
-        "auc_equal_length": auc(score[worthy], score[~worthy], equal),
-        "auc_value": auc(value[worthy].astype(float), value[plain].astype(float)),
-        "auc_hard_value": auc(value[worthy].astype(float), value[hard].astype(float)),
+        "precision": share(worthy, kept),
+        "precision_against_plain": share(worthy, kept & ~hard),
+        "recall": share(kept, worthy),
+        "exchanges_per_s": per_second,
     }
-    for border in KEEP_VALUES:
+    for border in (KEEP_VALUE, *HIGHER_VALUES):
         kept = value >= border
-        figures[f"precision_at_{border}"] = round(float(worthy[kept].mean()), 4) if kept.any() else None
-        figures[f"recall_at_{border}"] = round(float(kept[worthy].mean()), 4) if worthy.any() else None
-        figures[f"plain_kept_at_{border}"] = round(float(kept[plain].mean()), 4) if plain.any() else None
-    figures["exchanges_per_second"] = speed(exchanges)
+        figures[f"precision_at_{border}"] = share(worthy, kept)
+        figures[f"recall_at_{border}"] = share(kept, worthy)
+        figures[f"plain_kept_at_{border}"] = share(kept, plain)
+    figures["exchanges_per_second"] = per_second  # as it was called first
     return figures
+
+
+def by_language(by_file: dict[str, Figures], rows: Iterable[list[Row]]) -> dict[str, Figures]:
+    """The figures of each language: its file's, or those of its files taken together."""
+    files: dict[str, list[tuple[Figures, list[Row]]]] = {}
+    for figures, found in zip(by_file.values(), rows, strict=True):
+        files.setdefault(language(found), []).append((figures, found))
+    return {
+        name: measured[0][0] if len(measured) == 1 else measure([row for _, found in measured for row in found])
+        for name, measured in files.items()
+    }
 
 
 def table(by_file: dict[str, Figures]) -> Table:
@@ -113,17 +166,19 @@ def table(by_file: dict[str, Figures]) -> Table:
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
 def main(files: tuple[Path, ...], as_json: bool) -> None:
     """Measure the local estimator on labelled exchanges."""
-    by_file: dict[str, Figures] = {}
-    for path in files:
-        try:
-            by_file[path.stem] = measure(path.read_bytes().splitlines())
-        except (ValueError, KeyError, TypeError) as exc:
-            raise click.ClickException(
-                f'{path}: not lines of {{"user", "assistant", "label", "hard"}}: {exc}'
-            ) from exc
+    try:
+        rows = {path: rows_of(path) for path in files}
+    except ValueError as exc:
+        raise click.ClickException(str(exc)) from exc
+    stems = Counter(path.stem for path in rows)
+    by_file = {path.stem if stems[path.stem] == 1 else str(path): measure(found) for path, found in rows.items()}
     Console().print(table(by_file))
-    if as_json:
-        click.echo(json.dumps(by_file if len(by_file) > 1 else next(iter(by_file.values()))))
+    if not as_json:
+        return
+    if len(by_file) == 1:
+        click.echo(json.dumps(next(iter(by_file.values()))))
+    else:
+        click.echo(json.dumps(by_file | {"languages": by_language(by_file, rows.values())}))
 
 
 if __name__ == "__main__":

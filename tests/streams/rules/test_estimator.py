@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streams.rules import reading_en, reading_zh, signals
 from streams.rules.estimator import READ_CHARS, Estimate, estimate
+from streams.rules.signals import Lexicon
 
 FACTS = [
     "My name is Anna and I live in Berlin.",
@@ -19,6 +23,12 @@ FACTS = [
     "I'm a software developer.",
     "My phone number is 555-867-5309.",
     "I promised my son to take him fishing this weekend.",
+    "I'm Priya, I teach maths at a secondary school.",
+    "I live with my parents in a village near Graz.",
+    "I'm training for a half marathon this spring.",
+    "I've been having migraines since the accident.",
+    "My sister-in-law is a cardiologist in Boston.",
+    "I hate being late.",
     "我叫小明，今年28岁。",
     "我对花生过敏。",
     "我女儿下个月三号过生日。",
@@ -27,6 +37,34 @@ FACTS = [
     "我老板叫李强，他讨厌迟到。",
     "我最近总是失眠，压力很大。",
     "我答应儿子周末带他去钓鱼。",
+    "我从来不喝酒。",
+    "我爸妈住在农村。",
+    "我在准备五月的半程马拉松。",
+    "我开了家花店，生意还行。",
+    "张静是我嫂子，在医院当护士。",
+    "我们领养了一只小猫。",
+]
+
+CLEAR_FACTS = [
+    "My name is Anna and I live in Berlin.",
+    "I'm allergic to peanuts.",
+    "My birthday is on the 3rd of June.",
+    "My wife and I adopted a dog last week.",
+    "我叫小明，今年28岁。",
+    "我对花生过敏。",
+    "我女儿下个月三号过生日。",
+    "我最喜欢吃川菜。",
+]
+
+SHORT_FACTS = [
+    "I'm left-handed.",
+    "I drive an old Volvo.",
+    "I don't have a car.",
+    "I wear glasses for driving.",
+    "My favorite color is green.",
+    "我是左撇子。",
+    "我没学过游泳。",
+    "我会吹小号。",
 ]
 
 NOTHINGS = [
@@ -36,11 +74,28 @@ NOTHINGS = [
     ("lol that's funny", "Glad you liked it!"),
     ("Tell me a joke", "Why did the chicken cross the road?"),
     ("Water boils at 100 degrees Celsius.", "Correct, at sea level."),
+    ("Good morning!", "Good morning to you too!"),
+    ("See you next week!", "Have a great weekend!"),
+    ("I'm fine, thanks.", "Glad to hear that."),
+    ("I have a question.", "Go ahead."),
+    ("I don't know.", "That's okay."),
+    ("Translate this into French: the house is red.", "La maison est rouge."),
+    ("Write a poem about autumn.", "Leaves drift on a cold wind."),
+    ("Give me a recipe for pancakes.", "Mix flour, milk and eggs, then fry."),
+    ("Practice makes perfect.", "It surely does."),
     ("你好", "你好！有什么可以帮您？"),
     ("谢谢你", "不客气！"),
     ("今天天气怎么样？", "今天晴，最高气温25度。"),
     ("水的沸点是100摄氏度。", "在标准大气压下是的。"),
     ("晚安", "晚安，好梦！"),
+    ("我知道了。", "有问题随时来问。"),
+    ("我很好，谢谢。", "那就好。"),
+    ("我想请教一个问题。", "请讲。"),
+    ("我开玩笑的。", "哈哈，没事。"),
+    ("请把这句话翻译成英文。", "好的，请发给我。"),
+    ("帮我写一首关于秋天的诗。", "秋风起，落叶飞。"),
+    ("周末愉快！", "您也是！"),
+    ("熟能生巧。", "确实如此。"),
 ]
 
 ORDERS = [
@@ -61,6 +116,16 @@ ORDERS = [
 @pytest.mark.parametrize("fact", FACTS)
 def test_a_fact_about_the_users_life_rates_at_least_five(fact: str) -> None:
     assert estimate(fact, "").value >= 5
+
+
+@pytest.mark.parametrize("fact", CLEAR_FACTS)
+def test_clear_self_disclosure_rates_at_least_seven(fact: str) -> None:
+    assert estimate(fact, "").value >= 7
+
+
+@pytest.mark.parametrize("fact", SHORT_FACTS)
+def test_a_short_fact_without_any_known_word_still_passes_the_border(fact: str) -> None:
+    assert estimate(fact, "").value >= 1
 
 
 @pytest.mark.parametrize(("user", "assistant"), NOTHINGS)
@@ -86,6 +151,11 @@ def test_a_machine_that_tells_of_itself_tells_nothing_of_the_user() -> None:
     assert estimate("你是谁？", "我是一个人工智能助手，我喜欢帮助别人。").signals == ()
 
 
+def test_a_person_who_tells_of_a_machine_is_still_a_person() -> None:
+    assert "reply: own-relation" in estimate("", "I built a robot with my brother.").signals
+    assert "reply: own-relation" in estimate("", "我和同事昨天做了一个机器人。").signals
+
+
 def test_a_reply_that_tells_of_its_speaker_counts_but_less_than_the_user() -> None:
     fact = "My sister Anna moved to Munich last year."
     assert estimate("", "").score < estimate("", fact).score < estimate(fact, "").score
@@ -102,6 +172,36 @@ def test_a_reply_that_tells_of_its_speaker_counts_but_less_than_the_user() -> No
 )
 def test_a_statement_rates_above_the_question_for_it(statement: str, question: str) -> None:
     assert estimate(statement, "").value > estimate(question, "").value
+
+
+@pytest.mark.parametrize(
+    ("about_oneself", "about_nobody"),
+    [
+        ("Recommend a restaurant for my wife's birthday.", "Recommend a restaurant for a birthday."),
+        ("帮我给我老婆写一首生日诗。", "帮我写一首生日诗。"),
+    ],
+)
+def test_a_request_counts_only_when_it_names_something_of_ones_own(about_oneself: str, about_nobody: str) -> None:
+    assert estimate(about_nobody, "").value == 0
+    assert estimate(about_oneself, "").value >= 1
+
+
+def test_the_longest_word_is_read_in_chinese() -> None:
+    """开 is what one has, 开玩笑 a courtesy; 了 ends an experience, 了解 acknowledges."""
+    assert "possession" in estimate("我开货车。", "").signals
+    assert "possession" not in estimate("我开玩笑。", "").signals
+    assert "own-experience" not in estimate("我了解。", "").signals
+
+
+def test_more_said_of_oneself_never_rates_lower() -> None:
+    for fact in FACTS:
+        assert estimate(f"{fact} {FACTS[0]}", "").value >= estimate(fact, "").value
+
+
+def test_what_leads_to_a_question_is_told() -> None:
+    assert estimate("I got divorced last month. Any advice?", "").value >= 5
+    assert estimate("我离婚以后一直失眠，你有什么建议吗？", "").value >= 5
+    assert estimate("你有什么建议吗？", "").value == 0
 
 
 def test_a_line_break_ends_a_sentence() -> None:
@@ -135,7 +235,7 @@ def test_signals_name_what_was_found_and_where() -> None:
     found = estimate("My name is Anna.", "I grew up in Rome, my mother still lives there.").signals
     assert "name" in found
     assert "reply: own-relation" in found
-    assert estimate("我叫小明。", "").signals[0] == "name"
+    assert "name" in estimate("我叫小明。", "").signals
 
 
 def test_a_clients_note_in_brackets_is_nobodys_word() -> None:
@@ -177,10 +277,43 @@ def test_any_mixture_of_sentences_rates_between_zero_and_ten(sentences: list[str
 
 
 @pytest.mark.parametrize(
-    "piece", ["请", "什么", "什么我", "[", "a@", "a.", "thanks, ", "rate ", "I just ", "我了", "A b我"]
+    "piece",
+    [
+        "请",
+        "什么",
+        "什么我",
+        "[",
+        "a@",
+        "a.",
+        "thanks, ",
+        "rate ",
+        "I just ",
+        "我了",
+        "A b我",
+        "1a",
+        "1.",
+        "a/",
+        "a-1'",
+        "我在",
+    ],
 )
 def test_a_reading_costs_no_more_for_text_made_to_be_slow(piece: str) -> None:
     """Patterns that backtrack over repetition would take seconds here; the bound is wide, for slow machines."""
     started = time.process_time()
     estimate(piece * READ_CHARS, piece * READ_CHARS)
     assert time.process_time() - started < 0.5
+
+
+@pytest.mark.parametrize("lexicon", [reading_en.LEXICON, reading_zh.LEXICON])
+def test_the_letter_that_a_signal_needs_stands_in_its_pattern(lexicon: Lexicon) -> None:
+    for signal in lexicon.signals:
+        assert signal.needs in signal.find.pattern, signal.name
+
+
+@pytest.mark.parametrize("name", ["estimator_en.txt", "estimator_zh.txt"])
+def test_no_word_stands_in_two_classes(name: str) -> None:
+    lines = (
+        Path(signals.__file__).with_name(name).read_text(encoding="utf-8").split("[signals]")[1].split("\n\n", 1)[1]
+    )
+    words = [word for line in lines.splitlines() if not re.match(r"[#\[]", line) for word in line.split()]
+    assert sorted(words) == sorted(set(words))
