@@ -16,7 +16,8 @@ from streams.clients.broker import EmbeddedBroker, embedded_broker
 def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No test sees the settings of the machine that it runs on."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("SILTSTONE_CONFIG", raising=False)
+    for name in ("SILTSTONE_CONFIG", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(scope="session")

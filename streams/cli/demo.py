@@ -276,24 +276,12 @@ def _show_promotions(worker: Siltstone, memories: list[Memory], console: Console
     shown: list[Memory] = []
     while len(shown) < SHOWN_PROMOTIONS and any(by_reason.values()):
         shown += [group.pop(len(group) // 2) for group in by_reason.values() if group]
-    rows = []
-    for memory in shown[:SHOWN_PROMOTIONS]:
-        why = memory.meta.get("promotion", {})
-        parts = [_thousandths(why.get(part)) for part in ("fullness", "sentiment", "content")]
-        value = why.get("value")
-        rows.append(
-            (
-                memory.user_id,
-                show.plain(memory.text, 60),
-                why.get("reason", memory.kind),
-                *parts,
-                "–" if value is None else value,
-                _thousandths(why.get("total")),
-                f"{memory.importance:.0f}",
-            )
-        )
-    columns = ("user", "exchange", "reason", ">full", ">feeling", ">content", ">value", ">total", ">importance")
-    console.print(show.table("Promoted into long-term memory, and why (some of them)", columns, rows))
+    rows = [
+        (memory.user_id, show.plain(memory.text, 90), _why(memory), f"{memory.importance:.0f}")
+        for memory in shown[:SHOWN_PROMOTIONS]
+    ]
+    title = "Promoted into long-term memory, and why (some of them): fullness + feeling + content + value = total"
+    console.print(show.table(title, ("user", "exchange", "why", ">importance"), rows))
     reasons = labelled(worker.metrics.decisions)
     counted = [(outcome, reason, n) for (outcome, reason), n in sorted(reasons.items(), reverse=True)]
     console.print()
@@ -301,8 +289,16 @@ def _show_promotions(worker: Siltstone, memories: list[Memory], console: Console
     console.print()
 
 
-def _thousandths(value: int | None) -> str:
-    return "–" if value is None else f"{value / 1000:.2f}"
+def _why(memory: Memory) -> str:
+    """The reason, and the parts of the score where it was scored."""
+    why = memory.meta.get("promotion", {})
+    reason = why.get("reason", memory.kind)
+    if "fullness" not in why or reason == "forced":
+        return str(reason)
+    parts = [why["fullness"], why["sentiment"], why["content"], why["total"]]
+    full, feeling, content, total = (f"{part / 1000:.2f}" for part in parts)
+    value = "" if why["value"] is None else f"+{why['value'] / 100:.2f}"
+    return f"{reason}\n{full}+{feeling}+{content}{value} = {total}"
 
 
 async def _show_answers(api: httpx.AsyncClient, asked: list[dict[str, Any]], console: Console) -> None:

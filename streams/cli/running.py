@@ -33,7 +33,7 @@ COLLECT_AFTER = 100_000, 20, 1_000
 def configure_logging(level: str) -> None:
     """Log lines go to standard error; of the libraries, only what they warn of."""
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True)
-    for name in ("faust", "mode", "uvicorn", "streams.hotpath.overrides"):
+    for name in ("faust", "mode", "uvicorn", "httpx2", "streams.hotpath.overrides"):
         logging.getLogger(name).setLevel(logging.ERROR)
     for name in ("aiokafka", "kafka"):  # what they cannot reach, we say once and with what to do
         logging.getLogger(name).setLevel(logging.CRITICAL)
