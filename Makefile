@@ -8,6 +8,9 @@ STAMP := $(VENV)/.installed
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
+# Tests wait for brokers and workers most of the time: four at once, those of a file one after the other.
+BESIDE := --numprocesses 4 --dist loadfile
+
 .PHONY: demo test test-all lint bench clean
 
 $(STAMP): pyproject.toml
@@ -25,10 +28,11 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 test: lint  ## Lint, types and the tests: under three minutes.
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m "not slow" $(BESIDE)
 
 test-all: lint  ## The same and the slow ones: crash tests.
-	$(BIN)/pytest
+	$(BIN)/pytest -m "not slow" $(BESIDE)
+	$(BIN)/pytest -m slow
 
 bench: $(STAMP)  ## Speed beside the peers; see benchmarks/README.md.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[embedded,bench]"

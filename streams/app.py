@@ -9,7 +9,7 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import faust
 from faust.contrib.asgi import AsgiService
@@ -17,7 +17,7 @@ from faust.types.auth import SASLMechanism
 
 from schemas.errors import DataDirError, SiltstoneError
 from schemas.memories import State
-from schemas.settings import KafkaSettings, Settings
+from schemas.settings import JudgeSettings, KafkaSettings, Settings
 from schemas.topics import Topics, partition_of
 from streams.agents.lifecycle import LifecycleAgent
 from streams.agents.long_term import LongTermAgent
@@ -29,6 +29,7 @@ from streams.dead_letters import DeadLetters
 from streams.hotpath import HotPath
 from streams.metrics import Metrics
 from streams.precedence import IntakeFirst
+from streams.ratings import Ratings
 from streams.recall import Recall
 from streams.rules.estimator import estimate
 from streams.rules.promotion import Promoter
@@ -37,6 +38,9 @@ from streams.shards import OwnedShards
 from streams.web.api import build
 from tables.shard import Shard
 from tables.short_term import ShortTermStore
+
+if TYPE_CHECKING:
+    from streams.clients.judge import ModelJudge
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +72,14 @@ class Siltstone:
         self.hot = hot = HotPath(self.faust)
         self.shards = OwnedShards(settings.data_dir / "shards", settings.long_term, embedding, on_failure=hot.halt)
         dead_letters = DeadLetters(hot.outbox, topics.dead_letters, metrics)
-        promoter = Promoter(settings.memory, lambda user, assistant: estimate(user, assistant).value)
+        judge = settings.judge()
+        self.judge = None if judge is None else _model_judge(judge)
+        self.ratings = (
+            None
+            if judge is None or self.judge is None
+            else Ratings(self.judge, judge.concurrency, self.shards, metrics, on_failure=hot.halt)
+        )
+        promoter = Promoter(settings.memory, _estimate if judge is None else None)
         self.short_term = ShortTermAgent(
             store=self.windows,
             rules=SessionRules(settings.memory, promoter),
@@ -78,6 +89,7 @@ class Siltstone:
             clock=clock,
             topics=topics,
             partitions=partitions,
+            ratings=self.ratings,
         )
         long_term = LongTermAgent(
             shards=self.shards,
@@ -127,6 +139,8 @@ class Siltstone:
         await self._serve()
         await self.faust.start()
         self.hot.connect()
+        if self.ratings is not None:
+            self.ratings.start(self.short_term.answered)
         lifecycle = self.settings.lifecycle
         self._every(TICK_SECONDS, self._tick)
         self._every(lifecycle.recompute_seconds, self.lifecycle.recompute)
@@ -154,6 +168,9 @@ class Siltstone:
             await self._api.stop()
         if self._listener is not None:
             self._listener.close()
+        if self.ratings is not None and self.judge is not None:
+            await self.ratings.stop()
+            await self.judge.close()
         await self.faust.stop()
         await self.shards.close()
         self.embedding.stop()
@@ -203,6 +220,8 @@ class Siltstone:
             return
         await self.short_term.note_silence(self.settings.memory)
         self.short_term.forget_expired(self.settings.memory)
+        if self.ratings is not None:
+            self.ratings.tick()
         self.metrics.sessions.set(len(self.windows.sessions))
         for topic, lag in self.hot.lag().items():
             self.metrics.lag.labels(topic).set(lag)
@@ -239,6 +258,16 @@ class Siltstone:
             uvicorn_options={"fd": listener.fileno(), "log_level": "warning", "access_log": False},
         )
         await self._api.start()
+
+
+def _estimate(user: str, assistant: str) -> int:
+    return estimate(user, assistant).value
+
+
+def _model_judge(settings: JudgeSettings) -> ModelJudge:
+    from streams.clients.judge import ModelJudge  # its packages take most of a second, and most workers need none
+
+    return ModelJudge(settings)
 
 
 def _usable(folder: Path) -> None:

@@ -29,6 +29,15 @@ class Metrics:
             ["outcome", "reason"],
             registry=registry,
         )
+        self.ratings = Counter(
+            "siltstone_ratings",
+            "Exchanges that a model was to value, by outcome (answered, failed, kept: it had answered before)",
+            ["outcome"],
+            registry=registry,
+        )
+        self.ratings_waiting = Gauge(
+            "siltstone_ratings_waiting", "Exchanges whose value is asked for and not known", registry=registry
+        )
         self.dead_letters = Counter(
             "siltstone_dead_letters",
             "Records that could not be used, by topic and kind",

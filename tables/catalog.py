@@ -214,6 +214,16 @@ class Catalog:
                 )
         return users
 
+    def rating(self, memory_id: uuid.UUID, model: str) -> int | None:
+        """What the model answered when it was asked about this exchange; None where it was not."""
+        rows = self._db.execute(
+            "SELECT value FROM ratings WHERE memory_id = ? AND model = ?", [memory_id, model]
+        ).fetchall()
+        return int(rows[0][0]) if rows else None
+
+    def keep_rating(self, memory_id: uuid.UUID, model: str, value: int, now: int) -> None:
+        self._db.execute("INSERT INTO ratings VALUES (?, ?, ?, make_timestamp_ms(?))", [memory_id, model, value, now])
+
     def unpublished(self, limit: int = 1000) -> list[Transition]:
         """Transitions that are not on their topic yet, oldest first."""
         rows = self._db.execute(

@@ -152,6 +152,14 @@ class Shard:
             self._users.pop(user_id, None)
         return len(users)
 
+    def rating(self, memory_id: uuid.UUID, model: str) -> int | None:
+        """What the model answered when it was asked about this exchange; None where it was not."""
+        return self._catalog.rating(memory_id, model)
+
+    def keep_rating(self, memory_id: uuid.UUID, model: str, value: int, now: int) -> None:
+        """Note a model's answer (epoch ms): a replay asks nobody twice."""
+        self._catalog.keep_rating(memory_id, model, value, now)
+
     def unpublished(self) -> list[Transition]:
         return self._catalog.unpublished()
 

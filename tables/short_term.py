@@ -21,7 +21,8 @@ class Session(NamedTuple):
     """A session's window without the text of its closed exchanges.
 
     Exchanges `first <= seq < next` are in the window, but for the `missing` ones, whose messages were cut into
-    exchanges again; `pending` are those not yet evaluated for promotion. `exchanges` counts them since the
+    exchanges again; `pending` are those not yet evaluated for promotion; `asked` are those whose value somebody
+    was asked for, which are kept until it is known, in the window or not. `exchanges` counts them since the
     session began, `offset` is the newest source record that is included.
     Times are epoch milliseconds of event time.
     """
@@ -35,6 +36,7 @@ class Session(NamedTuple):
     next: int = 0
     missing: tuple[int, ...] = ()
     pending: tuple[int, ...] = ()
+    asked: tuple[int, ...] = ()
     exchanges: int = 0
     ended: bool = False
 
@@ -75,7 +77,10 @@ def encode_session(session: Session) -> bytes:
 def decode_session(raw: bytes) -> Session:
     session = Session(*orjson.loads(raw))
     return session._replace(
-        open=tuple(map(_message, session.open)), missing=tuple(session.missing), pending=tuple(session.pending)
+        open=tuple(map(_message, session.open)),
+        missing=tuple(session.missing),
+        pending=tuple(session.pending),
+        asked=tuple(session.asked),
     )
 
 
@@ -115,6 +120,12 @@ class ShortTermStore:
         assert found is not None, f"exchange {seq} of {session.session_id} is missing from its table"
         return found
 
+    def asked(self) -> Iterator[tuple[int, Session, Exchange]]:
+        """Every exchange whose value was asked for and is not known."""
+        for partition, session in self.all_sessions():
+            for seq in session.asked:
+                yield partition, session, self.exchange(partition, session, seq)
+
     def window(self, partition: int, session: Session) -> list[Exchange]:
         """The closed exchanges in the window, oldest first."""
         return [self.exchange(partition, session, seq) for seq in session.window]
@@ -141,7 +152,7 @@ class ShortTermStore:
     def drop(self, partition: int, session: Session) -> None:
         """Forget a session; its keys get tombstones."""
         key = session_key(session.user_id, session.session_id)
-        for seq in session.window:
+        for seq in {*session.window, *session.asked}:
             self.exchanges.delete(partition, exchange_key(session.user_id, session.session_id, seq))
         self.sessions.delete(partition, key)
         self._message_ids.pop((partition, key), None)
@@ -151,7 +162,7 @@ class ShortTermStore:
         self._message_ids.clear()
         for partition, key, exchange in self.exchanges.items():
             session = self.sessions.get(partition, session_key_of(key))
-            if session is None or exchange.seq not in session.window:
+            if session is None or exchange.seq not in {*session.window, *session.asked}:
                 self.exchanges.delete(partition, key)
 
     def all_sessions(self) -> Iterator[tuple[int, Session]]:

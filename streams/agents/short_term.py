@@ -6,10 +6,11 @@ is sent at once. Nothing is awaited for each message.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ from streams.clock import Clock
 from streams.dead_letters import DeadLetters, invalid, json_object
 from streams.hotpath import Outbox
 from streams.metrics import Metrics
+from streams.ratings import Key, Ratings
 from streams.rules.promotion import Decision
 from streams.rules.session import Outcome, SessionRules
 from tables.short_term import Session, ShortTermStore, session_key
@@ -62,14 +64,15 @@ class ShortTermAgent:
         clock: Clock,
         topics: Topics,
         partitions: int,
+        ratings: Ratings | None,
     ) -> None:
         self._store, self._rules, self._outbox = store, rules, outbox
         self._dead_letters, self._metrics, self._clock = dead_letters, metrics, clock
-        self._topics, self._partitions = topics, partitions
+        self._topics, self._partitions, self._ratings = topics, partitions, ratings
         self.quiet = QuietSessions()
 
-    async def handle(self, partition: int, records: Sequence[Any]) -> None:
-        """One fetched batch of a partition."""
+    async def handle(self, partition: int, records: Sequence[Any]) -> Awaitable[Any] | None:
+        """One fetched batch of a partition; what comes back is to be awaited before it counts as processed."""
         by_session: dict[tuple[str, str], list[tuple[int, ConversationRecord]]] = {}
         for record in records:
             try:
@@ -82,11 +85,39 @@ class ShortTermAgent:
                 continue
             by_session.setdefault((said.user_id, said.session_id), []).append((record.offset, said))
         advanced = [self._advance(partition, *ids, of_session) for ids, of_session in by_session.items()]
-        self._count(advanced)
-        for outcome in advanced:
+        await self._follow(advanced)
+        return self._ask(partition, advanced)
+
+    async def _follow(self, outcomes: Sequence[Outcome]) -> None:
+        """Count and promote what was decided."""
+        self._count(outcomes)
+        for outcome in outcomes:
             for decision in outcome.decisions:
                 if decision.kept:
                     await self._promote(outcome.session, decision)
+
+    def _ask(self, partition: int, outcomes: Sequence[Outcome]) -> Awaitable[Any] | None:
+        """Have values asked for; what comes back is done when each was asked for once."""
+        if self._ratings is None:
+            return None
+        tries = []
+        for outcome in outcomes:
+            user_id, session_id = outcome.session.user_id, outcome.session.session_id
+            for exchange in outcome.questions:
+                first_try = self._ratings.ask((partition, user_id, session_id, exchange.seq), exchange)
+                if first_try is not None:
+                    tries.append(first_try)
+        return asyncio.wait(tries) if tries else None
+
+    async def answered(self, key: Key, value: int | None) -> None:
+        """An exchange's value is known, or known not to be had."""
+        partition, user_id, session_id, seq = key
+        session = self._store.session(partition, user_id, session_id)
+        if seq not in session.asked:
+            return  # its partition has moved, or the session is gone
+        outcome = self._rules.answered(session, self._store.exchange(partition, session, seq), value)
+        self._store.save(partition, outcome.session, outcome.closed, outcome.gone)
+        await self._follow([outcome])
 
     def _advance(
         self, partition: int, user_id: str, session_id: str, records: list[tuple[int, ConversationRecord]]
@@ -146,11 +177,15 @@ class ShortTermAgent:
             self._store.drop(partition, self._store.session(partition, user_id, session_id))
 
     def recovered(self) -> None:
-        """The tables are back: take up the sessions' silence from now."""
+        """The tables are back: take up the sessions' silence, and what is asked about, from now."""
         self._store.recovered()
         self.quiet.clear()
         for partition, session in self._store.all_sessions():
             self.quiet.heard(partition, session)
+        if self._ratings is not None:
+            self._ratings.forget()
+            for partition, session, exchange in self._store.asked():
+                self._ratings.ask((partition, session.user_id, session.session_id, exchange.seq), exchange)
 
 
 def _was_rerouted(record: Any) -> bool:

@@ -56,6 +56,7 @@ class ModelJudge:
 
     def __init__(self, settings: JudgeSettings, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
+        self.model = settings.model
         self._monotonic = monotonic
         self._resume_at = monotonic()
         self._system = _prompt("judge_system")
@@ -78,6 +79,10 @@ class ModelJudge:
             except Exception as exc:  # whatever it is: an unrated exchange is tried again later
                 self._failed(exc)
                 return None
+
+    def resumes_in(self) -> float:
+        """Seconds until the service wants to be asked again; 0 where it may be asked now."""
+        return max(0.0, self._resume_at - self._monotonic())
 
     async def close(self) -> None:
         """Close the connections. Ratings under way end as None."""
@@ -103,7 +108,7 @@ class ModelJudge:
         return rating
 
     def _paused(self) -> bool:
-        return self._monotonic() < self._resume_at
+        return self.resumes_in() > 0
 
     def _failed(self, exc: Exception) -> None:
         """One line, without the exception's text: that may quote the key, or what was said."""

@@ -48,8 +48,9 @@ from streams.hotpath.outbox import Keeper, Outbox
 
 log = logging.getLogger(__name__)
 
-#: Called with a partition and its fetched records, in order. What it raises stops the worker, uncommitted.
-BatchHandler = Callable[[int, Sequence[Any]], Awaitable[None]]
+#: Called with a partition and its fetched records, in order. What it raises stops the worker, uncommitted. Where
+#: it returns an awaitable, the batch counts as processed when that is done; the next one does not wait for it.
+BatchHandler = Callable[[int, Sequence[Any]], Awaitable[Awaitable[Any] | None]]
 
 #: Batches that may wait in front of an agent before their partition's fetching pauses.
 WAITING_BATCHES = 16
@@ -235,10 +236,15 @@ class _Consumer(driver.Consumer):
             return False
         message.acked = True
         self._unacked_messages.discard(message)
+        effects = self._hot.effects.pop((message.tp, message.offset), None)
         # Faust acknowledges what it skips in a rebalance, and what an agent raised on.
         if self._hot.halted or self.is_stale(message):
             return False
-        self._ledgers[message.tp].acknowledge(message.offset)
+        ledger = self._ledgers[message.tp]
+        if effects is None:
+            ledger.acknowledge(message.offset)
+        else:
+            effects.add_done_callback(lambda _: ledger.acknowledge(message.offset))
         return True
 
     def is_stale(self, message: Any) -> bool:
@@ -305,6 +311,7 @@ class HotPath:
         self.app = app
         self.topics: set[str] = set()
         self.outbox = Outbox()
+        self.effects: dict[tuple[TP, int], asyncio.Future[Any]] = {}
         self.halted: BaseException | None = None
         self._halted = asyncio.Event()
         app.conf.Stream = cast(Any, _Stream)
@@ -346,7 +353,9 @@ class HotPath:
             async for records in stream:
                 message = stream.current_event.message
                 try:
-                    await handle(message.partition, records)
+                    effects = await handle(message.partition, records)
+                    if effects is not None:
+                        self.effects[message.tp, message.offset] = asyncio.ensure_future(effects)
                 except Exception as exc:
                     if cast(_Consumer, self.app.consumer).is_stale(message):
                         log.info("%s[%d]: batch left to the next owner: %s", topic, message.partition, exc)

@@ -15,6 +15,9 @@ from schemas.messages import Exchange
 from schemas.settings import MemorySettings
 from streams.rules.scoring import FULLNESS, KEEP_ABOVE, VALUE, Local, Scorer
 
+#: Policy `llm` keeps from here on.
+KEEP_VALUE = 7
+
 
 class Judge(Protocol):
     """Says what an exchange is worth remembering, 0-10."""
@@ -32,44 +35,79 @@ class Decision:
     parts: Parts
 
 
-class Promoter:
-    """Decides by the settings' policy; asks the judge only where its answer can decide."""
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The exchange's value decides, and somebody has to be asked for it: see `Promoter.judged`."""
 
-    def __init__(self, memory: MemorySettings, judge: Judge) -> None:
+    exchange: Exchange
+
+
+class Promoter:
+    """Decides by the settings' policy; asks for a value only where it can decide.
+
+    With a `judge`, which answers at once, there are no questions. Without one, a `Question` comes instead of a
+    decision wherever a value is wanted.
+    """
+
+    def __init__(self, memory: MemorySettings, judge: Judge | None) -> None:
         self._scorer = Scorer(memory)
         self._judge = judge
         self.policy = memory.scoring.policy
         self.threshold = memory.promote_threshold
 
-    def at_close(self, exchange: Exchange) -> Decision | None:
-        """The decision that an exchange's closing brings by itself: forced, or policy `all`; else None."""
+    def at_close(self, exchange: Exchange) -> Decision | Question | None:
+        """What an exchange's closing brings by itself: forced, or policy `all`; else None."""
         if self._scorer.asks_to_remember(exchange):
             return Decision(exchange, True, 100, Parts(total=1000, reason="forced"))
         if self.policy == "all":
-            value = self._value(exchange)
-            return Decision(exchange, True, 70 + 3 * value, Parts(value=value, total=1000, reason="all"))
+            return self._by_value(exchange, _WHOLE)
         return None
 
     def rolls(self, exchanges_in_session: int) -> bool:
         """Whether the session is long enough for its oldest unevaluated exchange to be scored."""
         return exchanges_in_session > self.threshold
 
-    def score(self, exchange: Exchange, exchanges_in_session: int, *, leaving: bool) -> Decision:
-        """Policy `weighted`."""
+    def score(self, exchange: Exchange, exchanges_in_session: int, *, leaving: bool) -> Decision | Question:
+        """The decision on an exchange that is the oldest of too many, or leaves."""
+        if self.policy != "weighted":
+            return self._by_value(exchange, _WHOLE)
         local = self._scorer.local(exchange, exchanges_in_session, leaving=leaving)
         if local.total > KEEP_ABOVE:
-            return _decision(exchange, local, None, "high_score")
+            return _weighted(exchange, local, None, "high_score")
         if local.total + VALUE <= KEEP_ABOVE:
-            return _decision(exchange, local, None, "low_score")
-        value = self._value(exchange)
-        important = local.total + VALUE * value // 10 > KEEP_ABOVE
-        return _decision(exchange, local, value, "judged_important" if important else "judged_unimportant")
+            return _weighted(exchange, local, None, "low_score")
+        return self._by_value(exchange, local)
 
-    def _value(self, exchange: Exchange) -> int:
-        return self._judge(*exchange.said())
+    def judged(self, exchange: Exchange, value: int | None) -> Decision:
+        """The decision on an exchange whose value was asked for; None where nobody could tell, which counts as 0.
+
+        An exchange is only asked about when it weighs as much as in a full window: this holds then, too.
+        """
+        local = self._scorer.local(exchange, 0, leaving=True) if self.policy == "weighted" else _WHOLE
+        return self._decided(exchange, local, value)
+
+    def _by_value(self, exchange: Exchange, local: Local) -> Decision | Question:
+        if self._judge is None:
+            return Question(exchange)
+        return self._decided(exchange, local, self._judge(*exchange.said()))
+
+    def _decided(self, exchange: Exchange, local: Local, value: int | None) -> Decision:
+        worth = value or 0
+        if self.policy == "all":
+            return Decision(exchange, True, 70 + 3 * worth, Parts(value=value, total=1000, reason="all"))
+        kept = worth >= KEEP_VALUE if self.policy == "llm" else local.total + VALUE * worth // 10 > KEEP_ABOVE
+        reason = "unrated" if value is None else "judged_important" if kept else "judged_unimportant"
+        if self.policy == "llm":
+            importance = min(100, max(70, 10 * worth)) if kept else 0
+            return Decision(exchange, kept, importance, Parts(value=value, total=100 * worth, reason=reason))
+        return _weighted(exchange, local, value, reason)
 
 
-def _decision(exchange: Exchange, local: Local, value: int | None, reason: str) -> Decision:
+#: Where a value alone decides.
+_WHOLE = Local(0, 0, 0)
+
+
+def _weighted(exchange: Exchange, local: Local, value: int | None, reason: str) -> Decision:
     """Importance 70 + 30 × (total − 0.5)/0.3 of what is kept, rounded half up and clamped to 70-100."""
     total = local.total + VALUE * (value or 0) // 10
     parts = Parts(

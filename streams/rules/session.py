@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from schemas.messages import ChatMessage, ConversationRecord, Exchange, Message, SessionEnded
 from schemas.settings import MemorySettings
 from streams.rules.exchanges import Limits, cut, silence_closes, starts_new
-from streams.rules.promotion import Decision, Promoter
+from streams.rules.promotion import Decision, Promoter, Question
 from tables.short_term import Session
 
 
@@ -25,14 +25,16 @@ from tables.short_term import Session
 class Outcome:
     """What some records made of a session.
 
-    `closed` are exchanges to keep, `gone` the numbers of those that are no more; `heard` and `left` are ids of
-    messages that came into the window and went out of it.
+    `closed` are exchanges to keep, `gone` the numbers of those that are no more; `questions` are exchanges whose
+    value somebody has to be asked for, now or still; `heard` and `left` are ids of messages that came into the
+    window and went out of it.
     """
 
     session: Session
     closed: list[Exchange] = field(default_factory=list)
     gone: list[int] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
+    questions: list[Exchange] = field(default_factory=list)
     heard: set[str] = field(default_factory=set)
     left: set[str] = field(default_factory=set)
     messages: int = 0
@@ -66,6 +68,15 @@ class SessionRules:
         """
         return _Advance(self, session, known, exchange).through(records)
 
+    def answered(self, session: Session, exchange: Exchange, value: int | None) -> Outcome:
+        """The session after the value of an exchange that it asked about is known, or known not to be had."""
+        asked = tuple(seq for seq in session.asked if seq != exchange.seq)
+        return Outcome(
+            session._replace(asked=asked),
+            gone=[] if exchange.seq in session.window else [exchange.seq],
+            decisions=[self.promoter.judged(exchange, value)],
+        )
+
 
 class _Advance:
     """The working state of one `advance`: fields of the session that change from record to record.
@@ -74,6 +85,7 @@ class _Advance:
     """
 
     __slots__ = (
+        "_asked",
         "_ended",
         "_exchanges",
         "_first",
@@ -108,6 +120,7 @@ class _Advance:
         self._missing = set(session.missing)
         self._first_ends: int | None = None
         self._pending = list(session.pending)
+        self._asked: dict[int, Exchange | None] = dict.fromkeys(session.asked)
         self._exchanges, self._ended = session.exchanges, session.ended
 
     def through(self, records: Iterable[tuple[int, ConversationRecord]]) -> Outcome:
@@ -134,12 +147,28 @@ class _Advance:
             self._next,
             tuple(sorted(self._missing)),
             tuple(self._pending),
+            tuple(self._asked),
             self._exchanges,
             self._ended,
         )
         out.closed = list(self._new.values())
-        out.gone = [seq for seq in before.window if seq < self._first or seq in self._missing]
+        if self._asked:
+            self._hold_what_is_asked()
+        held = dict.fromkeys((*before.window, *before.asked))
+        out.gone = [seq for seq in held if (seq < self._first or seq in self._missing) and seq not in self._asked]
         return out
+
+    def _hold_what_is_asked(self) -> None:
+        """An exchange stays until its value is known; there are never more of those than a window has places."""
+        out = self._out
+        asked = {seq: exchange or self._stored(seq) for seq, exchange in self._asked.items()}
+        while len(asked) > self._rules.capacity:
+            oldest = next(iter(asked))
+            del self._asked[oldest]
+            out.decisions.append(self._rules.promoter.judged(asked.pop(oldest), None))
+        out.session = out.session._replace(asked=tuple(asked))
+        out.questions = list(asked.values())
+        out.closed += [held for seq, held in asked.items() if seq >= self._session.next and seq not in self._new]
 
     def _hear(self, message: Message) -> None:
         out, identity = self._out, message.message_id
@@ -199,7 +228,7 @@ class _Advance:
         self._leave_by(exchange)
         if exchange.spoken:
             forced = self._rules.promoter.at_close(exchange)
-            self._out.decisions.append(forced or self._scored(exchange, leaving=True))
+            self._take(forced or self._rules.promoter.score(exchange, self._exchanges, leaving=True))
 
     def _cut_again(self, undecided: list[int], said: list[Message]) -> None:
         """These exchanges and the open one are these messages.
@@ -231,9 +260,9 @@ class _Advance:
             return
         self._exchanges += 1
         promoter = self._rules.promoter
-        decision = promoter.at_close(exchange)
-        if decision is not None:
-            self._out.decisions.append(decision)
+        verdict = promoter.at_close(exchange)
+        if verdict is not None:
+            self._take(verdict)
         else:
             self._pending.append(exchange.seq)
         if grown and self._pending and promoter.rolls(self._exchanges):
@@ -278,10 +307,13 @@ class _Advance:
         self._exchanges, self._ended = 0, True
 
     def _score(self, exchange: Exchange, *, leaving: bool) -> None:
-        self._out.decisions.append(self._scored(exchange, leaving=leaving))
+        self._take(self._rules.promoter.score(exchange, self._exchanges, leaving=leaving))
 
-    def _scored(self, exchange: Exchange, *, leaving: bool) -> Decision:
-        return self._rules.promoter.score(exchange, self._exchanges, leaving=leaving)
+    def _take(self, verdict: Decision | Question) -> None:
+        if isinstance(verdict, Question):
+            self._asked[verdict.exchange.seq] = verdict.exchange
+        else:
+            self._out.decisions.append(verdict)
 
     def _exchange(self, seq: int) -> Exchange:
         return self._new.get(seq) or self._stored(seq)

@@ -64,6 +64,7 @@ RUNS = st.lists(MESSAGES, max_size=4).map(tuple)
         first=NUMBERS,
         next=NUMBERS,
         missing=st.lists(NUMBERS, max_size=3).map(tuple),
+        asked=st.lists(NUMBERS, max_size=3).map(tuple),
         pending=st.lists(NUMBERS, max_size=5).map(tuple),
         exchanges=NUMBERS,
         ended=st.booleans(),
