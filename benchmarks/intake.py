@@ -37,7 +37,7 @@ from rich.console import Console
 from rich.table import Table
 
 from schemas.messages import iso
-from schemas.settings import HttpSettings, KafkaSettings, Settings
+from schemas.settings import HttpSettings, KafkaSettings, MemorySettings, Settings
 from schemas.topics import Topics, key_of, partition_of
 from streams.agents.short_term import ShortTermAgent
 from streams.app import Siltstone
@@ -146,7 +146,7 @@ class Job:
         self.closed.set()
 
 
-def run_siltstone(job: Job) -> None:
+def run_siltstone(job: Job, capacity: int = TURNS_KEPT) -> None:
     """The worker as `siltstone worker` runs it: default settings, long-term writes beside it."""
     handle = ShortTermAgent.handle
 
@@ -155,7 +155,12 @@ def run_siltstone(job: Job) -> None:
         await handle(agent, partition, records)
 
     async def work() -> None:
-        settings = Settings(data_dir=job.folder, kafka=job.kafka, http=HttpSettings(port=0))
+        settings = Settings(
+            data_dir=job.folder,
+            kafka=job.kafka,
+            http=HttpSettings(port=0),
+            memory=MemorySettings(capacity=capacity),
+        )
         async with running.started(settings) as worker:
             ends = [
                 asyncio.ensure_future(job.over(lambda: worker.faust.consumer.commit())),
@@ -172,6 +177,11 @@ def run_siltstone(job: Job) -> None:
     running.configure_logging("WARNING")
     with mock.patch.object(ShortTermAgent, "handle", seen_and_handled):
         running.run(work())
+
+
+def run_short_window(job: Job) -> None:
+    """Siltstone with a window of a tenth: what a message writes must not depend on it."""
+    run_siltstone(job, capacity=TURNS_KEPT // 10)
 
 
 def _stored(worker: Siltstone) -> int:
@@ -258,6 +268,7 @@ def run_quixstreams(job: Job) -> None:
 
 CONTENDERS: Final = (
     Contender("siltstone", "Siltstone", run_siltstone),
+    Contender("short-window", "Siltstone, 5 exchanges in a window", run_short_window),
     Contender("plain-faust", "plain Faust agent", run_plain_faust, PLAIN_FAUST_MESSAGES),
     Contender("quixstreams", "Quix Streams", run_quixstreams),
 )
@@ -415,6 +426,7 @@ async def measure_all(messages: int, partitions: int, say: Callable[[str], None]
             where = {"bootstrap_servers": broker.bootstrap_servers, "partitions": partitions}
             told[contender.name] = await measure(contender, contender.kafka.model_copy(update=where), given)
     ours, plain, quix = told["siltstone"], told["plain-faust"], told["quixstreams"]
+    short = told["short-window"]
     return {
         "messages_per_s": ours["per_s"],
         "plain_faust_per_s": plain["per_s"],
@@ -429,6 +441,10 @@ async def measure_all(messages: int, partitions: int, say: Callable[[str], None]
         "changelog_bytes_per_message": round(ours["changelog_bytes"] / ours["seen"]),
         "plain_faust_changelog_bytes_per_message": round(plain["changelog_bytes"] / plain["seen"]),
         "quixstreams_changelog_bytes_per_message": round(quix["changelog_bytes"] / quix["seen"]),
+        "short_window_per_s": short["per_s"],
+        "short_window_messages": short["seen"],
+        "ratio_short_window": round(ours["per_s"] / short["per_s"], 2),
+        "short_window_changelog_bytes_per_message": round(short["changelog_bytes"] / short["seen"]),
     }
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from schemas.messages import SILTSTONE, ChatMessage, Content, Id, Metadata, Timestamp
 
 Ids = Annotated[list[Id], Field(min_length=1, max_length=1000)]
+
+#: A century: an expiry must still be a date.
+LONGEST_TTL_SECONDS = 100 * 365 * 86_400
 
 
 class _Event(BaseModel):
@@ -53,15 +56,37 @@ class Promotion(_Event):
 
 
 class Remember(_Event):
-    """An explicit request to keep a text, without an exchange."""
+    """An explicit request to keep a text, without an exchange: for good, or for a while with its session."""
 
     type: Literal["remember"] = "remember"
+    kind: Literal["long_term", "short_term"] = "long_term"
     text: Annotated[Content, Field(min_length=1)]
     memory_id: uuid.UUID | None = None
-    session_id: Id | None = None
+    session_id: Id | None = Field(default=None, description="needed where kind is short_term")
     agent_id: str | None = None
-    importance: Annotated[float, Field(ge=0, le=100)] = 100.0
+    importance: Annotated[float, Field(ge=0, le=100)] = Field(
+        default=100.0, description="where it is not given and kind is short_term, 50"
+    )
+    ttl_seconds: Annotated[int, Field(ge=1, le=LONGEST_TTL_SECONDS)] | None = Field(
+        default=None,
+        description="how long a short-term memory is kept; where it is not given, memory.ttl_seconds",
+    )
     metadata: Metadata | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _less_important_for_a_while(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("kind") == "short_term":
+            return {"importance": 50.0, **given}
+        return given
+
+    @model_validator(mode="after")
+    def _fields_of_the_kind(self) -> Self:
+        if self.kind == "short_term" and self.session_id is None:
+            raise ValueError("a short-term memory belongs to a session: session_id is missing")
+        if self.kind == "long_term" and self.ttl_seconds is not None:
+            raise ValueError("ttl_seconds is for kind short_term alone: a long-term memory does not expire")
+        return self
 
 
 class Touch(_Event):

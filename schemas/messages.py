@@ -25,6 +25,7 @@ SILTSTONE = uuid.uuid5(uuid.NAMESPACE_URL, "https://siltstone.dev/memory")
 
 MAX_CONTENT_BYTES = 32 * 1024
 MAX_ID_CHARS = 256
+MAX_METADATA_BYTES = 32 * 1024
 #: At least as many as any record of ours puts around metadata: session, open, message.
 LEVELS_OF_OUR_OWN = 16
 #: Timestamps outside of [1990, 2100) are a producer's mistake (seconds for milliseconds, a zeroed clock).
@@ -68,9 +69,11 @@ def _keepable(value: Any) -> Any:
     for _ in range(LEVELS_OF_OUR_OWN):
         within = [within]
     try:
-        orjson.dumps(within)
+        size = len(orjson.dumps(within))
     except TypeError as exc:
         raise ValueError(f"cannot be kept: {exc}") from None
+    if size > MAX_METADATA_BYTES:
+        raise ValueError(f"must be at most {MAX_METADATA_BYTES} bytes of JSON")
     return value
 
 

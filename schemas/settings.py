@@ -25,6 +25,7 @@ from pydantic_settings import (
 from pydantic_settings.exceptions import SettingsError as SourceError
 
 from schemas.errors import SettingsError
+from schemas.events import LONGEST_TTL_SECONDS
 from schemas.phrases import CONTENT_KEYWORDS, FORCE_PHRASES, STRONG_EMOTIONS
 
 CONFIG_VARIABLE = "SILTSTONE_CONFIG"
@@ -145,12 +146,13 @@ class MemorySettings(_Section):
     """The short-term window and promotion out of it."""
 
     capacity: Annotated[int, Field(ge=1, le=10_000)] = 50
-    ttl_seconds: Annotated[int, Field(ge=1)] = 86_400
+    ttl_seconds: Annotated[int, Field(ge=1, le=LONGEST_TTL_SECONDS)] = 86_400
     context_turns: Annotated[int, Field(ge=1)] = 10
     exchange_gap_seconds: Annotated[int, Field(ge=1)] = 120
     exchange_messages: Annotated[int, Field(ge=1)] = 16
     session_idle_seconds: Annotated[int, Field(ge=1)] = 1_800
     promote_threshold: Annotated[int, Field(ge=0)] = 10
+    notes: Annotated[int, Field(ge=1, le=10_000, description="explicit short-term memories of a session")] = 100
     force_phrases: tuple[str, ...] = FORCE_PHRASES
     scoring: ScoringSettings = ScoringSettings()
 

@@ -21,6 +21,7 @@ from schemas.settings import JudgeSettings, KafkaSettings, Settings
 from schemas.topics import Topics, partition_of
 from streams.agents.lifecycle import LifecycleAgent
 from streams.agents.long_term import LongTermAgent
+from streams.agents.notes import NotesAgent
 from streams.agents.short_term import ShortTermAgent
 from streams.clients.broker import MAX_RECORD_BYTES, ensure_topics, ssl_context
 from streams.clients.embedding import Embedding
@@ -32,6 +33,7 @@ from streams.precedence import IntakeFirst
 from streams.ratings import Ratings
 from streams.recall import Recall
 from streams.rules.estimator import estimate
+from streams.rules.explaining import Explainer
 from streams.rules.promotion import Promoter
 from streams.rules.session import SessionRules
 from streams.shards import OwnedShards
@@ -46,6 +48,8 @@ log = logging.getLogger(__name__)
 
 #: How often silence is looked for, and lag is measured.
 TICK_SECONDS = 1.0
+#: How often expired notes are dropped; no answer shows them meanwhile.
+NOTES_SECONDS = 60.0
 #: A changelog's batch: a broker takes 1 MiB unless told otherwise, and the fewer there are, the sooner it commits.
 BATCH_BYTES = 900_000
 
@@ -79,7 +83,9 @@ class Siltstone:
             if judge is None or self.judge is None
             else Ratings(self.judge, judge.concurrency, self.shards, metrics, on_failure=hot.halt)
         )
-        promoter = Promoter(settings.memory, _estimate if judge is None else None)
+        at_once = _estimate if judge is None else None
+        promoter = Promoter(settings.memory, at_once)
+        self.explainer = Explainer(settings.memory, at_once, "the local estimator" if judge is None else judge.model)
         self.short_term = ShortTermAgent(
             store=self.windows,
             rules=SessionRules(settings.memory, promoter),
@@ -91,13 +97,29 @@ class Siltstone:
             partitions=partitions,
             ratings=self.ratings,
         )
+        self.notes = NotesAgent(
+            store=self.windows,
+            shards=self.shards,
+            outbox=hot.outbox,
+            metrics=metrics,
+            clock=clock,
+            topics=topics,
+            memory=settings.memory,
+            important=settings.lifecycle.active,
+            opened=self.short_term.quiet.heard,
+        )
+        self.short_term.when_ended(self.notes.session_ended)
+        self.precedence = IntakeFirst(
+            lambda: hot.lag()[topics.conversations], settings.long_term.intake_first_seconds
+        )
         long_term = LongTermAgent(
             shards=self.shards,
             embedding=embedding,
             dead_letters=dead_letters,
             metrics=metrics,
             clock=clock,
-            precedence=IntakeFirst(lambda: hot.lag()[topics.conversations], settings.long_term.intake_first_seconds),
+            precedence=self.precedence,
+            notes=self.notes,
         )
         self.lifecycle = LifecycleAgent(
             shards=self.shards,
@@ -117,8 +139,16 @@ class Siltstone:
             partitions=partitions,
             lifecycle=settings.lifecycle,
         )
-        hot.table("exchanges", self.windows.exchanges, partitions=partitions)
-        hot.table("sessions", self.windows.sessions, partitions=partitions, on_recovered=self._recovered)
+        large = {"max.message.bytes": str(MAX_RECORD_BYTES)}
+        hot.table("exchanges", self.windows.exchanges, partitions=partitions, topic_configs=large)
+        hot.table(
+            "sessions",
+            self.windows.sessions,
+            partitions=partitions,
+            on_recovered=self._recovered,
+            topic_configs=large,
+        )
+        hot.table("notes", self.windows.notes, partitions=partitions)
         hot.agent(topics.conversations, self.short_term.handle, name="short-term")
         hot.agent(topics.long_term, long_term.handle, name="long-term")
         self.faust.on_partitions_assigned.connect(self._assigned)
@@ -138,11 +168,11 @@ class Siltstone:
         self.embedding.start()
         await self._serve()
         await self.faust.start()
-        self.hot.connect()
         if self.ratings is not None:
             self.ratings.start(self.short_term.answered)
         lifecycle = self.settings.lifecycle
         self._every(TICK_SECONDS, self._tick)
+        self._every(NOTES_SECONDS, self._drop_notes)
         self._every(lifecycle.recompute_seconds, self.lifecycle.recompute)
         self._every(self.settings.long_term.save_seconds, self.lifecycle.save_indexes)
 
@@ -209,10 +239,12 @@ class Siltstone:
     async def _assigned(self, _app: Any, /, *arguments: Any, signal: Any, **_: Any) -> None:
         (assigned,) = arguments
         self.recovered = False
+        self.hot.connect()
         self.shards.own(frozenset(tp.partition for tp in assigned if tp.topic == self.topics.long_term))
 
     async def _recovered(self) -> None:
-        self.short_term.recovered()
+        await self.short_term.recovered()
+        self.notes.recovered()
         self.recovered = True
 
     async def _tick(self) -> None:
@@ -222,9 +254,14 @@ class Siltstone:
         self.short_term.forget_expired(self.settings.memory)
         if self.ratings is not None:
             self.ratings.tick()
+        self.precedence.must_wait()
         self.metrics.sessions.set(len(self.windows.sessions))
         for topic, lag in self.hot.lag().items():
             self.metrics.lag.labels(topic).set(lag)
+
+    async def _drop_notes(self) -> None:
+        if self.recovered:
+            self.notes.forget_expired()
 
     def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         async def run() -> None:
@@ -233,7 +270,7 @@ class Siltstone:
                 try:
                     await work()
                 except Exception as exc:
-                    await self.hot.halt(exc, "a timer")
+                    self.hot.halt(exc, "a timer")
                     return
 
         self._timers.append(asyncio.create_task(run()))

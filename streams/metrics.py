@@ -50,6 +50,13 @@ class Metrics:
             ["effect"],
             registry=registry,
         )
+        self.notes = Counter(
+            "siltstone_notes",
+            "Effects on explicit short-term memories, by effect (kept, repeated, promoted, expired, crowded_out, "
+            "removed, forgotten)",
+            ["effect"],
+            registry=registry,
+        )
         self.states = Gauge(
             "siltstone_memory_states",
             "Memories of this worker's shards, by state",

@@ -36,6 +36,6 @@ class IntakeFirst:
         return now - self._behind_since < self._seconds
 
     async def wait(self) -> None:
-        """Until long-term work may go on."""
+        """Until long-term work may go on. Call `must_wait` on a timer as well: a backlog may end unasked."""
         while self.must_wait():  # noqa: ASYNC110 - lag is a number in another thread, which tells nobody
             await asyncio.sleep(LOOK_AGAIN_SECONDS)

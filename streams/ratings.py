@@ -60,7 +60,7 @@ class Ratings:
         concurrency: int,
         shards: OwnedShards,
         metrics: Metrics,
-        on_failure: Callable[[BaseException, str], Awaitable[None]],
+        on_failure: Callable[[BaseException, str], None],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._rater, self._concurrency, self._shards = rater, concurrency, shards
@@ -123,7 +123,7 @@ class Ratings:
             except ShardNotHere:
                 self._drop(key, asked)  # its partition's owner asks
             except Exception as exc:
-                await self._on_failure(exc, "a rating")
+                self._on_failure(exc, "a rating")
                 return
 
     async def _rate(self, key: Key, asked: _Asked, answered: Answered) -> None:

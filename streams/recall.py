@@ -23,6 +23,7 @@ from streams.metrics import Metrics
 from streams.rules.lifecycle import score_of, state_of
 from streams.rules.ranking import LexicalIndex, carry, fuse, probe, questions, top
 from streams.shards import OwnedShards
+from tables.session_notes import Note
 from tables.shard import Shard
 
 CACHED_USERS = 1024
@@ -158,11 +159,18 @@ def _hit(memory: Memory, relevance: float, score: float, state: State, why: dict
     )
 
 
-def prompt_text(exchanges: Sequence[str], hits: Sequence[SearchHit]) -> str:
-    """Memories and the newest exchanges as one text that an assistant puts into its prompt."""
+def prompt_text(exchanges: Sequence[str], hits: Sequence[SearchHit], notes: Sequence[Note]) -> str:
+    """Memories, notes and the newest exchanges as one text that an assistant puts into its prompt.
+
+    A note of which a memory was made is said once.
+    """
     parts = []
-    if hits:
-        parts.append("What is known of the user:\n" + "\n".join(f"- {_one_line(hit.memory)}" for hit in hits))
+    noted = {note.id for note in notes}
+    known = [f"- {_one_line(hit.memory)}" for hit in hits if hit.id not in noted]
+    if known:
+        parts.append("What is known of the user:\n" + "\n".join(known))
+    if notes:
+        parts.append("To remember for now:\n" + "\n".join(f"- {_one_line(note.text)}" for note in notes))
     if exchanges:
         parts.append("The conversation so far:\n" + "\n".join(exchanges))
     return "\n\n".join(parts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
@@ -35,7 +35,7 @@ class OwnedShards:
         folder: Path,
         settings: LongTermSettings,
         embedding: Embedding,
-        on_failure: Callable[[BaseException, str], Awaitable[None]],
+        on_failure: Callable[[BaseException, str], None],
     ) -> None:
         self._folder, self._settings, self._embedding = folder, settings, embedding
         self._on_failure = on_failure
@@ -88,7 +88,7 @@ class OwnedShards:
         except asyncio.CancelledError:
             raise
         except Exception as exc:
-            await self._on_failure(exc, f"shard {partition}")
+            self._on_failure(exc, f"shard {partition}")
             raise
 
     async def _wait_for_hand_over(self, partition: int, model: str, dimension: int) -> Shard:

@@ -130,6 +130,11 @@ class Shard:
             self._users.pop(event.user_id, None)
         return applied
 
+    def forgotten(self, memories: Sequence[tuple[str, uuid.UUID, int]]) -> list[bool]:
+        """Whether a tombstone forbids each of these (user, memory id, epoch ms of its creation)."""
+        graves = self._catalog.tombstones({user_id for user_id, _, _ in memories})
+        return [any(_covers(grave, *memory) for grave in graves) for memory in memories]
+
     def memories_of(self, user_id: str) -> tuple[Memory, ...]:
         """A user's memories, oldest first. The same object until one of them changes."""
         found = self._users.get(user_id)
@@ -327,13 +332,7 @@ class _Batch:
         return None
 
     def _forgotten(self, memory: Memory) -> bool:
-        return any(
-            grave.user_id == memory.user_id
-            and (
-                grave.memory_id == memory.id or (grave.memory_id is None and memory.created_at <= grave.forgotten_at)
-            )
-            for grave in self.tombstones
-        )
+        return any(_covers(grave, memory.user_id, memory.id, memory.created_at) for grave in self.tombstones)
 
     def _mine(self, event: LongTermEvent, *ids: uuid.UUID) -> list[Memory]:
         """Those of the memories that are there and the event's user's; what others own does not exist."""
@@ -372,6 +371,13 @@ class _Batch:
     def _bury(self, tombstone: Tombstone) -> None:
         self.tombstones.append(tombstone)
         self.changes.tombstones.append(tombstone)
+
+
+def _covers(grave: Tombstone, user_id: str, memory_id: uuid.UUID, created_at: int) -> bool:
+    """Whether the memory is forgotten by this tombstone."""
+    return grave.user_id == user_id and (
+        grave.memory_id == memory_id or (grave.memory_id is None and created_at <= grave.forgotten_at)
+    )
 
 
 def _named_ids(events: Sequence[LongTermEvent]) -> set[uuid.UUID]:

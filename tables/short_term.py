@@ -15,15 +15,16 @@ import orjson
 
 from schemas.messages import Exchange, Message, Role
 from tables.rows import Rows
+from tables.session_notes import Notes
 
 
 class Session(NamedTuple):
     """A session's window without the text of its closed exchanges.
 
     Exchanges `first <= seq < next` are in the window, but for the `missing` ones, whose messages were cut into
-    exchanges again; `pending` are those not yet evaluated for promotion; `asked` are those whose value somebody
-    was asked for, which are kept until it is known, in the window or not. `exchanges` counts them since the
-    session began, `offset` is the newest source record that is included.
+    exchanges again; `left_at` is the time of the newest message that left it. `pending` are those not yet evaluated
+    for promotion; `asked` those whose value somebody was asked for, which are kept until it is known, in the window
+    or not. `exchanges` counts them since the session began, `offset` is the newest source record that is included.
     Times are epoch milliseconds of event time.
     """
 
@@ -35,6 +36,7 @@ class Session(NamedTuple):
     first: int = 0
     next: int = 0
     missing: tuple[int, ...] = ()
+    left_at: int = 0
     pending: tuple[int, ...] = ()
     asked: tuple[int, ...] = ()
     exchanges: int = 0
@@ -103,11 +105,12 @@ _ROLES = {role.value: role for role in Role}
 
 
 class ShortTermStore:
-    """The windows of every session whose partition is this worker's."""
+    """The windows and the notes of every session whose partition is this worker's."""
 
     def __init__(self) -> None:
         self.sessions: Rows[Session] = Rows(encode_session, decode_session)
         self.exchanges: Rows[Exchange] = Rows(encode_exchange, decode_exchange)
+        self.notes = Notes()
         self._message_ids: dict[tuple[int, bytes], set[str]] = {}
 
     def session(self, partition: int, user_id: str, session_id: str) -> Session:
@@ -183,5 +186,6 @@ class ShortTermStore:
 
 
 def unexpired(exchanges: Iterable[Exchange], now: int, ttl_seconds: int) -> list[Exchange]:
-    """Those whose last message is not older than the window allows at `now` (epoch ms)."""
-    return [exchange for exchange in exchanges if exchange.ended_at + ttl_seconds * 1000 > now]
+    """Those whose last message is not older than the window allows at `now` (epoch ms), in time order."""
+    left = [exchange for exchange in exchanges if exchange.ended_at + ttl_seconds * 1000 > now]
+    return sorted(left, key=lambda exchange: exchange.started_at)

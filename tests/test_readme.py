@@ -93,6 +93,7 @@ async def test_the_readmes_commands_answer(settings: Settings, tmp_path: Path) -
         for words in (
             ["search", "where does she live?", "--user", "ann", "--include-all"],
             ["context", "where does she live?", "--user", "ann", "--session", "s1"],
+            ["explain", "--user", "ann", "--session", "s1"],
             ["stats"],
         ):
             result = await siltstone(*words, "--url", url)

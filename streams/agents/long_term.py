@@ -1,4 +1,7 @@
-"""long-term → shard: events are decoded, embedded in batches, and applied in one transaction a batch."""
+"""long-term → shard: events are decoded, embedded in batches, and applied in one transaction a batch.
+
+What is to be remembered for a while only goes to the notes of its session instead.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from pydantic import ValidationError
 
 from schemas.errors import BadRecord
 from schemas.events import LONG_TERM_EVENT, LongTermEvent, Promotion, Remember
+from streams.agents.notes import NotesAgent, is_short_term
 from streams.clients.embedding import Embedding
 from streams.clock import Clock
 from streams.dead_letters import DeadLetters, invalid, json_object
@@ -45,8 +49,10 @@ class LongTermAgent:
         metrics: Metrics,
         clock: Clock,
         precedence: IntakeFirst,
+        notes: NotesAgent,
     ) -> None:
         self._shards, self._embedding, self._precedence = shards, embedding, precedence
+        self._notes = notes
         self._dead_letters, self._metrics, self._clock = dead_letters, metrics, clock
 
     async def handle(self, partition: int, records: Sequence[Any]) -> None:
@@ -62,16 +68,18 @@ class LongTermAgent:
             await self._apply(partition, events[start : start + EVENTS_A_TRANSACTION])
 
     async def _apply(self, partition: int, events: Sequence[LongTermEvent]) -> None:
-        fresh = await self._shards.call(partition, Shard.unapplied, events)
+        lasting = [event for event in events if not is_short_term(event)]
+        fresh = await self._shards.call(partition, Shard.unapplied, lasting)
         texts = [event for event in fresh if isinstance(event, Promotion | Remember)]
         vectors = await self._embedding.embed([event.text for event in texts])
         by_event = dict(zip((event.event_id for event in texts), vectors, strict=True))
         now = time.time_ns() // 1_000_000
         applied = await self._shards.call(partition, Shard.apply, fresh, by_event, now)
-        applied.repeated += len(events) - len(fresh)
+        applied.repeated += len(lasting) - len(fresh)
         for event in fresh:
             self._clock.observe(event.timestamp)
         self._count(applied)
+        await self._notes.take(partition, events)
 
     def _count(self, applied: Applied) -> None:
         for effect, count in asdict(applied).items():

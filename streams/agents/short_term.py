@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from schemas.errors import BadRecord
 from schemas.events import Promotion, event_id
-from schemas.messages import ChatMessage, ConversationRecord, SessionEnded, Silence, memory_id, render
+from schemas.messages import LATEST_MS, ChatMessage, ConversationRecord, SessionEnded, Silence, memory_id, render
 from schemas.settings import MemorySettings
 from schemas.topics import REROUTED_HEADER, Topics, home_of, key_of
 from streams.clock import Clock
@@ -31,6 +31,9 @@ from streams.rules.session import Outcome, SessionRules
 from tables.short_term import Session, ShortTermStore, session_key
 
 log = logging.getLogger(__name__)
+
+#: Called with a partition, a session of it, and when it ended (epoch ms of event time).
+SessionEnd = Callable[[int, Session, int], Awaitable[None]]
 
 
 def decode(record: Any) -> ConversationRecord:
@@ -70,22 +73,38 @@ class ShortTermAgent:
         self._dead_letters, self._metrics, self._clock = dead_letters, metrics, clock
         self._topics, self._partitions, self._ratings = topics, partitions, ratings
         self.quiet = QuietSessions()
+        self._at_end: list[SessionEnd] = []
+
+    def when_ended(self, call: SessionEnd) -> None:
+        """Call when a session has ended; the records that ended it are processed when that is done."""
+        self._at_end.append(call)
 
     async def handle(self, partition: int, records: Sequence[Any]) -> Awaitable[Any] | None:
         """One fetched batch of a partition; what comes back is to be awaited before it counts as processed."""
         by_session: dict[tuple[str, str], list[tuple[int, ConversationRecord]]] = {}
+        bad: list[tuple[Any, BadRecord]] = []
+        astray: list[tuple[Any, str]] = []
         for record in records:
             try:
                 said = decode(record)
-            except BadRecord as error:
-                await self._dead_letters.bury(record, error)
+            except BadRecord as why:
+                bad.append((record, why))
                 continue
             if (record.key, partition) != home_of(said.user_id, self._partitions) and not _was_rerouted(record):
-                await self._reroute(record, said.user_id)
+                astray.append((record, said.user_id))
                 continue
             by_session.setdefault((said.user_id, said.session_id), []).append((record.offset, said))
+        # Windows first: nothing is awaited before, so no rebalance can come between the batch and its windows.
         advanced = [self._advance(partition, *ids, of_session) for ids, of_session in by_session.items()]
+        for record, error in bad:
+            await self._dead_letters.bury(record, error)
+        for record, user_id in astray:
+            await self._reroute(record, user_id)
         await self._follow(advanced)
+        for outcome in advanced:
+            if outcome.ended_at is not None:
+                for call in self._at_end:
+                    await call(partition, outcome.session, outcome.ended_at)
         return self._ask(partition, advanced)
 
     async def _follow(self, outcomes: Sequence[Outcome]) -> None:
@@ -176,16 +195,21 @@ class ShortTermAgent:
         for partition, user_id, session_id in self.quiet.expired(memory):
             self._store.drop(partition, self._store.session(partition, user_id, session_id))
 
-    def recovered(self) -> None:
+    async def recovered(self) -> None:
         """The tables are back: take up the sessions' silence, and what is asked about, from now."""
         self._store.recovered()
         self.quiet.clear()
         for partition, session in self._store.all_sessions():
             self.quiet.heard(partition, session)
+            self._clock.observe(session.last_at)
         if self._ratings is not None:
             self._ratings.forget()
-            for partition, session, exchange in self._store.asked():
-                self._ratings.ask((partition, session.user_id, session.session_id, exchange.seq), exchange)
+        for partition, session, exchange in list(self._store.asked()):
+            key = partition, session.user_id, session.session_id, exchange.seq
+            if self._ratings is not None:
+                self._ratings.ask(key, exchange)
+            else:  # asked by a worker that had a model; now there is none
+                await self.answered(key, self._rules.promoter.value_of(exchange))
 
 
 def _was_rerouted(record: Any) -> bool:
@@ -258,7 +282,9 @@ class QuietSessions:
             else:
                 continue
             last_at = session_of(partition, user_id, session_id).last_at
-            silences.append(Silence(user_id=user_id, session_id=session_id, timestamp=last_at + seconds * 1000))
+            if last_at:  # else nothing is known of it but silence: its messages are older than the log
+                silent_until = min(last_at + seconds * 1000, LATEST_MS - 1)
+                silences.append(Silence(user_id=user_id, session_id=session_id, timestamp=silent_until))
         return silences
 
     def expired(self, memory: MemorySettings) -> list[tuple[int, str, str]]:

@@ -13,6 +13,8 @@ from schemas.errors import SettingsError, SiltstoneError
 from streams.cli.context import context
 from streams.cli.demo import demo
 from streams.cli.dev import dev
+from streams.cli.doctor import doctor
+from streams.cli.explain import explain
 from streams.cli.ingest import ingest
 from streams.cli.running import configure_logging
 from streams.cli.search import search
@@ -30,7 +32,7 @@ def cli() -> None:
     """
 
 
-for _command in (demo, dev, worker, ingest, search, context, stats):
+for _command in (demo, dev, worker, ingest, search, context, explain, stats, doctor):
     cli.add_command(_command)
 
 

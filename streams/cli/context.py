@@ -15,7 +15,7 @@ from streams.cli.client import ask, json_option, url_option
 @url_option
 @json_option
 def context(query: str, user: str, session: str, url: str, as_json: bool) -> None:
-    """What an assistant needs before it answers: newest exchanges, top memories, one prompt text.
+    """What an assistant needs before it answers: newest exchanges, notes, top memories, as one prompt text.
 
     Without QUERY, what the user said last is the query.
     """

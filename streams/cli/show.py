@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import click
 import orjson
@@ -22,7 +22,9 @@ def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[object]], 
     """A table; columns whose name begins with ">" are aligned to the right."""
     made = Table(title=title, title_justify="left", title_style="bold", header_style="dim", **options)
     for name in columns:
-        made.add_column(name.removeprefix(">"), justify="right" if name.startswith(">") else "left")
+        # Folded, because a line of Chinese is one word, and a word that is too long would be cut.
+        justify: Literal["left", "right"] = "right" if name.startswith(">") else "left"
+        made.add_column(name.removeprefix(">"), justify=justify, overflow="fold")
     for row in rows:
         made.add_row(*(str(cell) for cell in row))
     return made
@@ -39,9 +41,14 @@ def state(name: str) -> str:
 
 def plain(text: str, limit: int = 160) -> str:
     """A text on one line, without rich's markup, cut where it is long."""
+    return shortened(text, limit).replace("[", r"\[")
+
+
+def shortened(text: str, limit: int = 160) -> str:
+    """A text on one line, cut where it is long, without what a terminal would obey."""
     one_line = " / ".join(line.strip() for line in text.splitlines() if line.strip())
     cut = one_line if len(one_line) <= limit else one_line[: limit - 1] + "…"
-    return cut.replace("[", r"\[")
+    return "".join(char if char.isprintable() else " " for char in cut)
 
 
 def hits(title: str, results: Iterable[dict[str, Any]]) -> Table:

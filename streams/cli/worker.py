@@ -12,18 +12,19 @@ from streams.cli import running
 LEVELS = click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"])
 
 
-@click.command()
-@click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Data directory.  [default: data_dir]")
-@click.option("--bootstrap-servers", help="The Kafka brokers, host:port.  [default: kafka.bootstrap_servers]")
-@click.option("--port", type=click.IntRange(0, 65_535), help="HTTP port, 0 for a free one.  [default: http.port]")
-@click.option("--log-level", type=LEVELS, default="INFO", show_default=True)
-def worker(data: Path | None, bootstrap_servers: str | None, port: int | None, log_level: str) -> None:
-    """Run a worker against the Kafka brokers of the settings, until Ctrl-C.
+data_option = click.option(
+    "--data", type=click.Path(path_type=Path, file_okay=False), help="Data directory.  [default: data_dir]"
+)
+bootstrap_option = click.option(
+    "--bootstrap-servers", help="The Kafka brokers, host:port.  [default: kafka.bootstrap_servers]"
+)
+port_option = click.option(
+    "--port", type=click.IntRange(0, 65_535), help="HTTP port, 0 for a free one.  [default: http.port]"
+)
 
-    A broker that is down is waited for.
-    """
-    running.configure_logging(log_level)
-    settings = Settings.load()
+
+def with_options(settings: Settings, data: Path | None, bootstrap_servers: str | None, port: int | None) -> Settings:
+    """The settings, with what a command's options say instead."""
     changes: dict[str, object] = {}
     if data is not None:
         changes["data_dir"] = data
@@ -31,7 +32,21 @@ def worker(data: Path | None, bootstrap_servers: str | None, port: int | None, l
         changes["kafka"] = settings.kafka.model_copy(update={"bootstrap_servers": bootstrap_servers})
     if port is not None:
         changes["http"] = settings.http.model_copy(update={"port": port})
-    running.run(_run(settings.model_copy(update=changes)))
+    return settings.model_copy(update=changes)
+
+
+@click.command()
+@data_option
+@bootstrap_option
+@port_option
+@click.option("--log-level", type=LEVELS, default="INFO", show_default=True)
+def worker(data: Path | None, bootstrap_servers: str | None, port: int | None, log_level: str) -> None:
+    """Run a worker against the Kafka brokers of the settings, until Ctrl-C.
+
+    A broker that is down is waited for.
+    """
+    running.configure_logging(log_level)
+    running.run(_run(with_options(Settings.load(), data, bootstrap_servers, port)))
 
 
 async def _run(settings: Settings) -> None:

@@ -51,12 +51,14 @@ class ModelJudge:
         await judge.rate("我叫小明，我对花生过敏", "好的，我记下了")     # 9
         await judge.close()
 
-    `monotonic` gives seconds; it only measures how long a service asked to be left alone.
+    `monotonic` gives seconds; it only measures how long a service asked to be left alone. `failure` names
+    the type of the newest failure; empty where there was none.
     """
 
     def __init__(self, settings: JudgeSettings, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
         self.model = settings.model
+        self.failure = ""
         self._monotonic = monotonic
         self._resume_at = monotonic()
         self._system = _prompt("judge_system")
@@ -112,6 +114,7 @@ class ModelJudge:
 
     def _failed(self, exc: Exception) -> None:
         """One line, without the exception's text: that may quote the key, or what was said."""
+        self.failure = type(exc).__name__
         pause = retry_after(exc.response.headers) if isinstance(exc, APIStatusError) else 0.0
         self._resume_at = max(self._resume_at, self._monotonic() + pause)
         log.warning(

@@ -67,8 +67,9 @@ class Outbox:
         self._lock: asyncio.Lock | None = None
 
     def connect(self, producer: Producer) -> None:
-        """Use this producer; called once when it has started."""
-        self._producer, self._lock = producer, asyncio.Lock()
+        """Use this producer, which has started."""
+        if producer is not self._producer:
+            self._producer, self._lock = producer, asyncio.Lock()
 
     def add_table(self, changelog_topic: str, keeper: Keeper) -> None:
         """Write this keeper's changes; tables are written in the order in which they were added."""

@@ -17,7 +17,7 @@ Replaced, and why:
     AIOKafkaConsumerThread._highwaters   Tansu answers with the base offset of the last batch + 1: recovery
                                  would stop early. The end is taken from a fetch; on Apache Kafka both agree
     Table.apply_changelog_batch, persisted_offset, on_rebalance, on_recovery_completed
-                                 rows live in a `Keeper`, by partition; recovery goes on from what it has
+                                 rows live in a `Keeper`, by partition; each assignment reads them anew
 
 `check_faust` compares the sources of these methods with what this module was written for.
 """
@@ -145,18 +145,24 @@ class _Table(faust.Table[Any, Any]):
             rows[message.partition].append((message.key, message.value))
             self._restored[message.tp] = message.offset
         for partition, of_partition in rows.items():
-            self.keeper.restore(partition, of_partition)
+            try:
+                self.keeper.restore(partition, of_partition)
+            except Exception as exc:  # Faust would log it and wait for ever
+                where = f"{self.changelog_topic_name}[{partition}]: a row cannot be read"
+                cast(_Transport, self.app.transport).hot.halt(exc, where)
+                return
 
     def persisted_offset(self, tp: TP) -> int | None:
-        return self._restored.get(tp)
+        return self._restored.get(tp, -1)  # with None, Faust goes on from where it last stopped
 
     async def on_rebalance(
         self, assigned: set[TP], revoked: set[TP], newly_assigned: set[TP], generation_id: int = 0
     ) -> None:
-        topic = self.changelog_topic_name
-        owned = frozenset(tp.partition for tp in assigned if tp.topic == topic)
-        self._restored = {tp: offset for tp, offset in self._restored.items() if tp.partition in owned}
-        self.keeper.own(owned)
+        # Records are read again from the commit, so rows are read again from their changelog: what was changed
+        # since and not written would be half there. That holds for partitions that stay, too, and a worker that
+        # was expelled and came back looks as if it had kept its own.
+        self._restored.clear()
+        self.keeper.own(frozenset())
 
     async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
         await self.call_recover_callbacks()
@@ -244,8 +250,16 @@ class _Consumer(driver.Consumer):
         if effects is None:
             ledger.acknowledge(message.offset)
         else:
-            effects.add_done_callback(lambda _: ledger.acknowledge(message.offset))
+            effects.add_done_callback(lambda done: self._effects_are_done(message, ledger, done))
         return True
+
+    def _effects_are_done(self, message: Any, ledger: Ledger, done: asyncio.Future[Any]) -> None:
+        if done.cancelled():
+            return
+        if (exc := done.exception()) is not None:
+            self._hot.halt(exc, f"{message.topic}[{message.partition}]@{message.offset}")
+            return
+        ledger.acknowledge(message.offset)
 
     def is_stale(self, message: Any) -> bool:
         """Whether the partitions may have moved since the message was fetched."""
@@ -330,6 +344,7 @@ class HotPath:
         *,
         partitions: int,
         on_recovered: Callable[[], Awaitable[None]] | None = None,
+        topic_configs: Mapping[str, str] | None = None,
     ) -> None:
         """A write-behind changelog for the keeper's rows. Tables are written in the order of these calls."""
         table = _Table(
@@ -338,6 +353,7 @@ class HotPath:
             keeper=keeper,
             partitions=partitions,
             schema=_RecordsSchema(),
+            extra_topic_configs=topic_configs,
         )
         if on_recovered is not None:
             table.on_recover(on_recovered)
@@ -360,11 +376,11 @@ class HotPath:
                     if cast(_Consumer, self.app.consumer).is_stale(message):
                         log.info("%s[%d]: batch left to the next owner: %s", topic, message.partition, exc)
                     else:
-                        await self.halt(exc, f"{topic}[{message.partition}]@{records[0].offset}")
+                        self.halt(exc, f"{topic}[{message.partition}]@{records[0].offset}")
 
         self.app.agent(channel, name=name)(process)
 
-    async def halt(self, exc: BaseException, where: str) -> None:
+    def halt(self, exc: BaseException, where: str) -> None:
         """Nothing is acknowledged or committed from now on: what was being processed is read again later."""
         if self.halted is None:
             self.halted = exc

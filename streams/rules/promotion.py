@@ -86,10 +86,13 @@ class Promoter:
         local = self._scorer.local(exchange, 0, leaving=True) if self.policy == "weighted" else _WHOLE
         return self._decided(exchange, local, value)
 
+    def value_of(self, exchange: Exchange) -> int | None:
+        """What the judge says of it; None where there is none that answers at once."""
+        return None if self._judge is None else self._judge(*exchange.said())
+
     def _by_value(self, exchange: Exchange, local: Local) -> Decision | Question:
-        if self._judge is None:
-            return Question(exchange)
-        return self._decided(exchange, local, self._judge(*exchange.said()))
+        value = self.value_of(exchange)
+        return Question(exchange) if value is None else self._decided(exchange, local, value)
 
     def _decided(self, exchange: Exchange, local: Local, value: int | None) -> Decision:
         worth = value or 0

@@ -27,7 +27,8 @@ class Outcome:
 
     `closed` are exchanges to keep, `gone` the numbers of those that are no more; `questions` are exchanges whose
     value somebody has to be asked for, now or still; `heard` and `left` are ids of messages that came into the
-    window and went out of it.
+    window and went out of it. `ended_at` is the event time (epoch ms) at which the session ended, the first time
+    where it went on and ended again.
     """
 
     session: Session
@@ -37,6 +38,7 @@ class Outcome:
     questions: list[Exchange] = field(default_factory=list)
     heard: set[str] = field(default_factory=set)
     left: set[str] = field(default_factory=set)
+    ended_at: int | None = None
     messages: int = 0
     exchanges: int = 0
     duplicates: int = 0
@@ -92,6 +94,7 @@ class _Advance:
         "_first_ends",
         "_known",
         "_last_at",
+        "_left_at",
         "_missing",
         "_new",
         "_next",
@@ -117,7 +120,7 @@ class _Advance:
         self._offset, self._last_at = session.offset, session.last_at
         self._open = list(session.open)
         self._first, self._next = session.first, session.next
-        self._missing = set(session.missing)
+        self._missing, self._left_at = set(session.missing), session.left_at
         self._first_ends: int | None = None
         self._pending = list(session.pending)
         self._asked: dict[int, Exchange | None] = dict.fromkeys(session.asked)
@@ -134,7 +137,7 @@ class _Advance:
                 self._hear(Message.of(record))
             elif isinstance(record, SessionEnded):
                 self._last_at = max(self._last_at, record.timestamp)
-                self._end()
+                self._end(self._last_at)
             else:
                 self._be_silent_until(record.timestamp)
         out.session = Session(
@@ -146,6 +149,7 @@ class _Advance:
             self._first,
             self._next,
             tuple(sorted(self._missing)),
+            self._left_at,
             tuple(self._pending),
             tuple(self._asked),
             self._exchanges,
@@ -200,8 +204,9 @@ class _Advance:
         """Nothing was said up to `moment` (epoch ms)."""
         if silence_closes(self._open, moment, self._rules.limits):
             self._close()
-        if not self._ended and self._last_at and moment - self._last_at >= self._rules.limits.idle_ms:
-            self._end()
+        idle_ms = self._rules.limits.idle_ms
+        if not self._ended and self._last_at and moment - self._last_at >= idle_ms:
+            self._end(self._last_at + idle_ms)
 
     def _place(self, message: Message) -> None:
         """Take in a late message: where its time says, or by itself when what is there has been decided on."""
@@ -211,10 +216,7 @@ class _Advance:
             decided -= 1
         undecided = window[decided:]
         said = [earlier for seq in undecided for earlier in self._exchange(seq).messages] + self._open
-        if decided:
-            decided_up_to = self._exchange(window[decided - 1]).ended_at
-        else:  # what left the window was decided on too
-            decided_up_to = said[0].timestamp if self._first else 0
+        decided_up_to = self._exchange(window[decided - 1]).ended_at if decided else self._left_at
         if not said or message.timestamp < decided_up_to:
             self._out.late += 1
             self._out.exchanges += 1
@@ -291,6 +293,7 @@ class _Advance:
             if self._first in self._pending:
                 self._pending.remove(self._first)
                 self._score(leaving, leaving=True)
+            self._left_at = max(self._left_at, leaving.ended_at)
             ids = {message.message_id for message in leaving.messages}
             self._out.left |= ids
             self._out.heard -= ids
@@ -298,13 +301,15 @@ class _Advance:
             self._first += 1
             self._first_ends = None
 
-    def _end(self) -> None:
+    def _end(self, at: int) -> None:
         if self._open:
             self._close()
         for seq in self._pending:
             self._score(self._exchange(seq), leaving=True)
         self._pending.clear()
         self._exchanges, self._ended = 0, True
+        if self._out.ended_at is None:
+            self._out.ended_at = at
 
     def _score(self, exchange: Exchange, *, leaving: bool) -> None:
         self._take(self._rules.promoter.score(exchange, self._exchanges, leaving=leaving))

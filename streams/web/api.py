@@ -22,6 +22,8 @@ from schemas.topics import key_of
 from streams.metrics import labelled
 from streams.recall import Query, prompt_text
 from streams.rules.lifecycle import wanted_states
+from streams.web.decisions import DecisionsResponse, decisions_of
+from streams.web.notes import NewMemory, NotesResponse, ShownNote, notes_of
 from tables.short_term import unexpired
 
 if TYPE_CHECKING:
@@ -95,8 +97,9 @@ class ExchangesResponse(BaseModel):
 
 
 class ContextResponse(ExchangesResponse):
+    notes: list[ShownNote] = Field(description="the session's short-term memories, oldest first")
     memories: list[SearchHit]
-    prompt: str = Field(description="memories and exchanges as one text, ready for a prompt")
+    prompt: str = Field(description="memories, notes and exchanges as one text, ready for a prompt")
 
 
 def build(worker: Siltstone) -> FastAPI:
@@ -113,19 +116,42 @@ def build(worker: Siltstone) -> FastAPI:
         event_id = message.message_id or str(uuid.uuid4())
         fields = message.model_dump(mode="json", exclude_none=True)
         fields |= {"message_id": event_id, "timestamp": iso(message.timestamp)}
-        async with asyncio.timeout(WAIT_SECONDS):
-            sent = await worker.hot.outbox.send(
-                worker.topics.conversations, orjson.dumps(fields), key=key_of(message.user_id)
-            )
-            record = await asyncio.shield(sent)
-        return Accepted(event_id=event_id, topic=record.topic, partition=record.partition, offset=record.offset)
+        return await _produce(worker, worker.topics.conversations, message.user_id, event_id, orjson.dumps(fields))
 
-    @api.get("/v1/sessions/{session_id}/exchanges", tags=["conversations"])
+    @api.get("/v1/sessions/{session_id:path}/exchanges", tags=["conversations"])
     async def exchanges(session_id: Id, user_id: Id, limit: Limit = None) -> ExchangesResponse:
         """The newest exchanges of a session's short-term window, oldest first; expired ones never appear."""
         return ExchangesResponse(
             session_id=session_id, user_id=user_id, exchanges=_window(worker, user_id, session_id, limit)
         )
+
+    @api.get(
+        "/v1/sessions/{session_id:path}/decisions",
+        tags=["conversations"],
+        responses={404: {"description": "The worker holds nothing of this session"}},
+    )
+    async def decisions(session_id: Id, user_id: Id, limit: Limit = None) -> DecisionsResponse:
+        """What became of each exchange of a session, oldest first: promoted, dropped or undecided, and why.
+
+        It is worked out from the window, under the worker's settings as they are now, and changes nothing.
+        """
+        async with asyncio.timeout(WAIT_SECONDS):
+            return await decisions_of(worker, _partition_here(worker, user_id), user_id, session_id, limit)
+
+    @api.post("/v1/memories", status_code=202, tags=["memories"])
+    async def remember(memory: NewMemory) -> Accepted:
+        """Have a text remembered: for good, or for `ttl_seconds` with its session.
+
+        The memory's id is `memory_id`, or the event's where that is not given.
+        """
+        value = memory.model_dump_json(exclude_none=True).encode()
+        return await _produce(worker, worker.topics.long_term, memory.user_id, str(memory.event_id), value)
+
+    @api.get("/v1/sessions/{session_id:path}/memories", tags=["memories"])
+    async def notes(session_id: Id, user_id: Id) -> NotesResponse:
+        """The session's short-term memories, oldest first; expired ones never appear."""
+        noted = notes_of(worker, _partition_here(worker, user_id), user_id, session_id)
+        return NotesResponse(session_id=session_id, user_id=user_id, memories=[ShownNote.of(note) for note in noted])
 
     @api.post("/v1/search", tags=["memories"])
     async def search(request: SearchRequest) -> SearchResponse:
@@ -144,7 +170,7 @@ def build(worker: Siltstone) -> FastAPI:
 
     @api.get("/v1/context", tags=["conversations"])
     async def context(user_id: Id, session_id: Id, q: str = "", limit: Limit = None) -> ContextResponse:
-        """What an assistant needs before it answers: newest exchanges, top memories, one prompt text.
+        """What an assistant needs before it answers: newest exchanges, notes, top memories, one prompt text.
 
         Without `q`, what the user said last is the query.
         """
@@ -153,13 +179,15 @@ def build(worker: Siltstone) -> FastAPI:
         hits: list[SearchHit] = []
         if asked and settings.long_term.context_memories:
             hits = await _search(worker, Query(user_id, asked, settings.long_term.context_memories, wanted_states()))
+        noted = notes_of(worker, _partition_here(worker, user_id), user_id, session_id)
         lines = [f"{m.name or m.role}: {m.content}" for e in shown for m in e.messages]
         return ContextResponse(
             session_id=session_id,
             user_id=user_id,
             exchanges=shown,
+            notes=[ShownNote.of(note) for note in noted],
             memories=hits,
-            prompt=prompt_text(lines, hits),
+            prompt=prompt_text(lines, hits, noted),
         )
 
     @api.get("/v1/stats/states", tags=["statistics"])
@@ -191,6 +219,7 @@ def build(worker: Siltstone) -> FastAPI:
                 for outcome in ("promoted", "dropped")
             },
             "memories": {effect: n for (effect,), n in labelled(metrics.memories).items()},
+            "notes": {effect: n for (effect,), n in labelled(metrics.notes).items()},
             "dead_letters": sum(labelled(metrics.dead_letters).values()),
             "lag": worker.hot.lag() if worker.recovered else {},
         }
@@ -215,15 +244,29 @@ def build(worker: Siltstone) -> FastAPI:
     return api
 
 
+async def _produce(worker: Siltstone, topic: str, user_id: str, event_id: str, value: bytes) -> Accepted:
+    """Write into the log; the answer says where it lies."""
+    async with asyncio.timeout(WAIT_SECONDS):
+        sent = await worker.hot.outbox.send(topic, value, key=key_of(user_id))
+        record = await asyncio.shield(sent)
+    return Accepted(event_id=event_id, topic=record.topic, partition=record.partition, offset=record.offset)
+
+
 async def _search(worker: Siltstone, query: Query) -> list[SearchHit]:
     async with asyncio.timeout(WAIT_SECONDS):
         return await worker.recall.search(query)
 
 
-def _window(worker: Siltstone, user_id: str, session_id: str, limit: int | None) -> list[ShownExchange]:
+def _partition_here(worker: Siltstone, user_id: str) -> int:
+    """The user's partition. Raises `ShardNotHere` where it is not this worker's, or not recovered yet."""
     partition = worker.partition_of(user_id)
     if partition not in worker.shards.partitions() or not worker.recovered:
         raise ShardNotHere(partition, "its partition is on another worker, or moving; ask again")
+    return partition
+
+
+def _window(worker: Siltstone, user_id: str, session_id: str, limit: int | None) -> list[ShownExchange]:
+    partition = _partition_here(worker, user_id)
     memory = worker.settings.memory
     session = worker.windows.session(partition, user_id, session_id)
     exchanges = worker.windows.window(partition, session)

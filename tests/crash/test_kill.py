@@ -9,16 +9,20 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import httpx
+import pytest
 
 from schemas.settings import Settings
 from streams.cli.ingest import producing
 from streams.clients.broker import ensure_topics, free_port
 from tests.making import line, until
+
+pytestmark = pytest.mark.slow
 
 MESSAGES, USERS = 20_000, 100
 
@@ -79,6 +83,36 @@ async def test_twenty_thousand_messages_survive_a_kill(settings: Settings) -> No
     counted = sources(settings)
     assert counted.keys() == expected
     assert set(counted.values()) == {1}
+
+
+async def test_short_term_memories_survive_a_kill_once_they_are_accepted(settings: Settings) -> None:
+    """SIGKILL right after the last 202: all are there, and the important ones are promoted once."""
+    users = [f"user-{n}" for n in range(20)]
+    port = free_port()
+    with worker_process(settings, port) as first:
+        await until(lambda: asked(port, "/readyz").get("ready"), 90)
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+            for user, importance in product(users, (50, 70)):
+                note = {"user_id": user, "session_id": "s", "kind": "short_term", "importance": importance}
+                answer = await client.post("/v1/memories", json={**note, "text": f"{importance} of {user}"})
+                assert answer.status_code == 202
+        async with producing(settings.kafka) as producer:
+            for user in users:
+                await producer.send(
+                    user.encode(), b'{"type": "session_end", "user_id": "%b", "session_id": "s"}' % user.encode()
+                )
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+
+    with worker_process(settings, port) as second:
+        await until(lambda: asked(port, "/v1/stats/states").get("total", 0) >= len(users), 90)
+        for user in users:
+            shown = asked(port, f"/v1/sessions/s/memories?user_id={user}")["memories"]
+            assert sorted(note["memory"] for note in shown) == [f"50 of {user}", f"70 of {user}"]
+        await until(lambda: set(asked(port, "/v1/stats/pipeline")["lag"].values()) == {0})
+        assert asked(port, "/v1/stats/states")["total"] == len(users)
+        second.send_signal(signal.SIGTERM)
+        assert second.wait(20) == 0
 
 
 def asked(port: int, path: str) -> dict[str, Any]:

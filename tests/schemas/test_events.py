@@ -84,6 +84,12 @@ def test_no_event_goes_without_id_user_and_time(missing: str) -> None:
         (Remember, {"text": ""}),
         (Remember, {"text": "记" * 11_000}),
         (Remember, {"importance": 101}),
+        (Remember, {"kind": "medium_term"}),
+        (Remember, {"kind": "short_term", "session_id": "s", "importance": None}),
+        (Remember, {"kind": "short_term", "session_id": "s", "ttl_seconds": 0}),
+        (Remember, {"kind": "short_term", "session_id": "s", "ttl_seconds": 1.5}),
+        (Remember, {"kind": "short_term", "session_id": "s", "ttl_seconds": 10**10}),
+        (Remember, {"kind": "short_term", "session_id": ""}),
         (Touch, {"memory_ids": ["m1"]}),
         (Link, {"weight": 1.1}),
         (Link, {"kind": ""}),
@@ -107,10 +113,36 @@ def test_metadata_that_json_writers_cannot_nest_is_refused(model: type[Any]) -> 
         LONG_TERM_EVENT.validate_python(COMMON | EVENTS[model] | {"metadata": deep})
 
 
-def test_what_is_remembered_on_request_has_the_greatest_importance() -> None:
-    event = LONG_TERM_EVENT.validate_python(COMMON | EVENTS[Remember])
+def remembered(**fields: Any) -> Remember:
+    event = LONG_TERM_EVENT.validate_python(COMMON | EVENTS[Remember] | fields)
     assert isinstance(event, Remember)
-    assert event.importance == 100
+    return event
+
+
+def test_what_is_remembered_on_request_has_the_greatest_importance() -> None:
+    assert remembered().importance == 100
+    assert remembered().kind == "long_term"
+
+
+def test_what_is_remembered_for_a_while_has_half_of_it() -> None:
+    """Unless another is given: it is too little for a memory that lasts."""
+    assert remembered(kind="short_term", session_id="s").importance == 50
+    assert remembered(kind="short_term", session_id="s", importance=0).importance == 0
+
+
+def test_a_short_term_memory_reads_back_as_it_was_written() -> None:
+    event = remembered(kind="short_term", session_id="s", ttl_seconds=60)
+    assert LONG_TERM_EVENT.validate_json(event.model_dump_json()) == event
+
+
+def test_a_short_term_memory_belongs_to_a_session() -> None:
+    with pytest.raises(ValidationError, match="belongs to a session: session_id is missing"):
+        remembered(kind="short_term")
+
+
+def test_a_long_term_memory_does_not_expire() -> None:
+    with pytest.raises(ValidationError, match="ttl_seconds is for kind short_term alone"):
+        remembered(ttl_seconds=60)
 
 
 def test_a_field_of_a_later_version_is_passed_over() -> None:

@@ -260,3 +260,9 @@ def test_a_session_end_takes_the_same_aliases() -> None:
         {"type": "session_end", "user_id": "u", "run_id": "r", "created_at": START, "why": "closed"}
     )
     assert (ended.session_id, ended.timestamp) == ("r", START)
+
+
+@pytest.mark.parametrize("fields", [{"metadata": {"a": "x" * 40_000}}, {"mood": "x" * 40_000}])
+def test_metadata_beyond_32_kib_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="at most 32768 bytes"):
+        message(1, **fields)

@@ -85,6 +85,7 @@ def problems() -> list[str]:
         ("memory.exchange_messages", 16),
         ("memory.session_idle_seconds", 1_800),
         ("memory.promote_threshold", 10),
+        ("memory.notes", 100),
         ("memory.scoring.policy", "weighted"),
         ("memory.scoring.concurrency", 8),
         ("memory.scoring.timeout_seconds", 20),
@@ -418,3 +419,11 @@ def test_no_key_is_shown(monkeypatch: pytest.MonkeyPatch, shown: Callable[[objec
     write(SCORING.replace("sk-scoring", "hunter2"))
     settings = Settings.load()
     assert "hunter2" not in shown(settings) + shown(settings.memory) + shown(settings.judge())
+
+
+def test_the_promote_threshold_comes_from_file_or_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment wins."""
+    write("memory:\n  promote_threshold: 20\n")
+    assert Settings.load().memory.promote_threshold == 20
+    monkeypatch.setenv("SILTSTONE_MEMORY__PROMOTE_THRESHOLD", "30")
+    assert Settings.load().memory.promote_threshold == 30

@@ -385,6 +385,16 @@ def test_anothers_forgetting_does_not_keep_a_memory_out(reopen: Open) -> None:
     shard.close()
 
 
+def test_a_tombstone_is_known_for_what_it_forbids(reopen: Open) -> None:
+    """The user's memory with that id; or whatever is no younger than the user's forgetting."""
+    shard, mine, other = reopen(), uuid.uuid4(), uuid.uuid4()
+    apply(shard, forget(mine), event(ForgetUser, "v", START))
+    asked = [("u", mine, START), ("u", other, START), ("v", mine, START), ("v", mine, START + 1), ("w", mine, START)]
+    assert shard.forgotten(asked) == [True, False, True, False, False]
+    assert shard.forgotten([]) == []
+    shard.close()
+
+
 def test_a_pin_does_not_protect_from_forgetting(reopen: Open) -> None:
     shard, kept = reopen(), promotion("1", "a")
     apply(shard, kept, event(Pin, memory_id=kept.memory_id), forget(kept.memory_id))

@@ -64,6 +64,7 @@ RUNS = st.lists(MESSAGES, max_size=4).map(tuple)
         first=NUMBERS,
         next=NUMBERS,
         missing=st.lists(NUMBERS, max_size=3).map(tuple),
+        left_at=NUMBERS,
         asked=st.lists(NUMBERS, max_size=3).map(tuple),
         pending=st.lists(NUMBERS, max_size=5).map(tuple),
         exchanges=NUMBERS,
@@ -234,3 +235,9 @@ def test_an_exchange_expires_when_its_last_message_is_as_old_as_the_window() -> 
 def test_what_expired_goes_and_the_rest_keeps_its_order() -> None:
     old, young, younger = (spoken(seq, ("user", "hi"), at=at) for seq, at in ((0, 0), (1, 50), (2, 55)))
     assert unexpired([old, young, younger], START + 70_000, 60) == [young, younger]
+
+
+def test_exchanges_are_read_in_time_order() -> None:
+    """One that came too late to be placed has a higher number than those after it."""
+    later, late = spoken(0, ("user", "b"), at=60), spoken(1, ("user", "a"), at=10)
+    assert unexpired([later, late], START + 61_000, 86_400) == [late, later]

@@ -306,6 +306,42 @@ def heard(kinds: list[str]) -> list[tuple[int, ConversationRecord]]:
     return list(enumerate(said))
 
 
+def ended_at(*records: ConversationRecord, before: Session | None = None) -> int | None:
+    """Seconds after START at which these records end the session."""
+    window = Window()
+    session = before or window.session
+    out = window.rules.advance(session, enumerate(records), known=set(), exchange=window.stored.__getitem__)
+    return None if out.ended_at is None else (out.ended_at - START) // 1000
+
+
+def quiet(until: int) -> Silence:
+    return Silence(user_id="u", session_id="s", timestamp=START + until * 1000)
+
+
+def test_a_session_ends_when_it_is_said_or_when_silence_is_half_an_hour_old() -> None:
+    """However late the silence is noted, and by a message that comes after it too."""
+    assert ended_at(message(1, at=5), message(2, at=1804)) is None
+    assert ended_at(message(1, at=5), end(9)) == 9
+    assert ended_at(message(1, at=5), quiet(1804)) is None
+    assert ended_at(message(1, at=5), quiet(9999)) == 1805
+    assert ended_at(message(1, at=5), message(2, at=9999)) == 1805
+
+
+def test_a_session_that_goes_on_in_the_same_batch_has_ended_all_the_same() -> None:
+    """When it ended first."""
+    assert ended_at(message(1, at=5), end(9), message(2, at=10), end(20), message(3, at=21)) == 9
+
+
+def test_an_end_that_comes_late_is_no_earlier_than_the_last_word() -> None:
+    assert ended_at(message(1, at=5), end(2)) == 5
+
+
+def test_silence_ends_a_session_once() -> None:
+    over = Session("u", "s", last_at=START, ended=True)
+    assert ended_at(quiet(9999), before=over) is None
+    assert ended_at(quiet(9999), before=Session("u", "s")) is None
+
+
 KINDS = st.sampled_from(["u", "a", "u", "a", "s", "gap", "idle", "end", "again", "late", "quiet", "please"])
 
 
@@ -382,3 +418,16 @@ def test_nothing_leaves_unevaluated(kinds: list[str]) -> None:
     inside = set(window.session.window) - unspoken
     assert inside <= {*decided, *waiting}
     assert all(decision.exchange.spoken for decision in window.decisions)
+
+
+def test_a_late_message_is_placed_by_its_time() -> None:
+    """The answer and the next question came before it."""
+    window = Window().hear(message(2, "assistant", at=5), message(3, at=10), message(1, at=0), message(0, at=-5))
+    assert window.closed == [["m0", "m1", "m2"]]
+    assert [said.message_id for said in window.session.open] == ["m3"]
+
+
+def test_a_message_older_than_what_was_decided_on_is_an_exchange_of_its_own() -> None:
+    window = Window().hear(*talk(2), end(100), message(9, at=1))
+    assert window.closed == [["m0", "m1"], ["m2", "m3"], ["m9"]]
+    assert len(window.decisions) == 3

@@ -1,0 +1,117 @@
+"""Whether a worker could work here: settings, broker, data directory, models and port.
+
+    for finding in await examine(Reading.now()):
+        print(finding.check, finding.outcome, finding.what, finding.todo)
+
+Every check runs, whatever the others find, at the same time as they, and for a while only. Nothing is created,
+changed or sent, but for one harmless question to a configured judge.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+
+from schemas.errors import SiltstoneError
+from schemas.settings import Settings
+from streams.doctor import broker, data, embedding, http, judge
+from streams.doctor.finding import Finding, Outcome, failed, warning
+from streams.doctor.settings import CORRECT, Reading
+from streams.doctor.waiting import in_daemon
+
+__all__ = ["Finding", "Outcome", "Reading", "examine"]
+
+DATA_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """`needs` are the sections of the settings that it goes by; `silent` says what to do when `seconds` are over."""
+
+    name: str
+    needs: frozenset[str]
+    seconds: float
+    silent: str
+    run: Callable[[], Awaitable[list[Finding]]]
+
+
+async def examine(reading: Reading, patience: float | None = None) -> list[Finding]:
+    """Everything that is found, check by check. With `patience`, no check takes more seconds than that."""
+    settings = reading.settings or Settings.model_construct()
+    unknown = reading.settings is None or "data_dir" in reading.wrong
+    shards = asyncio.ensure_future(in_daemon(data.Shards if unknown else partial(data.Shards.of, settings.data_dir)))
+    try:
+        found = await asyncio.gather(
+            *(_found(check, reading, patience or check.seconds) for check in _checks(settings, shards))
+        )
+    finally:
+        shards.cancel()
+    return [*reading.findings(), *(finding for of_one in found for finding in of_one)]
+
+
+def _checks(settings: Settings, shards: asyncio.Future[data.Shards]) -> list[_Check]:
+    return [
+        _Check(
+            broker.CHECK,
+            frozenset({"kafka"}),
+            10.0,
+            broker.unreachable(settings.kafka),
+            partial(broker.check_broker, settings),
+        ),
+        _Check(
+            data.CHECK,
+            frozenset({"data_dir", "kafka"}),
+            DATA_SECONDS,
+            "look at the drive",
+            partial(_data, settings, shards),
+        ),
+        _Check(
+            embedding.CHECK,
+            frozenset({"embedding"}),
+            300.0,  # a transformer that is not there yet is downloaded
+            "look at the network, if it is being downloaded, or take the backend `use`",
+            partial(_embedding, settings, shards),
+        ),
+        _Check(
+            judge.CHECK,
+            frozenset({"memory", "llm"}),
+            judge.LONGEST_SECONDS + 5,
+            "look at the service",
+            partial(judge.check_judge, settings),
+        ),
+        _Check(http.CHECK, frozenset({"http"}), 5.0, http.TAKEN, partial(http.check_http, settings)),
+    ]
+
+
+async def _found(check: _Check, reading: Reading, seconds: float) -> list[Finding]:
+    if reading.settings is None or check.needs & reading.wrong:
+        return [warning(check.name, "not checked: its settings are wrong", "correct them first")]
+    try:
+        async with asyncio.timeout(seconds):
+            return await check.run()
+    except TimeoutError:
+        return [failed(check.name, f"there was no answer within {seconds:g} s", check.silent)]
+    except SiltstoneError as exc:
+        return [failed(check.name, " ".join(str(exc).split()), CORRECT)]
+    except Exception as exc:  # the others' findings are wanted all the same
+        return [failed(check.name, f"the check came to nothing: {type(exc).__name__}", check.silent)]
+
+
+async def _data(settings: Settings, shards: asyncio.Future[data.Shards]) -> list[Finding]:
+    folder = await in_daemon(partial(data.check_folder, settings.data_dir))
+    return [*folder, *data.shard_findings(await asyncio.shield(shards), settings.kafka.partitions)]
+
+
+async def _embedding(settings: Settings, shards: asyncio.Future[data.Shards]) -> list[Finding]:
+    started = time.monotonic()
+    model = await embedding.load(settings.embedding)
+    if isinstance(model, Finding):
+        return [model]
+    seconds = time.monotonic() - started
+    # Those that cannot be read are a finding of the data directory's.
+    await asyncio.wait([shards], timeout=DATA_SECONDS)
+    readable = shards.done() and not shards.cancelled() and shards.exception() is None
+    return embedding.fitting(model, seconds, shards.result().read if readable else {})

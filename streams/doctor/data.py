@@ -1,0 +1,119 @@
+"""The data directory: writable, with room left, and its shards at hand."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from schemas.errors import ShardLocked, SiltstoneError
+from streams.doctor.finding import Finding, failed, ok, warning
+from tables.peek import Peeked, catalogs, peek
+
+CHECK, SHARDS = "data", "shards"
+#: An index is written beside the old one, and DuckDB's log grows until it is folded in: less is little, then none.
+LITTLE_BYTES, NONE_BYTES = 1 << 30, 64 << 20
+
+
+@dataclass(slots=True)
+class Shards:
+    """What the shards of a data directory say of themselves, and what keeps some from saying it."""
+
+    read: dict[int, Peeked] = field(default_factory=dict)
+    locked: dict[int, str] = field(default_factory=dict)
+    broken: dict[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, data_dir: Path) -> Shards:
+        shards = cls()
+        for partition, path in catalogs(data_dir).items():
+            try:
+                shards.read[partition] = peek(partition, path)
+            except ShardLocked as exc:
+                shards.locked[partition] = str(exc).partition(": ")[2]
+            except SiltstoneError as exc:
+                shards.broken[partition] = str(exc)
+        return shards
+
+
+def free_bytes(folder: Path) -> int:
+    return shutil.disk_usage(folder).free
+
+
+def check_folder(data_dir: Path, free: Callable[[Path], int] = free_bytes) -> list[Finding]:
+    """Whether something can be written there, and how much."""
+    standing = data_dir.absolute()
+    while not standing.exists() and standing != standing.parent:
+        standing = standing.parent
+    try:
+        _write_something(standing, really=standing == data_dir.absolute())
+    except OSError as exc:
+        return [failed(CHECK, f"{data_dir} cannot be written to: {exc.strerror or type(exc).__name__}", _rights(exc))]
+    left = free(standing)
+    room = f"{left / (1 << 30):.1f} GiB free"
+    if left < NONE_BYTES:
+        return [failed(CHECK, f"{data_dir}: {room}", "make room: nothing more can be kept")]
+    if left < LITTLE_BYTES:
+        return [warning(CHECK, f"{data_dir}: {room}", "make room: a saved index needs its size again for a moment")]
+    made = "" if standing == data_dir.absolute() else "; it is made at the first start"
+    return [ok(CHECK, f"{data_dir} is writable, {room}{made}")]
+
+
+def _write_something(folder: Path, *, really: bool) -> None:
+    """Raises OSError where a worker's first write would. In a folder that is not ours nothing is written."""
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, f"{folder} is not a directory")
+    if really:
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(b"\0")
+    elif not os.access(folder, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise PermissionError(errno.EACCES, f"{folder} does not allow it")
+
+
+def _rights(exc: OSError) -> str:
+    if exc.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "make room"
+    return "give the worker's user the rights, or choose another with data_dir or --data"
+
+
+def shard_findings(shards: Shards, partitions: int) -> list[Finding]:
+    """Those that another process has, those that cannot be used, and those that no partition leads to."""
+    found = [
+        failed(SHARDS, why, "mend it, or move it away and rebuild it from the log") for why in shards.broken.values()
+    ]
+    holders: Mapping[str, list[int]] = defaultdict(list)
+    for partition, holder in sorted(shards.locked.items()):
+        holders[holder].append(partition)
+    found += [
+        warning(
+            SHARDS,
+            f"{numbered(held)}: {holder}",
+            "fine where that is a worker of yours; else end it: a worker waits 30 s for a shard, and gives up",
+        )
+        for holder, held in holders.items()
+    ]
+    everywhere = sorted({*shards.read, *shards.locked, *shards.broken})
+    stray = [partition for partition in everywhere if partition >= partitions]
+    if stray:
+        found.append(
+            warning(
+                SHARDS,
+                f"{numbered(stray)}: no partition leads there, kafka.partitions is {partitions}",
+                "set kafka.partitions to what it was, or users' older memories stay where nobody looks",
+            )
+        )
+    if not found:
+        found.append(ok(SHARDS, f"{len(everywhere)} can be opened" if everywhere else "none yet"))
+    return found
+
+
+def numbered(partitions: list[int]) -> str:
+    """`shard 3`, `shards 0, 1, 2`, `shards 0, 1, 2 and 5 more`."""
+    shown = ", ".join(map(str, partitions[:3]))
+    more = f" and {len(partitions) - 3} more" if len(partitions) > 3 else ""
+    return f"shard{'' if len(partitions) == 1 else 's'} {shown}{more}"

@@ -1,0 +1,85 @@
+"""The embedding model: whether it loads and embeds, and whether the shards' vectors are its own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections import defaultdict
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+
+from schemas.errors import SiltstoneError
+from schemas.settings import EmbeddingSettings
+from streams.clients.children import die_with_parent
+from streams.clients.embedding import Model, load_embedder
+from streams.doctor.data import numbered
+from streams.doctor.finding import Finding, failed, ok
+from streams.doctor.waiting import in_daemon
+from tables.peek import Peeked
+
+CHECK = "embedding"
+
+
+async def load(settings: EmbeddingSettings) -> Model | Finding:
+    """The model, or why there is none. It is loaded in a process of its own: it can be slow, large, or end it."""
+    spawning = multiprocessing.get_context("spawn")
+    ours, theirs = spawning.Pipe(duplex=False)
+    process = spawning.Process(target=_load, args=(theirs, settings), daemon=True)
+    process.start()
+    theirs.close()
+
+    def answer() -> Model | str:
+        with ours:
+            loaded: Model | str = ours.recv()
+            return loaded
+
+    try:
+        loaded = await in_daemon(answer)
+    except EOFError:
+        loaded = "its process was ended while it was loaded, mostly for want of memory"
+    finally:
+        process.kill()
+        await in_daemon(process.join)
+        process.close()
+    if isinstance(loaded, str):
+        return failed(CHECK, loaded, f"mend it, or take another embedding.backend than {settings.backend}")
+    return loaded
+
+
+def _load(answer: Connection, settings: EmbeddingSettings) -> None:
+    """In the child: loads and embeds, and says which model it is, or what came in between."""
+    die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for output in (1, 2):  # packages have much to say while they load
+        os.dup2(nowhere, output)
+    try:
+        embedder = load_embedder(settings)
+        (vector,) = embedder.embed(["harmless"])
+        assert vector.shape == (embedder.dimension,)
+        loaded: Model | str = Model(embedder.name, embedder.dimension)
+    except SiltstoneError as exc:
+        loaded = str(exc)
+    except Exception as exc:
+        loaded = f"{settings.backend} does not load: {type(exc).__name__}"
+    answer.send(loaded)
+
+
+def fitting(model: Model, seconds: float, shards: Mapping[int, Peeked]) -> list[Finding]:
+    """The model beside what the shards have recorded of theirs."""
+    others: Mapping[tuple[str, int], list[int]] = defaultdict(list)
+    for partition, peeked in sorted(shards.items()):
+        if peeked.model is not None and (peeked.model, peeked.dimension) != (model.name, model.dimension):
+            others[peeked.model, peeked.dimension].append(partition)
+    loaded = f"{model.name}, {model.dimension} dimensions"
+    if not others:
+        return [ok(CHECK, f"{loaded}, loaded in {seconds:.1f} s")]
+    return [
+        failed(
+            CHECK,
+            f"{numbered(partitions)}: vectors from {name} ({dimension} dimensions), not from {loaded}",
+            "set `embedding` back, or run `siltstone reembed`",
+        )
+        for (name, dimension), partitions in others.items()
+    ]

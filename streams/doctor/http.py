@@ -1,0 +1,61 @@
+"""The HTTP port: free for a worker, or a worker's already."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import httpx
+
+from schemas.settings import HttpSettings, Settings
+from streams.doctor.finding import Finding, failed, ok, warning
+
+CHECK = "http"
+ANSWER_SECONDS = 3.0
+TAKEN = "end it, or choose another port with http.port or --port"
+
+
+async def check_http(settings: Settings) -> list[Finding]:
+    """Asks whoever listens there whether it is ready."""
+    http = settings.http
+    address = f"{http.host}:{http.port}"
+    if http.port == 0:
+        return [ok(CHECK, f"{http.host}, on a port that is free when a worker starts")]
+    host = f"[{http.host}]" if ":" in http.host else http.host
+    try:
+        async with httpx.AsyncClient(trust_env=False, timeout=ANSWER_SECONDS) as client:
+            answer = await client.get(f"http://{host}:{http.port}/readyz")
+    except httpx.ConnectError:
+        return [_bindable(http, address)]
+    except httpx.HTTPError as exc:
+        return [failed(CHECK, f"{address} is taken by something that is no worker ({type(exc).__name__})", TAKEN)]
+    said = _said(answer)
+    if said is None:
+        return [failed(CHECK, f"{address} is taken by something that is no worker ({answer.status_code})", TAKEN)]
+    if not said["ready"]:
+        waiting = "; ".join(map(str, said["waiting_for"]))
+        return [warning(CHECK, f"the worker at {address} is not ready: {waiting}", "wait, then look at its log")]
+    return [ok(CHECK, f"a worker answers at {address}, and it is ready")]
+
+
+def _said(answer: httpx.Response) -> dict[str, Any] | None:
+    """A worker's `/readyz`; None where it is somebody else's."""
+    try:
+        said = answer.json()
+    except ValueError:
+        return None
+    mine = (
+        isinstance(said, dict) and isinstance(said.get("ready"), bool) and isinstance(said.get("waiting_for"), list)
+    )
+    return said if mine else None
+
+
+def _bindable(http: HttpSettings, address: str) -> Finding:
+    """As the worker binds it."""
+    with socket.socket(socket.AF_INET6 if ":" in http.host else socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((http.host, http.port))
+        except OSError as exc:
+            return failed(CHECK, f"{address} cannot be bound: {exc.strerror}", TAKEN)
+    return ok(CHECK, f"{address} is free")

@@ -1,0 +1,54 @@
+"""The judge: the local estimator, or a model that is asked once about an exchange that nobody had."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from schemas.settings import Settings
+from streams.doctor.finding import Finding, failed, ok, warning
+
+CHECK = "judge"
+HARMLESS = "My name is Ann and I am allergic to peanuts.", "I will remember that, Ann."
+#: The longest that an answer is waited for here, however patient the settings are.
+LONGEST_SECONDS = 30.0
+
+_ADVICE = {
+    "AuthenticationError": "correct the key",
+    "PermissionDeniedError": "let the key use this model, or take another model",
+    "NotFoundError": "correct base_url or the model",
+    "AttributeError": "correct base_url: what answers there is no chat service",
+    "BadRequestError": "take another model: this one refuses max_tokens 5 or temperature 0",
+    "ValueError": "take another model: this one does not answer with a number",
+    "RateLimitError": "ask less at a time (memory.scoring.concurrency), or raise the service's limit",
+}
+
+
+async def check_judge(settings: Settings) -> list[Finding]:
+    """Asks as the worker would."""
+    judge = settings.judge()
+    unused = [
+        warning(
+            CHECK,
+            f"{section}.base_url is not used: there is no {section}.api_key beside it",
+            f"set {section}.api_key (any text, for a service that needs none), or remove the address",
+        )
+        for section, service in (("memory.scoring", settings.memory.scoring), ("llm", settings.llm))
+        if service.base_url and not service.api_key.get_secret_value()
+    ]
+    if judge is None:
+        return unused or [ok(CHECK, "the local estimator: there is no key, so no service is asked")]
+    from streams.clients.judge import ModelJudge  # its packages take most of a second
+
+    seconds = min(judge.timeout_seconds, LONGEST_SECONDS)
+    model = ModelJudge(replace(judge, timeout_seconds=seconds))
+    try:
+        value = await model.rate(*HARMLESS)
+    finally:
+        await model.close()
+    address = urlsplit(judge.base_url)  # some services take the key in the path
+    where = f"{judge.model} at {address.scheme}://{address.netloc}"
+    if value is not None:
+        return [ok(CHECK, f"{where} answers: {value} of 10 for what should be kept"), *unused]
+    advice = _ADVICE.get(model.failure, f"look at the service; it was given {seconds:g} s")
+    return [failed(CHECK, f"{where} does not judge: {model.failure}", advice), *unused]

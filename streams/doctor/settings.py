@@ -1,0 +1,118 @@
+"""The settings: every mistake, and as much of them as can be used in spite of it."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_settings import SettingsConfigDict
+
+from schemas.errors import SettingsError
+from schemas.settings import CONFIG_VARIABLE, Settings
+from streams.doctor.finding import Finding, failed, ok, warning
+
+CHECK = "settings"
+CORRECT = "correct it in config.yaml or in the environment"
+PREFIX = "SILTSTONE_"
+#: Variables of ours that are no settings.
+OTHER_VARIABLES = {CONFIG_VARIABLE, "SILTSTONE_URL"}
+
+
+class _Tolerant(Settings):
+    """The same, and what it does not know it leaves out."""
+
+    model_config = SettingsConfigDict(extra="ignore")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Settings as far as they can be read: `wrong` sections stand at their defaults; None where nothing is usable."""
+
+    settings: Settings | None
+    wrong: frozenset[str] = frozenset()
+    problems: tuple[str, ...] = ()
+
+    @classmethod
+    def now(cls) -> Reading:
+        """From file and environment, as a worker would read them."""
+        try:
+            return cls(Settings.load())
+        except SettingsError as exc:
+            problems = tuple(exc.problems)
+        wrong = frozenset(_section(problem) for problem in problems) & Settings.model_fields.keys()
+        try:
+            return cls(_Tolerant.load(**{name: _default(name) for name in wrong}), wrong, problems)
+        except SettingsError:
+            return cls(None, wrong, problems)
+
+    def findings(self) -> list[Finding]:
+        """One for each mistake, and for each variable that sets nothing."""
+        found = [failed(CHECK, problem, _advice(problem)) for problem in self.problems]
+        if not found:
+            named = os.environ.get(CONFIG_VARIABLE)
+            file = named or ("config.yaml" if Path("config.yaml").exists() else None)
+            source = (
+                f"{file} and the environment" if file else "defaults and the environment: there is no config.yaml"
+            )
+            found.append(ok(CHECK, source))
+        return found + [_unknown(name) for name in sorted(os.environ) if _sets_nothing(name)]
+
+
+def _section(problem: str) -> str:
+    return problem.split(":")[0].split(".")[0]
+
+
+def _default(name: str) -> Any:
+    """Something valid, unvalidated: a default can depend on the environment that is wrong."""
+    annotation = Settings.model_fields[name].annotation
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation.model_construct()
+    return Settings.model_fields[name].default
+
+
+def _advice(problem: str) -> str:
+    key = problem.split(":")[0]
+    if "extra inputs are not permitted" not in problem:
+        return CORRECT
+    section, dot, name = key.rpartition(".")
+    meant = difflib.get_close_matches(name, _names(section), 1)
+    if meant:
+        return f"there is no such setting; {section}{dot}{meant[0]} is one"
+    return f"there is no such setting; known here: {', '.join(_names(section))}"
+
+
+def _unknown(variable: str) -> Finding:
+    known = [PREFIX + key.upper().replace(".", "__") for key in _keys()]
+    meant = difflib.get_close_matches(variable.upper(), known, 1)
+    todo = (
+        f"write {meant[0]}" if meant else "remove it, or write SILTSTONE_SECTION__KEY, with two underscores between"
+    )
+    return warning(CHECK, f"{variable} in the environment sets nothing", todo)
+
+
+def _sets_nothing(variable: str) -> bool:
+    name = variable.upper()
+    if not name.startswith(PREFIX) or name in OTHER_VARIABLES:
+        return False
+    return name.removeprefix(PREFIX).split("__")[0].lower() not in Settings.model_fields
+
+
+def _keys(model: type[BaseModel] = Settings, above: str = "") -> Iterator[str]:
+    """The path of every setting: `memory.scoring.model`."""
+    for name, field in model.model_fields.items():
+        annotation = field.annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            yield from _keys(annotation, f"{above}{name}.")
+        else:
+            yield above + name
+
+
+def _names(section: str) -> list[str]:
+    """The settings and sections right below a section."""
+    below = (key.removeprefix(f"{section}.") for key in _keys() if not section or key.startswith(f"{section}."))
+    return list(dict.fromkeys(key.split(".")[0] for key in below))

@@ -1,0 +1,35 @@
+"""Waiting for what may never come."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+async def in_daemon(work: Callable[[], T]) -> T:
+    """`work()`, in a thread that nobody waits for in the end: a dead network drive must not keep us.
+
+    `asyncio.to_thread`'s threads are waited for.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def report(settle: Callable[[Any], None], result: object) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(lambda: None if done.done() else settle(result))
+
+    def run() -> None:
+        try:
+            result = work()
+        except Exception as exc:
+            report(done.set_exception, exc)
+        else:
+            report(done.set_result, result)
+
+    threading.Thread(target=run, daemon=True).start()
+    return await done

@@ -1,0 +1,65 @@
+"""Short-term memories that a user asked for, as the API takes and shows them."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from schemas.events import Remember
+from schemas.messages import Timestamp, iso
+from tables.session_notes import Note
+
+if TYPE_CHECKING:
+    from streams.app import Siltstone
+
+
+class NewMemory(Remember):
+    """A text to remember: for good, or with `kind: short_term` for a while.
+
+    An `event_id` of one's own makes it safe to send the request again.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    event_id: uuid.UUID = Field(default_factory=uuid.uuid4)
+    timestamp: Timestamp = Field(default_factory=lambda: time.time_ns() // 1_000_000)
+
+
+class ShownNote(BaseModel):
+    """A short-term memory that a user asked for."""
+
+    id: uuid.UUID
+    type: Literal["short_term"] = "short_term"
+    memory: str
+    importance: float
+    created_at: str
+    expires_at: str
+    session_id: str
+    metadata: dict[str, Any]
+
+    @classmethod
+    def of(cls, note: Note) -> Self:
+        return cls(
+            id=note.id,
+            memory=note.text,
+            importance=note.importance,
+            created_at=iso(note.created_at),
+            expires_at=iso(note.expires_at),
+            session_id=note.session_id,
+            metadata=note.metadata or {},
+        )
+
+
+class NotesResponse(BaseModel):
+    session_id: str
+    user_id: str
+    memories: list[ShownNote]
+
+
+def notes_of(worker: Siltstone, partition: int, user_id: str, session_id: str) -> list[Note]:
+    """What the session has to remember now, oldest first; expired notes are left out."""
+    now = worker.clock.now()
+    return [n for n in worker.windows.notes.of_session(partition, user_id, session_id) if n.expires_at > now]

@@ -1,0 +1,64 @@
+"""What a shard's catalog says of itself: read for a moment, and neither migrated nor mended."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from schemas.errors import DataDirError, ShardError, ShardLocked
+from tables.migrations import available
+
+_HOLDER = re.compile(r"\(PID (\d+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Peeked:
+    """The model and dimension of a shard's vectors; None and 0 where it holds none yet."""
+
+    model: str | None
+    dimension: int
+
+
+def catalogs(data_dir: Path) -> dict[int, Path]:
+    """The catalogs in a data directory, by partition."""
+    found = (data_dir / "shards").glob("*/catalog.duckdb")
+    return {int(path.parent.name): path for path in sorted(found) if path.parent.name.isdecimal()}
+
+
+def peek(partition: int, path: Path) -> Peeked:
+    """Open a catalog for reading, and close it again.
+
+    Raises `ShardLocked` where another process has it, `DataDirError` where it cannot be written to, `ShardError`
+    where it cannot be used.
+    """
+    if not os.access(path, os.R_OK | os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise DataDirError(path, "permission denied")
+    try:
+        with duckdb.connect(str(path), read_only=True, config={"threads": 1}) as db:
+            return _read(partition, db)
+    except duckdb.ConnectionException as exc:  # this very process has it
+        raise ShardLocked(partition, f"{path} is open in this process ({os.getpid()})") from exc
+    except duckdb.IOException as exc:
+        if "could not set lock" in str(exc).lower():
+            holder = _HOLDER.search(str(exc))
+            raise ShardLocked(partition, f"process {holder[1] if holder else 'unknown'} has it open") from exc
+        raise ShardError(partition, f"{path} cannot be read: {str(exc).splitlines()[0]}") from exc
+    except duckdb.Error as exc:
+        raise ShardError(partition, f"{path} cannot be read: {type(exc).__name__}") from exc
+
+
+def _read(partition: int, db: duckdb.DuckDBPyConnection) -> Peeked:
+    tables = {name for (name,) in db.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+    if "migrations" not in tables:
+        return Peeked(None, 0)
+    ((schema,),) = db.execute("SELECT coalesce(max(number), 0) FROM migrations").fetchall()
+    if schema > available()[-1][0]:
+        raise ShardError(partition, f"it was written by a newer Siltstone (schema {schema}): upgrade this one")
+    if "shard_info" not in tables:
+        return Peeked(None, 0)
+    info = dict(db.execute("SELECT key, value FROM shard_info").fetchall())
+    return Peeked(info.get("model"), int(info.get("dimension", 0)))

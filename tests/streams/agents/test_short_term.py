@@ -1,0 +1,214 @@
+"""Whatever the order of the log, within reason: the same exchanges, the same promotions."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas.messages import Exchange
+from schemas.settings import MemorySettings
+from schemas.topics import Topics, home_of
+from streams.agents.short_term import ShortTermAgent
+from streams.clock import EventClock
+from streams.dead_letters import DeadLetters
+from streams.hotpath import Outbox
+from streams.metrics import Metrics
+from streams.rules.promotion import Promoter
+from streams.rules.session import SessionRules
+from tables.short_term import ShortTermStore
+from tests.making import START
+
+TOPICS = Topics.with_prefix("")
+TEXTS = ("ok", "I like tea", "我的生日是五月三日", "thanks", "what is a list?")
+#: How many places later than its turn a message may come.
+DELAY = 5
+
+
+class SentOnly(Outbox):
+    """Keeps what is sent instead of sending it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[tuple[str, bytes | None]] = []
+
+    async def send(self, topic: str, value: bytes | None, **_: Any) -> Any:
+        self.sent.append((topic, value))
+
+
+@dataclass
+class Record:
+    """What the agent reads of a Kafka record."""
+
+    offset: int
+    key: bytes
+    value: bytes
+    partition: int
+    timestamp: int = START
+    topic: str = "conversations"
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+@dataclass
+class Run:
+    """One partition's agent, in memory."""
+
+    memory: MemorySettings = field(default_factory=MemorySettings)
+
+    def __post_init__(self) -> None:
+        self.store, self.outbox, self.metrics = ShortTermStore(), SentOnly(), Metrics()
+        self.agent = ShortTermAgent(
+            store=self.store,
+            rules=SessionRules(self.memory, Promoter(self.memory, lambda user, assistant: len(user) % 11)),
+            outbox=self.outbox,
+            dead_letters=DeadLetters(self.outbox, TOPICS.dead_letters, self.metrics),
+            metrics=self.metrics,
+            clock=EventClock(),
+            topics=TOPICS,
+            partitions=1,
+            ratings=None,
+        )
+
+    def read(self, values: list[bytes], cuts: list[int]) -> Run:
+        """Read the log in batches that end at these offsets."""
+        records = [
+            Record(offset, home_of(orjson.loads(value)["user_id"], 1)[0], value, 0)
+            for offset, value in enumerate(values)
+        ]
+        for start, end in zip([0, *cuts], [*cuts, len(records)], strict=True):
+            if records[start:end]:
+                asyncio.run(self._handle(records[start:end]))
+        return self
+
+    async def _handle(self, records: list[Record]) -> None:
+        await self.agent.handle(0, records)
+
+    @property
+    def promotions(self) -> dict[str, Any]:
+        """By memory id; each was sent once."""
+        sent = [orjson.loads(value) for topic, value in self.outbox.sent if topic == TOPICS.long_term and value]
+        by_id = {event["memory_id"]: event for event in sent}
+        assert len(by_id) == len(sent)
+        return by_id
+
+    @property
+    def exchanges(self) -> dict[str, list[Exchange]]:
+        """What is in the windows, without the numbers."""
+        return {
+            session.user_id: [exchange._replace(seq=0) for exchange in self.store.window(partition, session)]
+            for partition, session in self.store.all_sessions()
+        }
+
+
+@dataclass(frozen=True)
+class Said:
+    """A message of a conversation, and how much later than its turn it comes."""
+
+    role: str
+    text: str
+    gap: int
+    delay: int
+    again: bool
+
+
+SAID = st.builds(
+    Said,
+    st.sampled_from(["user", "user", "assistant", "assistant", "tool"]),
+    st.sampled_from(TEXTS),
+    st.integers(1, 30),
+    st.integers(0, DELAY),
+    st.booleans(),
+)
+
+
+def messages(user: str, said: list[Said]) -> list[tuple[float, bytes]]:
+    """(turn in the log, record), in time order; the last one ends the session."""
+    at = 0
+    log: list[tuple[float, bytes]] = []
+    for turn, one in enumerate(said):
+        at += one.gap
+        value = _record(user, at, role=one.role, content=one.text, message_id=f"{user}-{turn}")
+        log.append((turn + one.delay, value))
+        if one.again:
+            log.append((turn + one.delay + 0.5, value))
+    log.append((len(said) + DELAY + 1, _record(user, at + 1, type="session_end")))
+    return log
+
+
+def _said_at(value: bytes) -> int:
+    return int(orjson.loads(value)["timestamp"])
+
+
+def _record(user: str, at: int, **fields: Any) -> bytes:
+    return orjson.dumps({"user_id": user, "session_id": "s", "timestamp": START + at * 1000, **fields})
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.lists(st.lists(SAID, max_size=50), min_size=1, max_size=3), st.randoms(use_true_random=False), st.data())
+def test_interleaving_duplicates_and_delays_change_nothing(
+    conversations: list[list[Said]], chance: Any, data: st.DataObject
+) -> None:
+    """Beside the ordered input, one session after the other, in one batch."""
+    logs = [messages(f"u{i}", said) for i, said in enumerate(conversations)]
+    ordered = [
+        value for log in logs for _, value in sorted(log, key=lambda entry: orjson.loads(entry[1])["timestamp"])
+    ]
+    late = [[value for _, value in sorted(log, key=lambda entry: entry[0])] for log in logs]
+    mixed: list[bytes] = []
+    while any(late):
+        log = chance.choice([log for log in late if log])
+        mixed.append(log.pop(0))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(mixed)), max_size=6)))
+    live, reference = Run().read(mixed, cuts), Run().read(ordered, [])
+    assert live.exchanges == reference.exchanges
+    assert live.promotions == reference.promotions
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(SAID, max_size=60), st.data())
+def test_a_replay_equals_the_live_run(said: list[Said], data: st.DataObject) -> None:
+    """The same log, cut into other batches."""
+    log = [value for _, value in sorted(messages("u", said), key=lambda entry: entry[0])]
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(log)), max_size=6)))
+    live, replay = Run().read(log, cuts), Run().read(log, [])
+    assert (live.exchanges, live.promotions) == (replay.exchanges, replay.promotions)
+
+
+def talk(exchanges: int, start: int = 0) -> list[bytes]:
+    return [
+        _record("u", 10 * i + j, role=role, content="well", message_id=f"{i}-{role}")
+        for i in range(start, start + exchanges)
+        for j, role in enumerate(("user", "assistant"))
+    ]
+
+
+def written(run: Run) -> int:
+    """Bytes that the next commit writes to the changelogs."""
+    changes = [*run.store.exchanges.take_changes(), *run.store.sessions.take_changes()]
+    return sum(len(change.key) + len(change.value or b"") for change in changes)
+
+
+def test_what_a_message_writes_does_not_grow_with_the_window() -> None:
+    """One exchange more, behind 4 and behind 49 in the window: the same but for the numbers' digits."""
+    assert _next_costs(49) <= _next_costs(4) * 1.1
+
+
+def _next_costs(exchanges: int) -> int:
+    run = Run().read(talk(exchanges), [])
+    written(run)
+    more = [Record(2 * exchanges + i, b"u", value, 0) for i, value in enumerate(talk(1, start=exchanges))]
+    asyncio.run(run._handle(more))
+    return written(run)
+
+
+@pytest.mark.parametrize("count", [60, 200])
+def test_a_sessions_rows_are_bounded_whatever_a_client_sends(count: int) -> None:
+    """50 exchanges, and one that is open with at most 16 messages."""
+    run = Run().read(talk(count), [])
+    ((_, session),) = run.store.all_sessions()
+    assert (len(run.store.exchanges), len(session.window), len(session.open) <= 16) == (50, 50, True)

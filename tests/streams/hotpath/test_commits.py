@@ -1,0 +1,66 @@
+"""An offset is committed when the broker has all that its records caused."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import aiokafka
+import aiokafka.errors
+import aiokafka.structs
+from faust.types import TP
+
+from schemas.settings import Settings
+from streams.clients.broker import client_options
+from streams.hotpath.outbox import Producer
+from tests.making import until
+from tests.streams.hotpath.worker import changelog_of, committed, feed, on_one_partition, running
+
+
+class Refusing:
+    """The worker's producer, whose broker does not take batches as long as it is `refusing`."""
+
+    def __init__(self, producer: Producer) -> None:
+        self._producer, self.refusing = producer, True
+        self.create_batch, self.send = producer.create_batch, producer.send
+
+    async def send_batch(self, batch: Any, topic: str, *, partition: int) -> asyncio.Future[Any]:
+        if not self.refusing:
+            return await self._producer.send_batch(batch, topic, partition=partition)
+        refused = asyncio.get_running_loop().create_future()
+        refused.set_exception(aiokafka.errors.NotEnoughReplicasError())
+        return refused
+
+
+async def test_no_offset_is_committed_before_the_changelog_has_the_values(settings: Settings) -> None:
+    """A refused changelog leaves the broker's offset alone; the next attempt writes the values, and commits."""
+    settings = on_one_partition(settings)
+    async with running(settings) as worker:
+        assert worker.hot.outbox._producer is not None
+        producer = Refusing(worker.hot.outbox._producer)
+        worker.hot.outbox.connect(producer)
+        await feed(settings, ["a", "b"], "x")
+        await until(lambda: worker.done == 2)
+        for _ in range(2):
+            assert not await worker.consumer.commit()
+            assert await committed(settings) is None
+
+        producer.refusing = False
+        assert await worker.consumer.commit()
+        assert await committed(settings) == 2
+        assert await first_values(settings, changelog_of(settings), 2) == {b"a": b"x", b"b": b"x"}
+
+
+async def first_values(settings: Settings, partition: TP, count: int) -> dict[bytes, bytes]:
+    """The first records of a partition, by key."""
+    consumer = aiokafka.AIOKafkaConsumer(auto_offset_reset="earliest", **client_options(settings.kafka))
+    await consumer.start()
+    try:
+        consumer.assign([aiokafka.structs.TopicPartition(*partition)])
+        found: dict[bytes, bytes] = {}
+        for _ in range(count):
+            record = await asyncio.wait_for(consumer.getone(), 20)
+            found[record.key] = record.value
+        return found
+    finally:
+        await consumer.stop()

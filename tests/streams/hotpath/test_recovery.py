@@ -1,0 +1,91 @@
+"""A table comes back whole, although the embedded broker says too little of where its changelog ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import aiokafka
+import pytest
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from faust.types import TP
+
+from schemas.settings import Settings
+from streams.clients.broker import client_options
+from tests.making import until
+from tests.streams.hotpath.worker import TABLE, changelog_of, connected, feed, on_one_partition, running, unconnected
+
+KEYS = [f"key {n}" for n in range(60)]
+
+
+async def write(settings: Settings, batches: Sequence[Sequence[str]]) -> None:
+    """Write each batch's keys, with the value "old", to a new changelog."""
+    topic, partition = changelog_of(settings)
+    options = client_options(settings.kafka)
+    admin = AIOKafkaAdminClient(**options)
+    await admin.start()
+    try:
+        await admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])
+    finally:
+        await admin.close()
+    producer = aiokafka.AIOKafkaProducer(**options)
+    await producer.start()
+    try:
+        for keys in batches:
+            batch = producer.create_batch()
+            for key in keys:
+                batch.append(key=key.encode(), value=b"old", timestamp=None)
+            batch.close()
+            await (await producer.send_batch(batch, topic, partition=partition))
+    finally:
+        await producer.stop()
+
+
+@pytest.mark.parametrize("batches", [(), (1,), (5,), (2, 40), (40, 1)], ids=str)
+async def test_the_end_of_a_changelog_is_behind_its_last_record(settings: Settings, batches: Sequence[int]) -> None:
+    """However the records were batched. The broker's own answer is the last batch's first offset + 1."""
+    changelog = changelog_of(settings)
+    await write(settings, [KEYS[:records] for records in batches])
+    async with connected(settings) as consumer:
+        assert await consumer.highwaters(changelog) == {changelog: sum(batches)}
+
+
+async def test_a_table_whose_newest_values_were_one_batch_comes_back_whole(settings: Settings) -> None:
+    settings = on_one_partition(settings)
+    async with running(settings) as first:
+        for end, value in ((60, "old"), (120, "new")):
+            await feed(settings, KEYS, value)
+            await until(lambda: first.done == end)  # noqa: B023 - it is awaited here
+            assert await first.consumer.commit()
+    async with running(settings) as second:
+        await until(lambda: second.recovered is not None)
+        assert second.recovered == dict.fromkeys(KEYS, "new")
+        assert second.read == []
+
+
+async def test_after_a_rebalance_a_table_is_what_its_changelog_says(settings: Settings) -> None:
+    """What was changed since the last commit is undone, as the records that changed it are read again.
+
+    Half of it would be undone otherwise: rows of the changelog come back, others stay deleted.
+    """
+    settings = on_one_partition(settings)
+    await write(settings, [["a", "b"]])
+    async with running(settings) as worker:
+        await until(lambda: worker.recovered is not None)
+        worker.rows.delete(0, b"a")
+        worker.rows.put(0, b"b", "new")
+        worker.rows.put(0, b"c", "new")
+        worker.recovered = None
+        thread = worker.consumer._thread
+        await thread.call_thread(thread._ensure_consumer()._coordinator.request_rejoin)
+        await until(lambda: worker.recovered is not None)
+        assert worker.recovered == {"a": "old", "b": "old"}
+        assert worker.rows.take_changes() == []
+
+
+async def test_a_row_of_a_changelog_that_cannot_be_read_stops_the_worker(settings: Settings) -> None:
+    with unconnected(settings) as worker:
+        message = SimpleNamespace(tp=TP("changelog", 0), partition=0, offset=0, key=b"a", value=b"\xff")
+        worker.app.tables[TABLE].apply_changelog_batch([cast(Any, SimpleNamespace(message=message))])
+        await until(lambda: worker.hot.halted is not None)

@@ -1,0 +1,92 @@
+"""What is fetched while partitions are sought is neither lost nor left out, as it is in Faust itself.
+
+A rebalance ends with a seek to the committed offsets. Faust reads on meanwhile, and takes what it read as coming
+after the seek: the records between the committed offset and these would be committed without being processed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from faust.types import TP
+
+from schemas.settings import Settings
+from streams.clients.broker import ensure_topics
+from tests.making import until
+from tests.streams.hotpath.worker import TextWorker, committed, connected, feed, on_one_partition, running
+
+
+async def seek(worker: TextWorker) -> None:
+    """What recovery does at its end."""
+    await worker.consumer.perform_seek()
+    worker.consumer.resume_flow()
+
+
+class Interruption:
+    """Seeks when records are fetched, and before the consumer is given them; once, when it is `due`."""
+
+    def __init__(self, worker: TextWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._worker, self.due = worker, False
+        self._fetch = worker.consumer._thread.getmany
+        monkeypatch.setattr(worker.consumer._thread, "getmany", self)
+
+    async def __call__(self, active_partitions: set[TP] | None, timeout: float) -> Any:
+        fetched = await self._fetch(active_partitions, timeout)
+        if fetched and self.due:
+            self.due = False
+            await seek(self._worker)
+        return fetched
+
+
+async def test_records_fetched_across_a_seek_are_read_again_in_their_place(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2 records are committed, 3 more are processed, 4 are fetched while the seek goes back to the committed ones."""
+    settings = on_one_partition(settings)
+    async with running(settings) as worker:
+        interruption = Interruption(worker, monkeypatch)
+        await feed(settings, ["a"] * 2, "x")
+        await until(lambda: worker.done == 2)
+        assert await worker.consumer.commit()
+        await feed(settings, ["a"] * 3, "x")
+        await until(lambda: worker.done == 5)
+        worker.read.clear()
+
+        interruption.due = True
+        await feed(settings, ["a"] * 4, "x")
+        await until(lambda: worker.done == 9)
+        assert not interruption.due
+        assert worker.read == [2, 3, 4, 5, 6, 7, 8]
+        assert await worker.consumer.commit()
+        assert await committed(settings) == 9
+
+
+async def test_a_partition_without_a_committed_offset_is_read_from_its_start(settings: Settings) -> None:
+    """A seek to the committed offset alone would leave it where it is."""
+    settings = on_one_partition(settings)
+    async with running(settings) as worker:
+        await feed(settings, ["a"] * 3, "x")
+        await until(lambda: worker.done == 3)
+        worker.read.clear()
+
+        await seek(worker)
+        await until(lambda: worker.done == 3)
+        assert worker.read == [0, 1, 2]
+        assert await committed(settings) is None
+
+
+async def test_nothing_is_read_between_a_seek_and_the_resumption_of_flow(settings: Settings) -> None:
+    """Faust empties its agents' queues when it resumes flow: what is read before that would be lost."""
+    settings = on_one_partition(settings)
+    await ensure_topics(settings.kafka)
+    await feed(settings, ["a"], "x")
+    async with connected(settings) as consumer:
+        (topic,) = consumer._hot.topics
+        partition = TP(topic, 0)
+        await consumer._thread.call_thread(consumer._thread._ensure_consumer().assign, [partition])
+        await consumer.perform_seek()
+        assert await consumer._getmany({partition}, 1.0) == {}
+        consumer.resume_flow()
+        (batch,) = (await consumer._getmany({partition}, 20.0))[partition]
+        assert [record.offset for record in batch.value] == [0]

@@ -1,0 +1,128 @@
+"""The smallest worker on the hot path: one partition of one topic, one table, and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any, cast
+
+import aiokafka
+import aiokafka.structs
+from faust.types import TP
+
+from schemas.settings import Settings
+from schemas.topics import Topics
+from streams.app import _faust_app
+from streams.cli.ingest import producing
+from streams.clients.broker import client_options, ensure_topics
+from streams.hotpath import HotPath
+from streams.hotpath.overrides import _Consumer
+from tables.rows import Rows
+
+TABLE = "texts"
+
+
+def on_one_partition(settings: Settings) -> Settings:
+    """These settings with topics of one partition, and commits when they are asked for."""
+    kafka = settings.kafka.model_copy(update={"partitions": 1, "commit_seconds": 3600.0})
+    return settings.model_copy(update={"kafka": kafka})
+
+
+def changelog_of(settings: Settings) -> TP:
+    """Where the worker's table is kept."""
+    return TP(f"{settings.kafka.group_id}-{TABLE}-changelog", 0)
+
+
+class TextWorker:
+    """Keeps each key's newest value in its table. `refused` is a value that its agent raises on."""
+
+    def __init__(self, settings: Settings, refused: bytes | None = None) -> None:
+        (settings.data_dir / "faust").mkdir(parents=True, exist_ok=True)
+        self.settings, self.refused = settings, refused
+        self.topic = Topics.with_prefix(settings.kafka.topic_prefix).conversations
+        self.app = _faust_app(settings)
+        self.hot = HotPath(self.app)
+        self.rows: Rows[str] = Rows(str.encode, bytes.decode)
+        self.read: list[int] = []
+        self.recovered: dict[str, str] | None = None
+        self.hot.table(TABLE, self.rows, partitions=settings.kafka.partitions, on_recovered=self._on_recovered)
+        self.hot.agent(self.topic, self._take, name="texts")
+
+    async def _on_recovered(self) -> None:
+        self.recovered = self.texts()
+
+    async def _take(self, partition: int, records: Sequence[Any]) -> None:
+        self.read += [record.offset for record in records]
+        for record in records:
+            if record.value == self.refused:
+                raise ValueError("refused")
+            self.rows.put(partition, record.key, record.value.decode())
+
+    def texts(self) -> dict[str, str]:
+        return {key.decode(): text for _, key, text in self.rows.items()}
+
+    @property
+    def consumer(self) -> _Consumer:
+        return cast(_Consumer, self.app.consumer)
+
+    @property
+    def done(self) -> int | None:
+        """The offset that may be committed."""
+        return self.consumer._ledgers[TP(self.topic, 0)].committable()
+
+
+@contextlib.asynccontextmanager
+async def running(settings: Settings, refused: bytes | None = None) -> AsyncIterator[TextWorker]:
+    """A worker that is up; stopped at the end of the block."""
+    await ensure_topics(settings.kafka)
+    worker = TextWorker(settings, refused)
+    try:
+        await worker.app.start()
+        worker.hot.connect()
+        yield worker
+    finally:
+        await worker.app.stop()
+
+
+@contextlib.contextmanager
+def unconnected(settings: Settings) -> Iterator[TextWorker]:
+    """A worker that is not started: its consumer can be asked what needs no broker."""
+    worker = TextWorker(settings)
+    thread = worker.consumer._thread
+    try:
+        yield worker
+    finally:
+        thread.thread_loop.close()
+
+
+@contextlib.asynccontextmanager
+async def connected(settings: Settings) -> AsyncIterator[_Consumer]:
+    """A worker's consumer with its thread and its connection, but without group, agents and recovery."""
+    consumer = TextWorker(settings).consumer
+    await consumer._thread.start()
+    try:
+        yield consumer
+    finally:
+        await consumer._thread.stop()
+
+
+async def feed(settings: Settings, keys: Sequence[str], value: str) -> None:
+    """Produce this value under each of the keys; acknowledged when this returns."""
+    async with producing(settings.kafka) as producer:
+        for key in keys:
+            await producer.send(key.encode(), value.encode())
+
+
+async def committed(settings: Settings) -> int | None:
+    """The offset that the broker has of the worker's group."""
+    consumer = aiokafka.AIOKafkaConsumer(
+        group_id=settings.kafka.group_id, enable_auto_commit=False, **client_options(settings.kafka)
+    )
+    await consumer.start()
+    try:
+        topic = Topics.with_prefix(settings.kafka.topic_prefix).conversations
+        consumer.assign([partition := aiokafka.structs.TopicPartition(topic, 0)])
+        offset: int | None = await consumer.committed(partition)
+        return offset
+    finally:
+        await consumer.stop()
