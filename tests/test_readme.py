@@ -61,11 +61,11 @@ def test_addresses_are_served(settings: Settings) -> None:
     """Each path in the README's table is one of the API's."""
     from streams.app import Siltstone
 
-    table = set(re.findall(r"`(?:GET|POST) (/[^`?]*)|, `(/[^`?]+)`", README))
-    paths = {path.replace("{id}", "{session_id}") for pair in table for path in pair if path}
+    cells = [line.split("|")[1] for line in README.splitlines() if line.startswith("| `")]
+    paths = {path for cell in cells for path in re.findall(r"`(?:[A-Z]+ )?(/[^`?]+)", cell)}
 
     async def served() -> set[str]:
-        return set(build(Siltstone(settings)).openapi()["paths"])
+        return {re.sub(r"\{\w+", "{id", path) for path in build(Siltstone(settings)).openapi()["paths"]}
 
     assert paths == running.run(served())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import aiokafka.errors
@@ -16,6 +17,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from schemas.errors import ShardNotHere, SiltstoneError
+from schemas.events import LongTermEvent
 from schemas.memories import SearchHit, State
 from schemas.messages import ChatMessage, Id, Timestamp, iso
 from schemas.topics import key_of
@@ -23,7 +25,9 @@ from streams.metrics import labelled
 from streams.recall import Query, prompt_text
 from streams.rules.lifecycle import wanted_states
 from streams.web.decisions import DecisionsResponse, decisions_of
+from streams.web.memories import memory_routes
 from streams.web.notes import NewMemory, NotesResponse, ShownNote, notes_of
+from streams.web.statistics import ScoresResponse, TransitionsResponse, scores_of, transitions_of
 from tables.short_term import unexpired
 
 if TYPE_CHECKING:
@@ -34,6 +38,7 @@ WAIT_SECONDS = 10.0
 
 
 Limit = Annotated[int | None, Parameter(ge=1, le=1000)]
+Days = Annotated[int, Parameter(ge=1, le=3650)]
 At = Annotated[Timestamp | None, Parameter(description="ISO 8601 or epoch milliseconds")]
 
 
@@ -147,6 +152,12 @@ def build(worker: Siltstone) -> FastAPI:
         value = memory.model_dump_json(exclude_none=True).encode()
         return await _produce(worker, worker.topics.long_term, memory.user_id, str(memory.event_id), value)
 
+    async def write(event: LongTermEvent) -> Accepted:
+        value = event.model_dump_json(exclude_none=True).encode()
+        return await _produce(worker, worker.topics.long_term, event.user_id, str(event.event_id), value)
+
+    api.include_router(memory_routes(worker, partial(_partition_here, worker), write))
+
     @api.get("/v1/sessions/{session_id:path}/memories", tags=["memories"])
     async def notes(session_id: Id, user_id: Id) -> NotesResponse:
         """The session's short-term memories, oldest first; expired ones never appear."""
@@ -205,6 +216,18 @@ def build(worker: Siltstone) -> FastAPI:
                 for state, count in totals.items()
             },
         }
+
+    @api.get("/v1/stats/transitions", tags=["statistics"])
+    async def transitions(days: Days = 30, at: At = None) -> TransitionsResponse:
+        """Changes of state on the last `days` days (UTC, today included): by day and pair, and the rate of each pair."""
+        async with asyncio.timeout(WAIT_SECONDS):
+            return await transitions_of(worker, at or worker.clock.now(), days)
+
+    @api.get("/v1/stats/scores", tags=["statistics"])
+    async def scores(at: At = None) -> ScoresResponse:
+        """The histogram of the scores, now or as of `at`, with the clusters and the outliers in it."""
+        async with asyncio.timeout(WAIT_SECONDS):
+            return await scores_of(worker, at or worker.clock.now())
 
     @api.get("/v1/stats/pipeline", tags=["statistics"])
     async def pipeline() -> dict[str, Any]:

@@ -1,0 +1,116 @@
+"""Filters over memories, as a query's `field:operator:value`.
+
+    importance:gte:80      created_at:lt:2026-02-01      kind:in:["exchange","remember"]
+    metadata.mood:eq:fine  tags:contains:work            session_id:ne:s1
+
+A value is JSON where it reads as JSON, else text. What is not there equals nothing but null.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Self
+
+import orjson
+
+from schemas.memories import Memory
+from schemas.messages import parse_timestamp
+
+FIELDS: Final = ("created_at", "importance", "session_id", "agent_id", "kind", "tags", "pinned", "metadata.<key>")
+
+
+def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    """False where the two have no order: a text and a number, or nothing."""
+
+    def holds(found: Any, value: Any) -> bool:
+        if found is None or isinstance(found, str) != isinstance(value, str):
+            return False
+        return compare(found, value)
+
+    return holds
+
+
+OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "gt": _ordered(operator.gt),
+    "gte": _ordered(operator.ge),
+    "lt": _ordered(operator.lt),
+    "lte": _ordered(operator.le),
+    "in": lambda found, value: found in value,
+    "nin": lambda found, value: found not in value,
+    "contains": lambda found, value: found is not None and value in found,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """One condition.
+
+    >>> Filter.parse("importance:gte:80")
+    Filter(field='importance', operator='gte', value=80)
+    """
+
+    field: str
+    operator: str
+    value: Any
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Raises `ValueError` with what is allowed."""
+        field, _, rest = text.partition(":")
+        name, colon, raw = rest.partition(":")
+        if not colon or name not in OPERATORS:
+            raise ValueError(f"{text!r}: a filter is field:operator:value, with one of {', '.join(OPERATORS)}")
+        if field not in FIELDS[:-1] and not (field.startswith("metadata.") and field != "metadata."):
+            raise ValueError(f"{text!r}: the field is one of {', '.join(FIELDS)}")
+        value = _value(raw)
+        if field == "created_at":
+            value = [_moment(one) for one in value] if isinstance(value, list) else _moment(value)
+        if name in ("in", "nin") and not isinstance(value, list):
+            raise ValueError(f"{text!r}: {name} wants a JSON list")
+        if name in ("gt", "gte", "lt", "lte") and (
+            isinstance(value, bool) or not isinstance(value, str | int | float)
+        ):
+            raise ValueError(f"{text!r}: {name} wants a number, a text or a time")
+        return cls(field, name, value)
+
+    def matches(self, memory: Memory) -> bool:
+        found = _field(memory, self.field)
+        if self.operator == "contains" and not isinstance(found, str | list):
+            return False
+        try:
+            return OPERATORS[self.operator](found, self.value)
+        except TypeError:  # a number in a text
+            return False
+
+
+def matching(memories: Iterable[Memory], filters: Iterable[Filter]) -> list[Memory]:
+    """Those that all filters match, in their order."""
+    conditions = list(filters)
+    return [memory for memory in memories if all(condition.matches(memory) for condition in conditions)]
+
+
+def _value(raw: str) -> Any:
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return raw
+
+
+def _moment(value: Any) -> int:
+    try:
+        return parse_timestamp(datetime.fromisoformat(value).isoformat() if isinstance(value, str) else value)
+    except ValueError as exc:
+        raise ValueError(f"created_at: {value!r} is no time: ISO 8601 or epoch milliseconds") from exc
+
+
+def _field(memory: Memory, field: str) -> Any:
+    if field == "tags":
+        return memory.meta.get("tags")
+    if field.startswith("metadata."):
+        return memory.meta.get(field.removeprefix("metadata."))
+    return getattr(memory, field)

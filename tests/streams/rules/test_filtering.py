@@ -1,0 +1,89 @@
+"""Which memories a filter matches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.memories import Memory
+from streams.rules.filtering import OPERATORS, Filter, matching
+from tests.making import START, memory_of
+
+MEMORY: Memory = replace(
+    memory_of(80), meta={"tags": ["work", "tea"], "mood": "fine", "level": 3}, agent_id=None, created_at=START
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "matches"),
+    [
+        ("importance:eq:80", True),
+        ("importance:ne:80", False),
+        ("importance:gt:80", False),
+        ("importance:gte:80", True),
+        ("importance:lt:80.5", True),
+        ("importance:lte:79", False),
+        ("created_at:gte:2026-01-01T00:00:00Z", True),
+        ("created_at:lt:2026-01-01", False),
+        (f"created_at:eq:{START}", True),
+        ("session_id:eq:s", True),
+        ('session_id:in:["s","t"]', True),
+        ('kind:nin:["exchange"]', False),
+        ("agent_id:eq:null", True),
+        ("agent_id:ne:null", False),
+        ("pinned:eq:false", True),
+        ("tags:contains:tea", True),
+        ("tags:contains:te", False),
+        ("metadata.mood:contains:in", True),
+        ("metadata.mood:eq:fine", True),
+        ("metadata.level:gt:2", True),
+        ("metadata.level:gt:x", False),
+        ("metadata.nothing:gt:1", False),
+        ("metadata.nothing:contains:1", False),
+        ("metadata.level:contains:1", False),
+    ],
+)
+def test_a_filter_matches(text: str, matches: bool) -> None:
+    assert Filter.parse(text).matches(MEMORY) is matches
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "importance",
+        "importance:80",
+        "importance:above:80",
+        "user_id:eq:u",
+        "seq:eq:1",
+        "metadata.:eq:1",
+        "meta:eq:1",
+        "kind:in:exchange",
+        "created_at:gt:yesterday",
+        "importance:gt:null",
+    ],
+)
+def test_a_wrong_filter_says_what_is_allowed(text: str) -> None:
+    with pytest.raises(ValueError, match=r"filter is field|field is one of|wants|is no time"):
+        Filter.parse(text)
+
+
+def test_all_filters_must_match() -> None:
+    filters = [Filter.parse("importance:gte:80"), Filter.parse("session_id:eq:t")]
+    assert matching([MEMORY], filters) == []
+    assert matching([MEMORY], filters[:1]) == [MEMORY]
+
+
+@given(
+    st.sampled_from(["importance", "kind", "tags", "metadata.mood", "metadata.level", "agent_id"]),
+    st.sampled_from(sorted(OPERATORS)),
+    st.text(max_size=12) | st.integers().map(str) | st.sampled_from(["null", "true", "[]", "{}", '["a",1]']),
+)
+def test_any_filter_is_refused_or_answers(field: str, name: str, value: str) -> None:
+    try:
+        condition = Filter.parse(f"{field}:{name}:{value}")
+    except ValueError:
+        return
+    assert condition.matches(MEMORY) in (True, False)
