@@ -19,6 +19,7 @@ from schemas.errors import DataDirError, SiltstoneError
 from schemas.memories import State
 from schemas.settings import JudgeSettings, KafkaSettings, Settings
 from schemas.topics import Topics, partition_of
+from streams.agents.analytics import AnalyticsAgent
 from streams.agents.lifecycle import LifecycleAgent
 from streams.agents.long_term import LongTermAgent
 from streams.agents.notes import NotesAgent
@@ -129,6 +130,14 @@ class Siltstone:
             topics=topics,
             lifecycle=settings.lifecycle,
         )
+        self.analytics = AnalyticsAgent(
+            folder=settings.data_dir / "analytics",
+            shards=self.shards,
+            metrics=metrics,
+            clock=clock,
+            precedence=self.precedence,
+            lifecycle=settings.lifecycle,
+        )
         self.recall = Recall(
             shards=self.shards,
             embedding=embedding,
@@ -175,6 +184,8 @@ class Siltstone:
         self._every(NOTES_SECONDS, self._drop_notes)
         self._every(lifecycle.recompute_seconds, self.lifecycle.recompute)
         self._every(self.settings.long_term.save_seconds, self.lifecycle.save_indexes)
+        if self.settings.analytics.enabled:
+            self._every(self.settings.analytics.seconds, self.analytics.tick)
 
     async def stopped(self) -> None:
         """Wait until the worker stops; raises what stopped it."""
@@ -202,6 +213,7 @@ class Siltstone:
             await self.ratings.stop()
             await self.judge.close()
         await self.faust.stop()
+        await asyncio.to_thread(self.analytics.close)
         await self.shards.close()
         self.embedding.stop()
 
@@ -332,6 +344,8 @@ def _faust_app(settings: Settings) -> faust.App:
         topic_allow_declare=True,
         consumer_auto_offset_reset="earliest",
         stream_wait_empty=False,
+        # A copy of another worker's rows would be taken for ours: by what looks for silence and for expiry.
+        table_standby_replicas=0,
         broker_max_poll_records=8000,
         broker_commit_interval=kafka.commit_seconds,
         broker_session_timeout=kafka.session_timeout_seconds,

@@ -54,7 +54,7 @@ class DeadLetters:
     def __init__(self, outbox: Outbox, topic: str, metrics: Metrics) -> None:
         self._outbox, self._topic, self._metrics = outbox, topic, metrics
 
-    async def bury(self, record: Any, error: BadRecord) -> None:
+    def bury(self, record: Any, error: BadRecord) -> None:
         """Keep the record's original bytes, with where it came from and what is wrong."""
         where = f"{record.topic}[{record.partition}]@{record.offset}"
         log.warning("%s is a dead letter: %s", where, error.kind)
@@ -66,5 +66,5 @@ class DeadLetters:
             error_message=str(error)[:REASON_CHARS],
             failed_at=iso(time.time_ns() // 1_000_000),
         )
-        await self._outbox.send(self._topic, record.value, key=record.key, headers=letter.headers())
+        self._outbox.post(self._topic, record.value, key=record.key, headers=letter.headers())
         self._metrics.dead_letters.labels(record.topic, error.kind).inc()

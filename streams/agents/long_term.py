@@ -62,7 +62,7 @@ class LongTermAgent:
             try:
                 events.append(decode(record))
             except BadRecord as error:
-                await self._dead_letters.bury(record, error)
+                self._dead_letters.bury(record, error)
         for start in range(0, len(events), EVENTS_A_TRANSACTION):
             await self._precedence.wait()
             await self._apply(partition, events[start : start + EVENTS_A_TRANSACTION])

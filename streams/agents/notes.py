@@ -62,16 +62,17 @@ class NotesAgent:
         kept = [self._keep(partition, event) for event, no in zip(asked, forbidden, strict=True) if not no]
         self._count("forgotten", sum(forbidden))
         for user_id, session_id in dict.fromkeys((note.user_id, note.session_id) for note in kept):
-            await self._make_room(partition, user_id, session_id)
+            self._make_room(partition, user_id, session_id)
         for note in kept:
             session = self._session(partition, note)
             if session is not None and session.ended:
-                await self._promote(partition, note, session.last_at)
+                self._promote(partition, note, session.last_at)
+        await self._outbox.deliver()
 
-    async def session_ended(self, partition: int, session: Session, at: int) -> None:
+    def session_ended(self, partition: int, session: Session, at: int) -> None:
         """Promote the important notes that have not expired when the session ends (epoch ms of event time)."""
         for note in self._notes.of_session(partition, session.user_id, session.session_id):
-            await self._promote(partition, note, at)
+            self._promote(partition, note, at)
 
     def forget_expired(self) -> None:
         """Drop what has expired, but for what the end of its session is still to decide on.
@@ -128,11 +129,11 @@ class NotesAgent:
             self._store.save(partition, session, (), ())
             self._opened(partition, session)
 
-    async def _make_room(self, partition: int, user_id: str, session_id: str) -> None:
+    def _make_room(self, partition: int, user_id: str, session_id: str) -> None:
         """The oldest of too many leave; important ones are promoted, so that nothing is lost before its time."""
         held = self._notes.of_session(partition, user_id, session_id)
         for leaving in held[: max(0, len(held) - self._memory.notes)]:
-            await self._promote(partition, leaving, held[-1].created_at)
+            self._promote(partition, leaving, held[-1].created_at)
             self._notes.drop(partition, leaving)
             self._count("crowded_out")
 
@@ -147,16 +148,15 @@ class NotesAgent:
             self._notes.drop(partition, note)
         self._count("removed", len(gone))
 
-    async def _promote(self, partition: int, note: Note, at: int) -> None:
+    def _promote(self, partition: int, note: Note, at: int) -> None:
         """Make a long-term memory of a note that is important, and not expired at `at` (epoch ms); once."""
         held = self._notes.named(partition, note.user_id, note.id)
         if held is None or not self._is_due(held) or held.expires_at <= at:
             return
         event = promoted(held)
-        await self._outbox.send(self._topics.long_term, event.model_dump_json().encode(), key=key_of(held.user_id))
+        self._outbox.post(self._topics.long_term, event.model_dump_json().encode(), key=key_of(held.user_id))
+        self._notes.keep(partition, held._replace(promoted=True))
         self._count("promoted")
-        if self._notes.named(partition, held.user_id, held.id) == held:  # else it was forgotten meanwhile, or moved
-            self._notes.keep(partition, held._replace(promoted=True))
 
     def _is_due(self, note: Note) -> bool:
         """Whether a long-term memory is to be made of it when its session ends."""

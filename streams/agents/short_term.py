@@ -33,7 +33,7 @@ from tables.short_term import Session, ShortTermStore, session_key
 log = logging.getLogger(__name__)
 
 #: Called with a partition, a session of it, and when it ended (epoch ms of event time).
-SessionEnd = Callable[[int, Session, int], Awaitable[None]]
+SessionEnd = Callable[[int, Session, int], None]
 
 
 def decode(record: Any) -> ConversationRecord:
@@ -76,44 +76,39 @@ class ShortTermAgent:
         self._at_end: list[SessionEnd] = []
 
     def when_ended(self, call: SessionEnd) -> None:
-        """Call when a session has ended; the records that ended it are processed when that is done."""
+        """Call when a session has ended, in the same step as its end is kept."""
         self._at_end.append(call)
 
     async def handle(self, partition: int, records: Sequence[Any]) -> Awaitable[Any] | None:
         """One fetched batch of a partition; what comes back is to be awaited before it counts as processed."""
         by_session: dict[tuple[str, str], list[tuple[int, ConversationRecord]]] = {}
-        bad: list[tuple[Any, BadRecord]] = []
-        astray: list[tuple[Any, str]] = []
         for record in records:
             try:
                 said = decode(record)
-            except BadRecord as why:
-                bad.append((record, why))
+            except BadRecord as error:
+                self._dead_letters.bury(record, error)
                 continue
             if (record.key, partition) != home_of(said.user_id, self._partitions) and not _was_rerouted(record):
-                astray.append((record, said.user_id))
+                self._reroute(record, said.user_id)
                 continue
             by_session.setdefault((said.user_id, said.session_id), []).append((record.offset, said))
-        # Windows first: nothing is awaited before, so no rebalance can come between the batch and its windows.
+        # Nothing is awaited before all of it is in the windows and posted: no commit and no rebalance in between.
         advanced = [self._advance(partition, *ids, of_session) for ids, of_session in by_session.items()]
-        for record, error in bad:
-            await self._dead_letters.bury(record, error)
-        for record, user_id in astray:
-            await self._reroute(record, user_id)
-        await self._follow(advanced)
+        self._follow(advanced)
         for outcome in advanced:
             if outcome.ended_at is not None:
                 for call in self._at_end:
-                    await call(partition, outcome.session, outcome.ended_at)
+                    call(partition, outcome.session, outcome.ended_at)
+        await self._outbox.deliver()
         return self._ask(partition, advanced)
 
-    async def _follow(self, outcomes: Sequence[Outcome]) -> None:
+    def _follow(self, outcomes: Sequence[Outcome]) -> None:
         """Count and promote what was decided."""
         self._count(outcomes)
         for outcome in outcomes:
             for decision in outcome.decisions:
                 if decision.kept:
-                    await self._promote(outcome.session, decision)
+                    self._promote(outcome.session, decision)
 
     def _ask(self, partition: int, outcomes: Sequence[Outcome]) -> Awaitable[Any] | None:
         """Have values asked for; what comes back is done when each was asked for once."""
@@ -136,7 +131,8 @@ class ShortTermAgent:
             return  # its partition has moved, or the session is gone
         outcome = self._rules.answered(session, self._store.exchange(partition, session, seq), value)
         self._store.save(partition, outcome.session, outcome.closed, outcome.gone)
-        await self._follow([outcome])
+        self._follow([outcome])
+        await self._outbox.deliver()
 
     def _advance(
         self, partition: int, user_id: str, session_id: str, records: list[tuple[int, ConversationRecord]]
@@ -155,14 +151,14 @@ class ShortTermAgent:
             self._clock.observe(outcome.session.last_at)
         return outcome
 
-    async def _promote(self, session: Session, decision: Decision) -> None:
+    def _promote(self, session: Session, decision: Decision) -> None:
         event = promotion(session, decision)
-        await self._outbox.send(self._topics.long_term, event.model_dump_json().encode(), key=key_of(session.user_id))
+        self._outbox.post(self._topics.long_term, event.model_dump_json().encode(), key=key_of(session.user_id))
 
-    async def _reroute(self, record: Any, user_id: str) -> None:
+    def _reroute(self, record: Any, user_id: str) -> None:
         """The record does not lie where its user's records lie: it is produced again, once."""
         key, partition = home_of(user_id, self._partitions)
-        await self._outbox.send(
+        self._outbox.post(
             self._topics.conversations,
             record.value,
             key=key,

@@ -1,7 +1,7 @@
 """What must be acknowledged by the broker before an offset is committed: records sent, and tables' changes.
 
     settle()  =  take everything that is due now, in one step without waiting
-                 1. all records that agents sent are acknowledged
+                 1. all records that agents posted or sent are acknowledged
                  2. the tables' new values, table by table in their order
                  3. the tables' deletions, in the reverse order
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -52,8 +53,12 @@ class Producer(Protocol):
     async def send_batch(self, batch: Any, topic: str, *, partition: int) -> asyncio.Future[Any]: ...
 
 
+#: Topic, value, key, partition, headers.
+_Arguments = tuple[str, bytes | None, bytes | None, int | None, Headers]
+
+
 class _Sent(NamedTuple):
-    arguments: tuple[str, bytes | None, bytes | None, int | None, Headers]
+    arguments: _Arguments
     acknowledged: asyncio.Future[Any]
 
 
@@ -62,18 +67,47 @@ class Outbox:
 
     def __init__(self) -> None:
         self._producer: Producer | None = None
+        self._posted: deque[_Arguments] = deque()
         self._pending: list[_Sent] = []
         self._tables: list[tuple[str, Keeper]] = []
         self._lock: asyncio.Lock | None = None
+        self._delivery: asyncio.Lock | None = None
 
     def connect(self, producer: Producer) -> None:
         """Use this producer, which has started."""
         if producer is not self._producer:
-            self._producer, self._lock = producer, asyncio.Lock()
+            self._producer, self._lock, self._delivery = producer, asyncio.Lock(), asyncio.Lock()
 
     def add_table(self, changelog_topic: str, keeper: Keeper) -> None:
         """Write this keeper's changes; tables are written in the order in which they were added."""
         self._tables.append((changelog_topic, keeper))
+
+    def post(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Headers = (),
+    ) -> None:
+        """Send soon, and before any change that tables hold now is written.
+
+        What follows from a change is posted in the same step as the change: with an await in between, the change
+        could be written, the worker die, and what follows from it never be sent.
+        """
+        self._posted.append((topic, value, key, partition, headers))
+
+    async def deliver(self) -> None:
+        """Send what is posted, in its order."""
+        assert self._producer is not None and self._delivery is not None, "the producer has not started"
+        async with self._delivery:
+            while self._posted:
+                arguments = self._posted[0]  # it stays until it is sent, for whoever settles meanwhile
+                topic, value, key, partition, headers = arguments
+                acknowledged = await self._producer.send(topic, value, key, partition, headers=headers)
+                self._pending.append(_Sent(arguments, acknowledged))
+                self._posted.popleft()
 
     async def send(
         self,
@@ -95,9 +129,11 @@ class Outbox:
         if self._producer is None or self._lock is None:
             return False
         async with self._lock:
-            sent, self._pending = self._pending, []
+            sent: list[_Sent] = []
             taken = [(topic, keeper, keeper.take_changes()) for topic, keeper in self._tables]
             try:
+                await self.deliver()
+                sent, self._pending = self._pending, []
                 for record in sent:
                     await asyncio.shield(record.acknowledged)
                 for topic, _, changes in taken:

@@ -37,7 +37,10 @@ class SentOnly(Outbox):
         super().__init__()
         self.sent: list[tuple[str, bytes | None]] = []
 
-    async def send(self, topic: str, value: bytes | None, **_: Any) -> Any:
+    async def deliver(self) -> None:
+        """It is kept as soon as it is posted."""
+
+    def post(self, topic: str, value: bytes | None, **_: Any) -> None:
         self.sent.append((topic, value))
 
 

@@ -376,3 +376,36 @@ async def test_a_cancelled_attempt_does_not_take_the_record_back(bench: Bench) -
     bench.broker.acknowledge()
     await sent
     assert bench.broker.keys() == [None]
+
+
+async def test_what_is_posted_is_acknowledged_before_the_change_it_follows_from_is_written(bench: Bench) -> None:
+    """Though nobody has delivered it: else a crash in between would lose it."""
+    bench.broker.held_back = True
+    bench.sessions.rows.put(0, b"s", "x")
+    bench.outbox.post("long-term", b"promotion", key=b"u")
+    settling = asyncio.ensure_future(bench.outbox.settle())
+    await steps()
+    assert (bench.broker.keys(), settling.done()) == ([b"u"], False)
+    bench.broker.acknowledge()
+    await steps()
+    assert bench.broker.keys() == [b"u", b"s"]
+    bench.broker.acknowledge()
+    assert await settling
+
+
+async def test_what_is_posted_is_sent_once_and_in_its_order(bench: Bench) -> None:
+    """However many deliver at the same time."""
+    for key in (b"1", b"2", b"3"):
+        bench.outbox.post("long-term", b"x", key=key)
+    await asyncio.gather(bench.outbox.deliver(), bench.outbox.settle(), bench.outbox.deliver())
+    assert bench.broker.keys() == [b"1", b"2", b"3"]
+
+
+async def test_what_could_not_be_delivered_is_delivered_later(bench: Bench) -> None:
+    bench.broker.unreachable = True
+    bench.outbox.post("long-term", b"x", key=b"1")
+    bench.sessions.rows.put(0, b"s", "x")
+    assert not await bench.outbox.settle()
+    bench.broker.unreachable = False
+    assert await bench.outbox.settle()
+    assert bench.broker.keys() == [b"1", b"s"]

@@ -1,0 +1,148 @@
+"""The analysts' copy of a running worker's shards: when it is made, and when not."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from schemas.errors import DataDirError, ShardNotHere
+from schemas.settings import EmbeddingSettings, LifecycleSettings, LongTermSettings
+from streams.agents.analytics import NICENESS, AnalyticsAgent
+from streams.clients.embedding import Embedding
+from streams.clock import EventClock
+from streams.metrics import Metrics, labelled
+from streams.precedence import BACKLOG, IntakeFirst
+from streams.shards import OwnedShards
+from tables.shard import Shard
+from tests.making import START, axis, promotion, until
+
+
+class Waiting:
+    """Records that wait, as many as are set."""
+
+    records = 0
+
+
+class Toy(Embedding):
+    """A model that is there at once."""
+
+    def __init__(self) -> None:
+        super().__init__(EmbeddingSettings())
+
+    async def model(self) -> object:  # type: ignore[override]
+        class Model:
+            name, dimension = "toy", 8
+
+        return Model()
+
+
+class Setting:
+    """An agent over shards of two partitions."""
+
+    def __init__(self, data: Path) -> None:
+        self.data, self.metrics, self.waiting = data, Metrics(), Waiting()
+        self.shards = OwnedShards(data / "shards", LongTermSettings(), Toy(), lambda exc, where: None)
+        self.agent = AnalyticsAgent(
+            folder=data / "analytics",
+            shards=self.shards,
+            metrics=self.metrics,
+            clock=EventClock(),
+            precedence=IntakeFirst(lambda: self.waiting.records, 0.2),
+            lifecycle=LifecycleSettings(clock="event"),
+        )
+
+    async def keep(self, partition: int, text: str) -> None:
+        event = promotion(text, text)
+        await self.shards.call(partition, Shard.apply, [event], {event.event_id: axis(len(text))}, START)
+
+    @property
+    def turns(self) -> dict[str, int]:
+        return {outcome: number for (outcome,), number in labelled(self.metrics.snapshots).items()}
+
+    def texts(self) -> list[str]:
+        with duckdb.connect(str(self.data / "analytics" / "siltstone.duckdb"), read_only=True) as db:
+            return [text for (text,) in db.execute("SELECT text FROM memories ORDER BY text").fetchall()]
+
+
+@pytest.fixture
+async def setting(tmp_path: Path) -> AsyncIterator[Setting]:
+    setting = Setting(tmp_path)
+    setting.shards.own(frozenset({0, 1}))
+    await until(lambda: setting.shards.ready)
+    yield setting
+    setting.agent.close()
+    await setting.shards.close()
+
+
+async def test_a_copy_is_made_when_a_shard_has_changed(setting: Setting) -> None:
+    await setting.keep(0, "a")
+    await setting.agent.tick()
+    await setting.agent.tick()
+    assert (setting.turns, setting.texts()) == ({"made": 1, "unchanged": 1}, ["a"])
+    await setting.keep(1, "bb")
+    await setting.agent.tick()
+    assert (setting.turns, setting.texts()) == ({"made": 2, "unchanged": 1}, ["a", "bb"])
+
+
+async def test_only_the_changed_shards_are_exported(setting: Setting) -> None:
+    await setting.agent.tick()
+    parquet = setting.data / "analytics" / "parquet" / "memories"
+    before = {path.name: path.stat().st_ino for path in parquet.iterdir()}
+    await setting.keep(1, "bb")
+    await setting.agent.tick()
+    after = {path.name: path.stat().st_ino for path in parquet.iterdir()}
+    assert [name for name in before if before[name] != after[name]] == ["1.parquet"]
+
+
+async def test_a_backlog_goes_first(setting: Setting) -> None:
+    """The timer's turn is left out; one that is asked for waits as long as other long-term work does."""
+    setting.waiting.records = BACKLOG
+    await setting.agent.tick()
+    assert setting.turns == {"postponed": 1}
+    made = await setting.agent.snapshot()
+    assert (made.partitions, setting.turns) == ([0, 1], {"postponed": 1, "made": 1})
+
+
+async def test_a_copy_that_is_asked_for_is_made_though_nothing_changed(setting: Setting) -> None:
+    """On the event clock, before any event, its moment is that of the newest memory."""
+    await setting.keep(0, "a")
+    await setting.agent.tick()
+    made = await asyncio.gather(setting.agent.snapshot(), setting.agent.snapshot())
+    assert [copy.at for copy in made] == [START, START]
+    assert setting.turns == {"made": 3}
+
+
+async def test_a_copy_that_fails_stops_nothing(setting: Setting, caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged and counted, and made at a later turn."""
+    in_the_way = setting.data / "analytics"
+    in_the_way.write_text("")
+    await setting.agent.tick()
+    assert "the analysts' copy was not made" in caplog.text
+    with pytest.raises(DataDirError):
+        await setting.agent.snapshot()
+    in_the_way.unlink()
+    await setting.agent.tick()
+    assert setting.turns == {"failed": 2, "made": 1}
+
+
+async def test_a_worker_without_shards_has_nothing_to_copy(setting: Setting) -> None:
+    setting.shards.own(frozenset())
+    await until(lambda: not setting.shards.partitions())
+    await setting.agent.tick()
+    assert setting.turns == {}
+    with pytest.raises(ShardNotHere):
+        await setting.agent.snapshot()
+
+
+async def test_the_copy_is_put_together_at_low_priority(setting: Setting) -> None:
+    def niceness() -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    assert await asyncio.get_running_loop().run_in_executor(setting.agent._thread, niceness) == NICENESS
+    assert niceness() < NICENESS
