@@ -10,6 +10,7 @@ SiltstoneError                 everything that we raise on purpose
 │   ├── ShardNotHere           the partition is not (or no longer) this worker's
 │   └── EmbeddingMismatch      the shard was written with another model or dimension
 ├── ApiError                   a running worker answered with an error, or did not answer
+│   └── NoWorker               no worker answers at the address
 └── FaustChanged               the installed Faust is not the one that streams/hotpath.py overrides
 """
 
@@ -81,6 +82,10 @@ class EmbeddingMismatch(ShardError):
 
 class ApiError(SiltstoneError):
     """A worker could not be asked, or refused. Start one with `siltstone dev`, or pass its --url."""
+
+
+class NoWorker(ApiError):
+    """Nobody answers at the address. Start a worker with `siltstone dev`, or pass its --url."""
 
 
 class FaustChanged(SiltstoneError):

@@ -193,6 +193,13 @@ class LifecycleSettings(_Section):
         return self
 
 
+class AnalyticsSettings(_Section):
+    """The analysts' copy of the shards."""
+
+    enabled: bool = Field(default=True, description="make it on a timer; a command can ask for one in any case")
+    seconds: Annotated[float, Field(gt=0)] = 60.0
+
+
 class HttpSettings(_Section):
     """The worker's API. Loopback only: it has no authentication yet."""
 
@@ -212,6 +219,7 @@ class Settings(BaseSettings):
     embedding: EmbeddingSettings = EmbeddingSettings()
     long_term: LongTermSettings = LongTermSettings()
     lifecycle: LifecycleSettings = LifecycleSettings()
+    analytics: AnalyticsSettings = AnalyticsSettings()
     http: HttpSettings = HttpSettings()
 
     @classmethod

@@ -63,6 +63,12 @@ class Metrics:
             ["state"],
             registry=registry,
         )
+        self.snapshots = Counter(
+            "siltstone_snapshots",
+            "Turns of the analysts' copy, by outcome (made, unchanged, postponed, failed)",
+            ["outcome"],
+            registry=registry,
+        )
         self.sessions = Gauge("siltstone_sessions", "Sessions in the short-term tables", registry=registry)
         self.lag = Gauge("siltstone_lag_records", "Records not yet processed, by topic", ["topic"], registry=registry)
         self.search_seconds = Histogram(

@@ -18,7 +18,9 @@ from schemas.errors import DataDirError, EmbeddingMismatch, ShardLocked
 from schemas.memories import Memory, State, Transition
 from schemas.messages import iso
 from schemas.settings import LifecycleSettings
+from tables.analytics import Fingerprint, export
 from tables.migrations import migrate, statement, transaction
+from tables.statistics import Change
 
 _COLUMNS = (
     "seq, id, user_id, session_id, agent_id, text, kind, message_ids, importance, epoch_ms(created_at), "
@@ -62,9 +64,10 @@ class Catalog:
 
     def __init__(self, path: Path, partition: int) -> None:
         self.partition = partition
+        self._path = path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = duckdb.connect(str(path), config={"threads": 1})
+            self._db = duckdb.connect(str(path), config={"threads": 1, "checkpoint_threshold": "128MB"})
         except duckdb.IOException as exc:
             if "could not set lock" in str(exc).lower():
                 raise ShardLocked(
@@ -100,22 +103,22 @@ class Catalog:
 
     def applied(self, event_ids: Iterable[uuid.UUID]) -> set[uuid.UUID]:
         """Those of the events that are in already."""
-        ids = pa.array([str(event_id) for event_id in event_ids], pa.string())
-        self._db.register("wanted", pa.table({"event_id": ids}))
+        self._db.register("wanted", pa.table({"event_id": _uuids(event_ids)}))
         rows = self._db.execute(
-            "SELECT event_id FROM applied WHERE event_id IN (SELECT event_id::UUID FROM wanted)"
+            "SELECT event_id FROM applied WHERE event_id IN (SELECT event_id FROM wanted)"
         ).fetchall()
         return {row[0] for row in rows}
 
     def by_id(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Memory]:
-        self._db.register("wanted", pa.table({"id": pa.array([str(i) for i in ids], pa.string())}))
-        rows = self._db.execute(
-            f"SELECT {_COLUMNS} FROM memories WHERE id IN (SELECT id::UUID FROM wanted)"
-        ).fetchall()
+        self._db.register("wanted", pa.table({"id": _uuids(ids)}))
+        rows = self._db.execute(f"SELECT {_COLUMNS} FROM memories WHERE id IN (SELECT id FROM wanted)").fetchall()
         return {memory.id: memory for memory in map(_memory, rows)}
 
     def by_seq(self, seqs: Iterable[int]) -> dict[int, Memory]:
-        self._db.register("wanted", pa.table({"seq": pa.array(list(seqs), pa.int64())}))
+        wanted = pa.array(list(seqs), pa.int64())
+        if not len(wanted):
+            return {}
+        self._db.register("wanted", pa.table({"seq": wanted}))
         rows = self._db.execute(f"SELECT {_COLUMNS} FROM memories WHERE seq IN (SELECT seq FROM wanted)").fetchall()
         return {memory.seq: memory for memory in map(_memory, rows)}
 
@@ -168,13 +171,13 @@ class Catalog:
             for tombstone in changes.tombstones:
                 self._db.execute("INSERT INTO tombstones VALUES (?, ?, make_timestamp_ms(?))", list(tombstone))
             if changes.applied:
-                self._db.register("staged", pa.table({"event_id": [str(event_id) for event_id in changes.applied]}))
-                self._db.execute("INSERT INTO applied SELECT event_id::UUID, make_timestamp_ms(?) FROM staged", [now])
+                self._db.register("staged", pa.table({"event_id": _uuids(changes.applied)}))
+                self._db.execute("INSERT INTO applied SELECT event_id, make_timestamp_ms(?) FROM staged", [now])
 
     def _insert(self, memories: Sequence[Memory], vectors: Sequence[npt.NDArray[np.float32]]) -> None:
         self._db.register("staged", _staged(memories))
         self._db.execute(
-            "INSERT INTO memories SELECT seq, id::UUID, user_id, session_id, agent_id, text, kind, message_ids, "
+            "INSERT INTO memories SELECT seq, id, user_id, session_id, agent_id, text, kind, message_ids, "
             "importance, make_timestamp_ms(created_at), make_timestamp_ms(last_accessed), access_count, state, "
             "pinned, NULL, NULL, NULL, meta FROM staged"
         )
@@ -259,6 +262,22 @@ class Catalog:
         counts = dict(self._db.execute(statement("state_counts"), _formula(now, lifecycle)).fetchall())
         return {state: counts.get(state.value, 0) for state in State}
 
+    def score_points(self, now: int, lifecycle: LifecycleSettings) -> dict[int, int]:
+        """How many memories have each whole number of points as their score, as of `now` (epoch ms)."""
+        formula = _formula(now, lifecycle)
+        del formula["active"], formula["cold"]
+        return dict(self._db.execute(statement("score_points"), formula).fetchall())
+
+    def daily_transitions(self, since: int, now: int) -> dict[Change, int]:
+        """Changes of state by UTC day and pair, between two moments (epoch ms)."""
+        rows = self._db.execute(statement("daily_transitions"), {"since": since, "now": now}).fetchall()
+        return {Change(*row[:3]): row[3] for row in rows}
+
+    def export(self, folder: Path, copied: Fingerprint | None) -> tuple[Fingerprint, frozenset[str]] | None:
+        """Stage the rows for the analysts' copy, and which tables those are; None where all is as `copied`."""
+        now = Fingerprint.of(self._path)
+        return None if now == copied else (now, export(self._db, self.partition, folder))
+
     def count(self) -> int:
         return int(self._one("SELECT count(*) FROM memories"))
 
@@ -281,11 +300,16 @@ def _formula(now: int, lifecycle: LifecycleSettings) -> dict[str, float]:
     }
 
 
+def _uuids(ids: Iterable[uuid.UUID]) -> pa.Array:
+    """As DuckDB takes them without a cast."""
+    return pa.array([identity.bytes for identity in ids], pa.uuid())
+
+
 def _staged(memories: Sequence[Memory]) -> pa.Table:
     return pa.table(
         {
             "seq": pa.array([m.seq for m in memories], pa.int64()),
-            "id": pa.array([str(m.id) for m in memories], pa.string()),
+            "id": _uuids(m.id for m in memories),
             "user_id": pa.array([m.user_id for m in memories], pa.string()),
             "session_id": pa.array([m.session_id for m in memories], pa.string()),
             "agent_id": pa.array([m.agent_id for m in memories], pa.string()),

@@ -10,7 +10,7 @@ import logging
 import uuid
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from schemas.events import (
     ForgetUser,
     Link,
     LongTermEvent,
+    Parts,
     Pin,
     Promotion,
     Remember,
@@ -29,14 +30,14 @@ from schemas.events import (
 )
 from schemas.memories import Memory, State, Transition
 from schemas.settings import LifecycleSettings, LongTermSettings
+from tables.analytics import Fingerprint
 from tables.catalog import Catalog, Changes, NewLink, Tombstone
-from tables.vectors import Seqs, VectorIndex, Vectors, cell_of
+from tables.statistics import Change
+from tables.vectors import Seqs, VectorIndex, Vectors, cell_of, earlier_copies
 
 log = logging.getLogger(__name__)
 
 CACHED_USERS = 1024
-#: Neighbours looked at for a near-copy; more where all are, as a cell may hold other users' memories as well.
-NEIGHBOURS = 4
 _REBUILD_ROWS = 10_000
 
 
@@ -178,6 +179,16 @@ class Shard:
     def state_counts(self, now: int, lifecycle: LifecycleSettings) -> dict[State, int]:
         return self._catalog.state_counts(now, lifecycle)
 
+    def score_points(self, now: int, lifecycle: LifecycleSettings) -> dict[int, int]:
+        return self._catalog.score_points(now, lifecycle)
+
+    def daily_transitions(self, since: int, now: int) -> dict[Change, int]:
+        return self._catalog.daily_transitions(since, now)
+
+    def export(self, folder: Path, copied: Fingerprint | None) -> tuple[Fingerprint, frozenset[str]] | None:
+        """Stage the rows for the analysts' copy, and which tables those are; None where all is as `copied`."""
+        return self._catalog.export(folder, copied)
+
     def newest_event(self) -> int:
         return self._catalog.newest_event()
 
@@ -204,8 +215,10 @@ class _Batch:
     vectors: Mapping[uuid.UUID, Vectors]
     changes: Changes = field(default_factory=Changes)
     known: dict[uuid.UUID, Memory] = field(default_factory=dict)
-    near: dict[uuid.UUID, list[tuple[int, float]]] = field(default_factory=dict)
+    near: dict[uuid.UUID, list[int]] = field(default_factory=dict)
     near_rows: dict[int, Memory] = field(default_factory=dict)
+    near_events: dict[uuid.UUID, list[uuid.UUID]] = field(default_factory=dict)
+    born: dict[uuid.UUID, uuid.UUID] = field(default_factory=dict)
     tombstones: list[Tombstone] = field(default_factory=list)
     result: Applied = field(default_factory=Applied)
 
@@ -213,10 +226,8 @@ class _Batch:
         catalog = self.shard._catalog
         self.known = catalog.by_id(_named_ids(self.events))
         self.tombstones = catalog.tombstones({event.user_id for event in self.events})
-        for event in self.events:
-            if isinstance(event, Promotion | Remember):
-                self.near[event.event_id] = self._neighbours(event.user_id, self.vectors[event.event_id])
-        self.near_rows = catalog.by_seq({seq for found in self.near.values() for seq, _ in found})
+        self._find_near([event for event in self.events if isinstance(event, Promotion | Remember)])
+        self.near_rows = catalog.by_seq({seq for found in self.near.values() for seq in found})
         for event in self.events:
             self.changes.applied.append(event.event_id)
             self._apply(event)
@@ -270,7 +281,7 @@ class _Batch:
             self.result.repeated += 1
             return
         vector = self.vectors[event.event_id]
-        twin = self._near_copy(event, vector)
+        twin = self._near_copy(event)
         if twin is not None:
             merged = (*twin.message_ids, *(i for i in memory.message_ids if i not in twin.message_ids))
             self._change(replace(twin, importance=max(twin.importance, memory.importance), message_ids=merged))
@@ -279,12 +290,13 @@ class _Batch:
         self.changes.new.append(memory)
         self.changes.vectors.append(vector)
         self.known[memory.id] = memory
+        self.born[event.event_id] = memory.id
         self.result.new += 1
 
     def _as_memory(self, event: Promotion | Remember) -> Memory:
         meta = dict(event.metadata or {})
         if isinstance(event, Promotion):
-            meta["promotion"] = asdict(event.parts)
+            meta["promotion"] = {name: getattr(event.parts, name) for name in Parts.__slots__}
             if event.speakers:
                 meta["speakers"] = event.speakers
             identity, kind, message_ids = event.memory_id, "exchange", tuple(event.message_ids)
@@ -310,25 +322,31 @@ class _Batch:
             meta=meta,
         )
 
-    def _neighbours(self, user_id: str, vector: Vectors) -> list[tuple[int, float]]:
-        """Near-copies in the user's cell, whoever's they are, in the order of their numbers."""
-        wanted = NEIGHBOURS
-        while True:
-            near = self.shard._index.nearest(cell_of(user_id), vector, wanted)
-            copies = sorted((seq, cosine) for seq, cosine in near if cosine >= self.shard._settings.near_copy)
-            if len(copies) < wanted:
-                return copies
-            wanted *= 2
+    def _find_near(self, events: Sequence[Promotion | Remember]) -> None:
+        """Look up the near-copies of all texts at once: in their users' cells, and among themselves."""
+        if not events:
+            return
+        cosine = self.shard._settings.near_copy
+        vectors = np.stack([self.vectors[event.event_id] for event in events])
+        near = self.shard._index.near(_cells([event.user_id for event in events]), vectors, cosine)
+        self.near = {event.event_id: seqs for event, seqs in zip(events, near, strict=True)}
+        places: dict[str, list[int]] = {}
+        for place, event in enumerate(events):
+            places.setdefault(event.user_id, []).append(place)
+        for mine in places.values():
+            for row, earlier in earlier_copies(vectors[mine], cosine).items():
+                self.near_events[events[mine[row]].event_id] = [events[mine[i]].event_id for i in earlier]
 
-    def _near_copy(self, event: Promotion | Remember, vector: Vectors) -> Memory | None:
+    def _near_copy(self, event: Promotion | Remember) -> Memory | None:
         """The first of the user's memories that says the same already, stored or of this batch."""
-        for seq, _ in self.near[event.event_id]:
+        for seq in self.near[event.event_id]:
             stored = self.near_rows.get(seq)
             if stored is not None and stored.user_id == event.user_id and stored.id not in self.changes.removed:
                 return self.changes.updated.get(stored.id, stored)
-        for memory, other in zip(self.changes.new, self.changes.vectors, strict=True):
-            if memory.user_id == event.user_id and float(other @ vector) >= self.shard._settings.near_copy:
-                return memory
+        for earlier in self.near_events.get(event.event_id, ()):
+            fresh = self.known.get(self.born[earlier]) if earlier in self.born else None
+            if fresh is not None:
+                return fresh
         return None
 
     def _forgotten(self, memory: Memory) -> bool:
@@ -399,4 +417,5 @@ def _named_ids(events: Sequence[LongTermEvent]) -> set[uuid.UUID]:
 
 
 def _cells(users: Sequence[str]) -> Seqs:
-    return np.array([cell_of(user) for user in users], np.int64)
+    cells = {user: cell_of(user) for user in set(users)}
+    return np.array([cells[user] for user in users], np.int64)

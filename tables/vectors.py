@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import os
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,29 @@ Seqs = npt.NDArray[np.int64]
 Vectors = npt.NDArray[np.float32]
 
 CELLS = 65_536
+_BLOCK_ROWS = 512
 
 
 def cell_of(user_id: str) -> int:
     """The cell of a user: a stable hash. Users may share a cell; searches select by id, too."""
     return int.from_bytes(hashlib.blake2b(user_id.encode(), digest_size=4).digest(), "little") % CELLS
+
+
+def below(cosine: float) -> float:
+    """The greatest float32 under `cosine`: what is above it is at least `cosine`."""
+    single = np.float32(cosine)
+    return float(single) if float(single) < cosine else float(np.nextafter(single, np.float32(-2)))
+
+
+def earlier_copies(vectors: Vectors, cosine: float) -> dict[int, Seqs]:
+    """The earlier rows of float32[n, d] that are at least so near to a row, ascending; no entry where none is."""
+    copies: dict[int, Seqs] = {}
+    for start in range(0, len(vectors), _BLOCK_ROWS):
+        block = vectors[start : start + _BLOCK_ROWS]
+        near = np.tril(block @ vectors[: start + len(block)].T > below(cosine), start - 1)
+        for row in np.flatnonzero(near.any(axis=1)):
+            copies[start + int(row)] = np.flatnonzero(near[row])
+    return copies
 
 
 class VectorIndex:
@@ -95,6 +114,12 @@ class VectorIndex:
         query = np.ascontiguousarray(query, np.float32).reshape(1, -1)
         distances, labels = self._index.search_preassigned(query, k, cells, coarse)
         return [(int(seq), float(cosine)) for seq, cosine in zip(labels[0], distances[0], strict=True) if seq >= 0]
+
+    def near(self, cells: Seqs, queries: Vectors, cosine: float) -> list[list[int]]:
+        """For each query, float32[n, d], all that is at least so near in its cell, whoever's: seqs, ascending."""
+        queries = np.ascontiguousarray(queries, np.float32)
+        limits, _, found = self._index.range_search_preassigned(queries, below(cosine), cells.reshape(-1, 1), None)
+        return [sorted(found[start:end].tolist()) for start, end in pairwise(limits.tolist())]
 
     def seqs(self) -> Seqs:
         """The numbers of all vectors, ascending."""

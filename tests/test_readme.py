@@ -95,6 +95,7 @@ async def test_the_readmes_commands_answer(settings: Settings, tmp_path: Path) -
             ["context", "where does she live?", "--user", "ann", "--session", "s1"],
             ["explain", "--user", "ann", "--session", "s1"],
             ["stats"],
+            ["snapshot"],
         ):
             result = await siltstone(*words, "--url", url)
             assert result.returncode == 0, result.stderr

@@ -18,6 +18,7 @@ from streams.cli.explain import explain
 from streams.cli.ingest import ingest
 from streams.cli.running import configure_logging
 from streams.cli.search import search
+from streams.cli.snapshot import snapshot
 from streams.cli.stats import stats
 from streams.cli.worker import worker
 
@@ -32,7 +33,7 @@ def cli() -> None:
     """
 
 
-for _command in (demo, dev, worker, ingest, search, context, explain, stats, doctor):
+for _command in (demo, dev, worker, ingest, search, context, explain, stats, snapshot, doctor):
     cli.add_command(_command)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 import httpx
 
-from schemas.errors import ApiError
+from schemas.errors import ApiError, NoWorker
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 
@@ -17,12 +17,12 @@ url_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 
 
-def ask(url: str, method: str, path: str, **options: Any) -> Any:
-    """The worker's JSON answer. Raises `ApiError` where it does not answer, or refuses."""
+def ask(url: str, method: str, path: str, *, seconds: float = 30.0, **options: Any) -> Any:
+    """The worker's JSON answer. Raises `NoWorker` where it does not answer in time, `ApiError` where it refuses."""
     try:
-        response = httpx.request(method, url.rstrip("/") + path, timeout=30.0, trust_env=False, **options)
+        response = httpx.request(method, url.rstrip("/") + path, timeout=seconds, trust_env=False, **options)
     except (httpx.HTTPError, httpx.InvalidURL) as exc:
-        raise ApiError(
+        raise NoWorker(
             f"no worker answers at {url} ({type(exc).__name__}): start one with `siltstone dev`, or pass --url"
         ) from exc
     if response.is_success:

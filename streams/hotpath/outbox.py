@@ -100,7 +100,8 @@ class Outbox:
 
     async def deliver(self) -> None:
         """Send what is posted, in its order."""
-        assert self._producer is not None and self._delivery is not None, "the producer has not started"
+        assert self._producer is not None, "the producer has not started"
+        assert self._delivery is not None
         async with self._delivery:
             while self._posted:
                 arguments = self._posted[0]  # it stays until it is sent, for whoever settles meanwhile

@@ -28,6 +28,7 @@ from streams.web.decisions import DecisionsResponse, decisions_of
 from streams.web.memories import memory_routes
 from streams.web.notes import NewMemory, NotesResponse, ShownNote, notes_of
 from streams.web.statistics import ScoresResponse, TransitionsResponse, scores_of, transitions_of
+from tables.analytics import described
 from tables.short_term import unexpired
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ def build(worker: Siltstone) -> FastAPI:
 
     @api.get("/v1/stats/transitions", tags=["statistics"])
     async def transitions(days: Days = 30, at: At = None) -> TransitionsResponse:
-        """Changes of state on the last `days` days (UTC, today included): by day and pair, and the rate of each pair."""
+        """Changes of state on the last `days` days (UTC, with today): by day and pair, and each pair's rate."""
         async with asyncio.timeout(WAIT_SECONDS):
             return await transitions_of(worker, at or worker.clock.now(), days)
 
@@ -246,6 +247,12 @@ def build(worker: Siltstone) -> FastAPI:
             "dead_letters": sum(labelled(metrics.dead_letters).values()),
             "lag": worker.hot.lag() if worker.recovered else {},
         }
+
+    @api.post("/v1/snapshot", tags=["statistics"])
+    async def snapshot() -> dict[str, Any]:
+        """Make the analysts' copy now, and answer when it is in its place; a backlog of messages goes first."""
+        made = await worker.analytics.snapshot()
+        return {**described(made), "at": iso(made.at)}
 
     @api.get("/healthz", tags=["operations"])
     async def healthz() -> dict[str, str]:

@@ -159,6 +159,7 @@ def test_recompute_writes_the_changes_alone(reopen: Open) -> None:
     shard.close()
 
 
+@settings(deadline=None)
 @given(
     importance=st.floats(0, 100),
     days=st.one_of(st.floats(-10, 400), st.sampled_from([7.0, 37.0])),

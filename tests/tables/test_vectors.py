@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from tables.vectors import CELLS, VectorIndex, cell_of, faiss
+from tables.vectors import CELLS, VectorIndex, cell_of, earlier_copies, faiss
 from tests.making import axis, leaning
 
 DIMENSION = 8
@@ -190,3 +190,16 @@ def test_similarities_are_numpys_inner_products(
     query = vectors[0]
     found = index.similarities(3, query, numbers(*asked))
     assert found == pytest.approx(vectors[asked] @ query, abs=1e-5)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 40, 700])
+def test_earlier_copies_are_those_that_a_loop_finds(rows: int) -> None:
+    """More rows than one block of the product holds."""
+    chance = np.random.default_rng(rows)
+    few = chance.standard_normal((7, 8)).astype(np.float32)
+    vectors = few[chance.integers(0, 7, rows)] + chance.normal(0, 0.05, (rows, 8)).astype(np.float32)
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    cosines = vectors @ vectors.T
+    expected = {row: [i for i in range(row) if cosines[row, i] >= 0.95] for row in range(rows)}
+    found = {row: list(copies) for row, copies in earlier_copies(vectors, 0.95).items()}
+    assert found == {row: copies for row, copies in expected.items() if copies}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -98,6 +99,15 @@ async def test_only_the_changed_shards_are_exported(setting: Setting) -> None:
     await setting.agent.tick()
     after = {path.name: path.stat().st_ino for path in parquet.iterdir()}
     assert [name for name in before if before[name] != after[name]] == ["1.parquet"]
+
+
+async def test_a_folder_that_was_deleted_is_made_again(setting: Setting) -> None:
+    """With the shards that have not changed."""
+    await setting.keep(0, "a")
+    await setting.agent.tick()
+    shutil.rmtree(setting.data / "analytics")
+    await setting.agent.tick()
+    assert setting.texts() == ["a"]
 
 
 async def test_a_backlog_goes_first(setting: Setting) -> None:

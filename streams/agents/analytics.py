@@ -1,0 +1,131 @@
+"""The analysts' copy is made anew on a timer, and when it is asked for.
+
+Each shard's rows are exported on the shard's own thread; the copy is put together on a thread of low priority. A
+copy that fails is logged and counted: it is no reason to stop a worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import duckdb
+
+from schemas.errors import DataDirError, ShardNotHere, SiltstoneError
+from schemas.settings import LifecycleSettings
+from streams.clock import Clock
+from streams.metrics import Metrics
+from streams.precedence import IntakeFirst
+from streams.shards import OwnedShards
+from tables.analytics import Copy, Fingerprint, copied, parquet
+from tables.shard import Shard
+
+log = logging.getLogger(__name__)
+
+#: Of 19, the least that Linux gives.
+NICENESS = 15
+
+
+class AnalyticsAgent:
+    """Makes copies in `folder`; knows which shards have changed since the last one."""
+
+    def __init__(
+        self,
+        *,
+        folder: Path,
+        shards: OwnedShards,
+        metrics: Metrics,
+        clock: Clock,
+        precedence: IntakeFirst,
+        lifecycle: LifecycleSettings,
+    ) -> None:
+        self._folder, self._shards, self._metrics, self._clock = folder, shards, metrics, clock
+        self._precedence, self._lifecycle = precedence, lifecycle
+        self._copied: dict[int, Fingerprint] = {}
+        self._one_at_a_time = asyncio.Lock()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="analytics", initializer=_yield_to_others)
+
+    async def tick(self) -> None:
+        """A copy, if a shard has changed and nothing more urgent is to be done."""
+        if not self._shards.ready or not self._shards.partitions() or self._one_at_a_time.locked():
+            return
+        if self._precedence.must_wait():
+            self._count("postponed")
+            return
+        try:
+            await self._make(anyway=False)
+        except SiltstoneError as exc:
+            log.warning("the analysts' copy was not made: %s", exc)
+
+    async def snapshot(self) -> Copy:
+        """A copy now, or as soon as the intake allows it. Raises `DataDirError` and `ShardNotHere`."""
+        await self._precedence.wait()
+        made = await self._make(anyway=True)
+        assert made is not None
+        return made
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+    async def _make(self, *, anyway: bool) -> Copy | None:
+        async with self._one_at_a_time:
+            try:
+                return await self._changed_shards(anyway)
+            except SiltstoneError:
+                self._count("failed")
+                raise
+
+    async def _changed_shards(self, anyway: bool) -> Copy | None:
+        exported: dict[int, frozenset[str]] = {}
+        prints: dict[int, Fingerprint] = {}
+        here = False
+        for partition in self._shards.partitions():
+            if not anyway and self._precedence.must_wait():
+                self._count("postponed")
+                return None  # what is staged already is not put in its place: it is exported again
+            try:
+                found = await self._shards.call(partition, Shard.export, self._folder, self._still_copied(partition))
+            except ShardNotHere:
+                continue  # it has just moved: its new owner copies it
+            except (duckdb.Error, OSError) as exc:
+                raise DataDirError(self._folder, str(exc).splitlines()[0]) from exc
+            here = True
+            if found is not None:
+                prints[partition], exported[partition] = found
+        if not here:
+            raise ShardNotHere(0, "this worker has no shards; ask another")
+        if not exported and not anyway:
+            self._count("unchanged")
+            return None
+        made = await asyncio.get_running_loop().run_in_executor(
+            self._thread, copied, self._folder, exported, await self._now(), self._lifecycle
+        )
+        self._copied |= prints
+        self._count("made")
+        return made
+
+    def _still_copied(self, partition: int) -> Fingerprint | None:
+        """Of the shard as it was last copied; None where somebody has deleted what was copied."""
+        there = parquet(self._folder, "memories", partition).exists()
+        return self._copied.get(partition) if there else None
+
+    async def _now(self) -> int:
+        """The event clock knows nothing before the first event: then it is the newest one of the shards."""
+        if now := self._clock.now():
+            return now
+        newest = [await self._shards.call(partition, Shard.newest_event) for partition in self._shards.partitions()]
+        return max(newest, default=0)
+
+    def _count(self, outcome: str) -> None:
+        self._metrics.snapshots.labels(outcome).inc()
+
+
+def _yield_to_others() -> None:
+    """The calling thread gets the processor when nobody else wants it."""
+    if sys.platform == "linux":  # where alone a thread has a priority of its own
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

@@ -1,0 +1,212 @@
+"""The analysts' copy: one DuckDB file of all shards' rows, without vectors, and the same rows as Parquet.
+
+    <data_dir>/analytics/siltstone.duckdb            tables, and views over them (docs/analytics.md)
+    <data_dir>/analytics/parquet/<table>/<p>.parquet  the rows of shard p
+
+Each shard writes its rows into `staged/` (`export`); `assemble` puts the files in their places and makes the
+DuckDB file beside the old one, which it then replaces: whoever has the old one open goes on reading it. Workers
+that share a data directory share the copy: each exports its own shards, and assembles what all have exported.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import glob
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from schemas.errors import DataDirError, ShardError
+from schemas.settings import LifecycleSettings
+from tables.migrations import statement
+from tables.peek import catalogs, peek
+
+#: What is copied, as far as the shard has it. The rest of a shard is for the worker's own use.
+TABLES = ("memories", "links", "transitions", "archive")
+FILE = "siltstone.duckdb"
+_LEFT_OUT = ("vector", "published")
+#: A copy is made beside the work of a worker; what needs more memory goes to the disk.
+_MODEST: dict[str, str | bool | int | float | list[str]] = {
+    "threads": 1,
+    "memory_limit": "512MB",
+    "preserve_insertion_order": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Size and time of a catalog's file and of its log: equal ones mean that nothing was committed in between."""
+
+    files: tuple[tuple[int, int] | None, ...]
+
+    @classmethod
+    def of(cls, catalog: Path) -> Fingerprint:
+        return cls(tuple(_size_and_time(path) for path in (catalog, catalog.with_name(f"{catalog.name}.wal"))))
+
+
+def _size_and_time(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """What a copy holds; `at` is the moment of its scores, in epoch ms."""
+
+    path: Path
+    at: int
+    partitions: list[int]
+    memories: int
+    size: int
+
+
+def export(db: duckdb.DuckDBPyConnection, partition: int, folder: Path) -> frozenset[str]:
+    """Write a shard's rows, as of one moment, into `folder`/staged; the tables that it has."""
+    staged = folder / "staged"
+    staged.mkdir(parents=True, exist_ok=True)
+    db.execute("BEGIN TRANSACTION")
+    try:
+        rows = db.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary").fetchall()
+        there = frozenset(TABLES) & {name for (name,) in rows}
+        for table in sorted(there):
+            db.execute(
+                f"COPY (SELECT {partition:d} AS partition, COLUMNS(lambda c: c NOT IN {_LEFT_OUT}) FROM {table}) "
+                f"TO '{_quoted(staged / _staged_name(table, partition))}' (FORMAT parquet, COMPRESSION zstd)"
+            )
+    finally:
+        db.execute("ROLLBACK")
+    return there
+
+
+def assemble(folder: Path, exported: Mapping[int, frozenset[str]], at: int, lifecycle: LifecycleSettings) -> Copy:
+    """Put the exported shards' files in their places and replace the copy by a new one, its scores as of `at`.
+
+    Raises `DataDirError`.
+    """
+    with _only_one(folder):
+        for partition, tables in exported.items():
+            for table in TABLES:
+                place = parquet(folder, table, partition)
+                if table in tables:
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    (folder / "staged" / _staged_name(table, partition)).replace(place)
+                else:
+                    place.unlink(missing_ok=True)
+        made = folder / "staged" / FILE  # under the name that it will have: it is also the database's own
+        for leftover in (made, made.with_name(f"{FILE}.wal")):
+            leftover.unlink(missing_ok=True)
+        with duckdb.connect(str(made), config=_MODEST) as db:
+            memories = _fill(db, folder, at, lifecycle)
+        _synced(made)
+        made.replace(folder / FILE)
+        partitions = sorted(int(path.stem) for path in (folder / "parquet" / "memories").glob("*.parquet"))
+        return Copy(folder / FILE, at, partitions, memories, (folder / FILE).stat().st_size)
+
+
+def _fill(db: duckdb.DuckDBPyConnection, folder: Path, at: int, lifecycle: LifecycleSettings) -> int:
+    for table in TABLES:
+        parts = folder / "parquet" / table
+        if any(parts.glob("*.parquet")):
+            db.execute(
+                f"CREATE TABLE {table} AS FROM read_parquet('{_quoted(glob.escape(str(parts)))}/*.parquet', "
+                "union_by_name = true, hive_partitioning = false)"
+            )
+    db.execute(
+        "CREATE TABLE copy_info AS SELECT make_timestamp_ms($at) AS as_of, cast($active AS DOUBLE) AS active, "
+        "cast($cold AS DOUBLE) AS cold, cast($fresh_days AS DOUBLE) AS fresh_days, "
+        "cast($half_life_days AS DOUBLE) AS half_life_days",
+        {
+            "at": at,
+            "active": lifecycle.active,
+            "cold": lifecycle.cold,
+            "fresh_days": lifecycle.fresh_days,
+            "half_life_days": lifecycle.half_life_days,
+        },
+    )
+    db.execute(statement("lifecycle").replace("TEMP MACRO", "MACRO"))  # an analyst's connection needs them too
+    db.execute(statement("analytics_views"))
+    db.execute(statement("score_statistics"))
+    ((memories,),) = db.execute("SELECT count(*) FROM memories").fetchall()
+    return int(memories)
+
+
+def snapshot_of_files(data_dir: Path, now: int, lifecycle: LifecycleSettings) -> Copy:
+    """A copy of the shards in a data directory that no worker has open, their scores as of `now` (epoch ms).
+
+    On the event clock the moment is that of the newest access instead. Raises `ShardLocked`, `ShardError` and
+    `DataDirError`.
+    """
+    folder, exported, newest = data_dir / "analytics", {}, 0
+    for partition, path in catalogs(data_dir).items():
+        if peek(partition, path).model is None:
+            continue  # nothing was ever written
+        try:
+            with duckdb.connect(str(path), read_only=True, config={"threads": 1}) as db:
+                exported[partition] = export(db, partition, folder)
+                ((last,),) = db.execute("SELECT coalesce(max(epoch_ms(last_accessed)), 0) FROM memories").fetchall()
+        except duckdb.Error as exc:
+            raise ShardError(partition, f"{path} cannot be copied: {str(exc).splitlines()[0]}") from exc
+        except OSError as exc:
+            raise DataDirError(folder, exc.strerror or str(exc)) from exc
+        newest = max(newest, last)
+    if not exported:
+        raise DataDirError(data_dir, "there are no shards in it")
+    return copied(folder, exported, newest if lifecycle.clock == "event" else now, lifecycle)
+
+
+def copied(folder: Path, exported: Mapping[int, frozenset[str]], at: int, lifecycle: LifecycleSettings) -> Copy:
+    """`assemble`, with the errors of files and of DuckDB as `DataDirError`."""
+    try:
+        return assemble(folder, exported, at, lifecycle)
+    except (duckdb.Error, OSError) as exc:
+        raise DataDirError(folder, str(exc).splitlines()[0]) from exc
+
+
+@contextmanager
+def _only_one(folder: Path) -> Iterator[None]:
+    """One process at a time; the lock ends with the process."""
+    (folder / "staged").mkdir(parents=True, exist_ok=True)
+    with (folder / "staged" / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def parquet(folder: Path, table: str, partition: int) -> Path:
+    """Where the rows of a shard's table lie."""
+    return folder / "parquet" / table / f"{partition}.parquet"
+
+
+def _staged_name(table: str, partition: int) -> str:
+    return f"{table}-{partition}.parquet"
+
+
+def _quoted(path: Path | str) -> str:
+    return str(path).replace("'", "''")
+
+
+def _synced(path: Path) -> None:
+    """After a power cut there must be the old copy or the new one, and not an empty file."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def described(copy: Copy) -> dict[str, Any]:
+    """For JSON."""
+    return {
+        "path": str(copy.path.resolve()),
+        "at": copy.at,
+        "partitions": copy.partitions,
+        "memories": copy.memories,
+        "bytes": copy.size,
+    }

@@ -1,0 +1,66 @@
+-- The analysts' copy: views over `memories`, `links`, `transitions` and `copy_info` (docs/analytics.md).
+
+-- Each memory's score and state at any moment: FROM scores_at(TIMESTAMP '2026-03-01').
+CREATE MACRO scores_at(moment) AS TABLE
+    SELECT * EXCLUDE (active, cold) REPLACE (state_of(score, active, cold) AS state)
+    FROM (
+        SELECT
+            memories.*,
+            score_of(
+                importance, pinned, epoch_ms(last_accessed), epoch_ms(moment), fresh_days, half_life_days
+            ) AS score,
+            copy_info.active,
+            copy_info.cold
+        FROM memories, copy_info
+    );
+
+-- Each memory with its score and state as of copy_info.as_of.
+CREATE VIEW scores AS
+SELECT * EXCLUDE (active, cold) REPLACE (state_of(score, active, cold) AS state)
+FROM (
+    SELECT
+        memories.*,
+        score_of(importance, pinned, epoch_ms(last_accessed), epoch_ms(as_of), fresh_days, half_life_days) AS score,
+        copy_info.active,
+        copy_info.cold
+    FROM memories, copy_info
+);
+
+CREATE VIEW states AS
+SELECT
+    state,
+    count(id) AS memories,
+    coalesce(round(100 * count(id) / (SELECT nullif(count(*), 0) FROM memories), 2), 0) AS percent
+FROM (VALUES ('active'), ('cold'), ('deprecated')) AS names(state)
+LEFT JOIN scores USING (state)
+GROUP BY state
+ORDER BY state;
+
+CREATE VIEW daily_transitions AS
+SELECT cast(occurred_at AS DATE) AS day, from_state, to_state, count(*) AS transitions
+FROM transitions
+GROUP BY ALL
+ORDER BY ALL;
+
+-- Each pair since the day of the first change; daily_percent is of the memories that there are now.
+CREATE VIEW transition_rates AS
+SELECT
+    from_state,
+    to_state,
+    transitions,
+    round(transitions / days, 2) AS per_day,
+    coalesce(round(100 * transitions / days / (SELECT nullif(count(*), 0) FROM memories), 2), 0) AS daily_percent
+FROM (
+    SELECT from_state, to_state, cast(sum(transitions) AS BIGINT) AS transitions
+    FROM daily_transitions
+    GROUP BY ALL
+), (
+    SELECT greatest(1, date_diff('day', min(day), cast(max(as_of) AS DATE)) + 1) AS days
+    FROM daily_transitions, copy_info
+)
+ORDER BY transitions DESC, from_state, to_state;
+
+CREATE VIEW score_points AS
+SELECT cast(floor(score) AS INTEGER) AS point, count(*) AS memories
+FROM scores
+GROUP BY ALL;

@@ -1,0 +1,216 @@
+"""The analysts' copy, of real shards, read as an analyst reads it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from schemas.errors import DataDirError, ShardLocked
+from schemas.settings import LifecycleSettings
+from streams.rules.lifecycle import DAY_MS, score_of, state_of
+from tables.analytics import Copy, Fingerprint, assemble, snapshot_of_files
+from tables.catalog import Catalog, Changes, NewLink
+from tables.statistics import distribution
+from tests.making import START
+from tests.tables.test_catalog import DIMENSION, HALVED, adding, memory
+
+LIFECYCLE = LifecycleSettings()
+
+
+def shard(data: Path, partition: int = 0) -> Catalog:
+    catalog = Catalog(data / "shards" / str(partition) / "catalog.duckdb", partition)
+    catalog.bind_model("toy", DIMENSION)
+    return catalog
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[Catalog]:
+    catalog = shard(tmp_path)
+    yield catalog
+    catalog.close()
+
+
+def copy_of(data: Path, *catalogs: Catalog, at: int = START) -> Copy:
+    exported = {}
+    for one in catalogs:
+        found = one.export(data / "analytics", None)
+        assert found is not None
+        exported[one.partition] = found[1]
+    return assemble(data / "analytics", exported, at, LIFECYCLE)
+
+
+def read(made: Copy, sql: str) -> list[tuple[Any, ...]]:
+    with duckdb.connect(str(made.path), read_only=True) as db:
+        return db.execute(sql).fetchall()
+
+
+def test_it_holds_all_shards_with_their_partitions_and_no_vectors(tmp_path: Path) -> None:
+    zero, three = shard(tmp_path, 0), shard(tmp_path, 3)
+    one, two = memory(1), memory(2)
+    changes = adding(one, two)
+    changes.links = [NewLink("u", one.id, two.id, "related", 1.0, START)]
+    zero.write(changes, START)
+    three.write(adding(memory(7, user_id="v", text="石头", meta={"a": None})), START)
+    zero.recompute(HALVED, LIFECYCLE)
+    made = copy_of(tmp_path, zero, three)
+    assert (made.partitions, made.memories) == ([0, 3], 3)
+    assert read(made, "SELECT partition, user_id, text FROM memories ORDER BY seq") == [
+        (0, "u", "text 1"),
+        (0, "u", "text 2"),
+        (3, "v", "石头"),
+    ]
+    assert read(made, "SELECT partition, source_id FROM links") == [(0, one.id)]
+    assert read(made, "SELECT count(*), min(to_state) FROM transitions") == [(2, "cold")]
+    columns = {name for (name,) in read(made, "SELECT column_name FROM duckdb_columns()")}
+    assert not columns & {"vector", "published"}
+    parquet = made.path.parent / "parquet" / "memories" / "3.parquet"
+    assert duckdb.execute(f"SELECT text, meta->>'a' FROM '{parquet}'").fetchall() == [("石头", None)]
+    zero.close()
+    three.close()
+
+
+def test_empty_shards_make_an_empty_copy_with_every_view(catalog: Catalog, tmp_path: Path) -> None:
+    made = copy_of(tmp_path, catalog)
+    views = read(made, "SELECT view_name FROM duckdb_views() WHERE NOT internal")
+    counts = {view: len(read(made, f"FROM {view}")) for (view,) in views}
+    assert counts == {
+        "scores": 0,
+        "states": 3,
+        "daily_transitions": 0,
+        "transition_rates": 0,
+        "score_points": 0,
+        "score_histogram": 10,
+        "score_clusters": 0,
+        "score_fences": 1,
+        "score_outliers": 0,
+    }
+
+
+def test_scores_and_states_are_those_of_the_stated_moment(catalog: Catalog, tmp_path: Path) -> None:
+    """By the worker's own formula, whatever state was stored; `scores_at` gives them for other moments."""
+    kept = [memory(1), memory(2, pinned=True), memory(3, importance=40.0), memory(4, last_accessed=HALVED)]
+    catalog.write(adding(*kept), START)
+    made = copy_of(tmp_path, catalog, at=HALVED)
+    for moment, source in ((HALVED, "scores"), (START, f"scores_at(make_timestamp_ms({START}))")):
+        scores = [score_of(one, moment, LIFECYCLE) for one in kept]
+        expected = [(score, state_of(score, LIFECYCLE).value) for score in scores]
+        assert read(made, f"SELECT score, state FROM {source} ORDER BY seq") == expected
+    assert read(made, "FROM states") == [("active", 2, 50.0), ("cold", 1, 25.0), ("deprecated", 1, 25.0)]
+    points = catalog.score_points(HALVED, LIFECYCLE)
+    histogram = [tuple(part.values()) for part in distribution(points).histogram]
+    assert read(made, "FROM score_histogram") == histogram
+
+
+def test_rates_cover_the_days_since_the_first_change(catalog: Catalog, tmp_path: Path) -> None:
+    catalog.write(adding(memory(1), memory(2)), START)
+    catalog.recompute(HALVED, LIFECYCLE)
+    made = copy_of(tmp_path, catalog, at=HALVED + 3 * DAY_MS)
+    assert read(made, "FROM transition_rates") == [("active", "cold", 2, 0.5, 25.0)]
+
+
+READER = """
+import sys, duckdb
+db = duckdb.connect(sys.argv[1], read_only=True)
+for _ in sys.stdin:
+    print(db.execute("SELECT count(*) FROM memories").fetchall()[0][0], flush=True)
+"""
+
+
+def test_who_has_the_old_copy_open_goes_on_reading_it(catalog: Catalog, tmp_path: Path) -> None:
+    """And who opens it afterwards reads the new one."""
+    catalog.write(adding(memory(1)), START)
+    made = copy_of(tmp_path, catalog)
+    command = [sys.executable, "-c", READER, str(made.path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as reader:
+        assert reader.stdin is not None
+        assert reader.stdout is not None
+
+        def asked() -> int:
+            print(file=reader.stdin, flush=True)
+            assert reader.stdout is not None
+            return int(reader.stdout.readline())
+
+        assert asked() == 1
+        catalog.write(adding(memory(2)), START)
+        made = copy_of(tmp_path, catalog)
+        assert asked() == 1
+        assert read(made, "SELECT count(*) FROM memories") == [(2,)]
+        reader.stdin.close()
+
+
+def test_a_shard_that_has_not_changed_is_not_exported(catalog: Catalog, tmp_path: Path) -> None:
+    """Nor after a recompute that changes no state; after any commit it is."""
+    catalog.write(adding(memory(1)), START)
+    found = catalog.export(tmp_path / "analytics", None)
+    assert found is not None
+    catalog.recompute(START, LIFECYCLE)
+    catalog.state_counts(HALVED, LIFECYCLE)
+    assert catalog.export(tmp_path / "analytics", found[0]) is None
+    catalog.write(Changes(removed={memory(1).id: memory(1)}), START)
+    assert catalog.export(tmp_path / "analytics", found[0]) is not None
+
+
+def test_a_fingerprint_of_nothing_is_of_nothing(tmp_path: Path) -> None:
+    assert Fingerprint.of(tmp_path / "x") == Fingerprint((None, None))
+
+
+def test_shards_of_other_workers_stay_in_the_copy(tmp_path: Path) -> None:
+    """Two workers, one data directory: each exports its own shards."""
+    zero, one = shard(tmp_path, 0), shard(tmp_path, 1)
+    zero.write(adding(memory(1)), START)
+    one.write(adding(memory(2, user_id="v")), START)
+    copy_of(tmp_path, zero)
+    made = copy_of(tmp_path, one)
+    assert read(made, "SELECT partition, user_id FROM memories ORDER BY 1") == [(0, "u"), (1, "v")]
+    zero.close()
+    one.close()
+
+
+def test_what_is_forgotten_is_in_no_file_of_the_next_copy(catalog: Catalog, tmp_path: Path) -> None:
+    catalog.write(adding(memory(1, text="a secret of mine"), memory(2)), START)
+    copy_of(tmp_path, catalog)
+    catalog.write(Changes(removed={memory(1).id: memory(1)}), START)
+    made = copy_of(tmp_path, catalog)
+    assert read(made, "SELECT text FROM memories") == [("text 2",)]
+    files = [path for path in made.path.parent.rglob("*") if path.is_file()]
+    assert not [path for path in files if b"a secret of mine" in path.read_bytes()]
+
+
+def test_leftovers_of_a_killed_worker_do_no_harm(catalog: Catalog, tmp_path: Path) -> None:
+    staged = tmp_path / "analytics" / "staged"
+    staged.mkdir(parents=True)
+    for name in ("siltstone.duckdb", "siltstone.duckdb.wal", "memories-0.parquet"):
+        (staged / name).write_bytes(b"half")
+    assert copy_of(tmp_path, catalog).memories == 0
+
+
+def test_a_copy_is_made_of_files_that_nobody_has_open(tmp_path: Path) -> None:
+    """Of those that a killed worker left, too; on the event clock it is of the newest access."""
+    one = shard(tmp_path, 5)
+    one.write(adding(memory(1)), START)
+    with pytest.raises(ShardLocked):
+        snapshot_of_files(tmp_path, HALVED, LIFECYCLE)
+    one.close()
+    made = snapshot_of_files(tmp_path, HALVED, LIFECYCLE)
+    assert (made.partitions, made.memories, made.at) == ([5], 1, HALVED)
+    event = LifecycleSettings(clock="event")
+    assert snapshot_of_files(tmp_path, HALVED, event).at == START
+
+
+def test_a_directory_without_shards_has_no_copy(tmp_path: Path) -> None:
+    with pytest.raises(DataDirError, match="no shards"):
+        snapshot_of_files(tmp_path, START, LIFECYCLE)
+
+
+def test_a_path_may_hold_a_quote(tmp_path: Path) -> None:
+    data = tmp_path / "ann's [data]"
+    one = shard(data)
+    one.write(adding(memory(1)), START)
+    assert copy_of(data, one).memories == 1
+    one.close()
