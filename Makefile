@@ -8,8 +8,8 @@ STAMP := $(VENV)/.installed
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
-# Tests wait for brokers and workers most of the time: four at once, those of a file one after the other.
-BESIDE := --numprocesses 4 --dist loadfile
+# Tests wait for brokers and workers most of the time, so several run at once.
+BESIDE := --numprocesses 5 --dist worksteal
 
 .PHONY: demo test test-all lint bench clean
 
