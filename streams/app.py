@@ -346,7 +346,7 @@ def _faust_app(settings: Settings) -> faust.App:
         stream_wait_empty=False,
         # A copy of another worker's rows would be taken for ours: by what looks for silence and for expiry.
         table_standby_replicas=0,
-        broker_max_poll_records=8000,
+        broker_max_poll_records=16_000,
         broker_commit_interval=kafka.commit_seconds,
         broker_session_timeout=kafka.session_timeout_seconds,
         broker_rebalance_timeout=kafka.rebalance_timeout_seconds,
