@@ -170,8 +170,7 @@ def run_siltstone(job: Job, capacity: int = TURNS_KEPT) -> None:
             for end in done:
                 await end
             ends[-1].cancel()
-            decisions = labelled(worker.metrics.decisions)
-            job.figures["promoted"] = sum(n for (outcome, _), n in decisions.items() if outcome == "promoted")
+            job.figures["promoted"] = worker.metrics.promoted()
             job.figures["stored"] = _stored(worker)
 
     running.configure_logging("WARNING")

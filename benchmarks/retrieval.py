@@ -40,7 +40,6 @@ from streams.app import Siltstone
 from streams.cli import running
 from streams.cli.ingest import producing
 from streams.clients.broker import embedded_broker
-from streams.metrics import labelled
 from streams.recall import Query
 
 KS: Final = (1, 3, 5, 10)
@@ -79,10 +78,9 @@ async def written(worker: Siltstone, messages: int) -> None:
     """Wait until everything is taken in, and what was promoted is in the shards."""
     moved = time.monotonic(), -1
     while True:
-        effects, decided = labelled(worker.metrics.memories), labelled(worker.metrics.decisions)
-        kept = sum(effects.get((effect,), 0) for effect in ("new", "merged", "repeated", "forgotten"))
+        kept = worker.metrics.taken_in()
         taken = worker.hot.processed(worker.topics.conversations)
-        if taken >= messages and kept >= sum(n for (outcome, _), n in decided.items() if outcome == "promoted"):
+        if taken >= messages and kept >= worker.metrics.promoted():
             return
         if taken + kept != moved[1]:
             moved = time.monotonic(), taken + kept

@@ -230,6 +230,10 @@ class Exchange(NamedTuple):
                 assistant.append(message.content)
         return "\n".join(user), "\n".join(assistant)
 
+    def memory_id(self, user_id: str, session_id: str) -> uuid.UUID:
+        """The id of the memory that it becomes."""
+        return memory_id(user_id, session_id, tuple(message.message_id for message in self.messages))
+
     def emotions(self) -> list[str]:
         return [message.emotion for message in self.messages if message.emotion]
 

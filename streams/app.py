@@ -78,11 +78,10 @@ class Siltstone:
         self.shards = OwnedShards(settings.data_dir / "shards", settings.long_term, embedding, on_failure=hot.halt)
         dead_letters = DeadLetters(hot.outbox, topics.dead_letters, metrics)
         judge = settings.judge()
-        self.judge = None if judge is None else _model_judge(judge)
         self.ratings = (
             None
-            if judge is None or self.judge is None
-            else Ratings(self.judge, judge.concurrency, self.shards, metrics, on_failure=hot.halt)
+            if judge is None
+            else Ratings(_model_judge(judge), judge.concurrency, self.shards, metrics, on_failure=hot.halt)
         )
         at_once = _estimate if judge is None else None
         promoter = Promoter(settings.memory, at_once)
@@ -209,9 +208,8 @@ class Siltstone:
             await self._api.stop()
         if self._listener is not None:
             self._listener.close()
-        if self.ratings is not None and self.judge is not None:
+        if self.ratings is not None:
             await self.ratings.stop()
-            await self.judge.close()
         await self.faust.stop()
         await asyncio.to_thread(self.analytics.close)
         await self.shards.close()
@@ -242,8 +240,7 @@ class Siltstone:
     async def state_counts(self, at: int) -> dict[State, int]:
         """Memories of this worker's shards by state, as of `at` (epoch ms); nothing is written."""
         totals = dict.fromkeys(State, 0)
-        for partition in self.shards.partitions():
-            counts = await self.shards.call(partition, Shard.state_counts, at, self.settings.lifecycle)
+        for counts in await self.shards.call_each(Shard.state_counts, at, self.settings.lifecycle):
             for state, count in counts.items():
                 totals[state] += count
         return totals

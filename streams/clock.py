@@ -6,6 +6,11 @@ import time
 from typing import Literal, Protocol
 
 
+def now_ms() -> int:
+    """The system's time, in epoch milliseconds: for what is stamped when it is made, and decided on by no rule."""
+    return time.time_ns() // 1_000_000
+
+
 class Clock(Protocol):
     """The lifecycle's *now*."""
 
@@ -20,7 +25,7 @@ class WallClock:
     """The system's time."""
 
     def now(self) -> int:
-        return time.time_ns() // 1_000_000
+        return now_ms()
 
     def observe(self, event_time: int) -> None:
         """Events do not move the wall clock."""

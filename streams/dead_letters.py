@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from typing import Any
 
 import orjson
@@ -12,6 +11,7 @@ from pydantic import ValidationError
 from schemas.errors import BadRecord
 from schemas.events import DeadLetter
 from schemas.messages import iso
+from streams.clock import now_ms
 from streams.hotpath import Outbox
 from streams.metrics import Metrics
 
@@ -64,7 +64,7 @@ class DeadLetters:
             source_offset=record.offset,
             error_type=error.kind,
             error_message=str(error)[:REASON_CHARS],
-            failed_at=iso(time.time_ns() // 1_000_000),
+            failed_at=iso(now_ms()),
         )
         self._outbox.post(self._topic, record.value, key=record.key, headers=letter.headers())
         self._metrics.dead_letters.labels(record.topic, error.kind).inc()

@@ -75,6 +75,15 @@ class Metrics:
             "siltstone_search_seconds", "Seconds for a search, embedding included", registry=registry
         )
 
+    def promoted(self) -> int:
+        """How many exchanges were promoted."""
+        return sum(n for (outcome, _), n in labelled(self.decisions).items() if outcome == "promoted")
+
+    def taken_in(self) -> int:
+        """How many long-term events that bring a memory have had their effect, whatever it was."""
+        effects = labelled(self.memories)
+        return sum(effects.get((effect,), 0) for effect in ("new", "merged", "repeated", "forgotten"))
+
 
 def labelled(counter: Counter) -> dict[tuple[str, ...], int]:
     """A counter's values by its labels, in their order."""

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from schemas.errors import ShardNotHere
-from schemas.messages import Exchange, memory_id
+from schemas.messages import Exchange
+from streams.clock import now_ms
 from streams.metrics import Metrics
 from streams.shards import OwnedShards
 from tables.shard import Shard
@@ -36,6 +37,9 @@ class Rater(Protocol):
 
     def resumes_in(self) -> float:
         """Seconds until it may be asked again; 0 where it may be asked now."""
+
+    async def close(self) -> None:
+        """Let go of its connections."""
 
 
 #: Called with the key and the value of an exchange, or None where it is not to be had.
@@ -77,6 +81,7 @@ class Ratings:
         for worker in self._workers:
             worker.cancel()
         await asyncio.gather(*self._workers, return_exceptions=True)
+        await self._rater.close()
 
     def ask(self, key: Key, exchange: Exchange) -> asyncio.Future[None] | None:
         """Ask for a value, or, where that has failed, ask again now.
@@ -128,7 +133,7 @@ class Ratings:
 
     async def _rate(self, key: Key, asked: _Asked, answered: Answered) -> None:
         partition, user_id, session_id, _ = key
-        identity = memory_id(user_id, session_id, tuple(m.message_id for m in asked.exchange.messages))
+        identity = asked.exchange.memory_id(user_id, session_id)
         model = self._rater.model
         value = await self._shards.call(partition, Shard.rating, identity, model)
         if value is not None:
@@ -142,8 +147,7 @@ class Ratings:
             asked.tries += 1
             self._metrics.ratings.labels("failed" if value is None else "answered").inc()
             if value is not None:
-                now = time.time_ns() // 1_000_000
-                await self._shards.call(partition, Shard.keep_rating, identity, model, value, now)
+                await self._shards.call(partition, Shard.keep_rating, identity, model, value, now_ms())
             elif asked.tries < TRIES:
                 _settle(asked)
                 asked.due = self._monotonic() + max(RETRY_SECONDS, self._rater.resumes_in())

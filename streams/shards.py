@@ -77,6 +77,12 @@ class OwnedShards:
                 raise ShardNotHere(partition, "its partition has just moved; ask again") from exc
             raise
 
+    async def call_each(
+        self, method: Callable[Concatenate[Shard, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> list[T]:
+        """`call` on every shard of ours, one after the other."""
+        return [await self.call(partition, method, *args, **kwargs) for partition in self.partitions()]
+
     async def close(self) -> None:
         """Save and close all."""
         await asyncio.gather(*(self._close(partition) for partition in list(self._open)))

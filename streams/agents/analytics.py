@@ -118,8 +118,7 @@ class AnalyticsAgent:
         """The event clock knows nothing before the first event: then it is the newest one of the shards."""
         if now := self._clock.now():
             return now
-        newest = [await self._shards.call(partition, Shard.newest_event) for partition in self._shards.partitions()]
-        return max(newest, default=0)
+        return max(await self._shards.call_each(Shard.newest_event), default=0)
 
     def _count(self, outcome: str) -> None:
         self._metrics.snapshots.labels(outcome).inc()

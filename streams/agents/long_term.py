@@ -5,7 +5,6 @@ What is to be remembered for a while only goes to the notes of its session inste
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -16,7 +15,7 @@ from schemas.errors import BadRecord
 from schemas.events import LONG_TERM_EVENT, LongTermEvent, Promotion, Remember
 from streams.agents.notes import NotesAgent, is_short_term
 from streams.clients.embedding import Embedding
-from streams.clock import Clock
+from streams.clock import Clock, now_ms
 from streams.dead_letters import DeadLetters, invalid, json_object
 from streams.metrics import Metrics
 from streams.precedence import IntakeFirst
@@ -73,8 +72,7 @@ class LongTermAgent:
         texts = [event for event in fresh if isinstance(event, Promotion | Remember)]
         vectors = await self._embedding.embed([event.text for event in texts])
         by_event = dict(zip((event.event_id for event in texts), vectors, strict=True))
-        now = time.time_ns() // 1_000_000
-        applied = await self._shards.call(partition, Shard.apply, fresh, by_event, now)
+        applied = await self._shards.call(partition, Shard.apply, fresh, by_event, now_ms())
         applied.repeated += len(lasting) - len(fresh)
         for event in fresh:
             self._clock.observe(event.timestamp)

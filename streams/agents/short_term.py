@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from schemas.errors import BadRecord
 from schemas.events import Promotion, event_id
-from schemas.messages import LATEST_MS, ChatMessage, ConversationRecord, SessionEnded, Silence, memory_id, render
+from schemas.messages import LATEST_MS, ChatMessage, ConversationRecord, SessionEnded, Silence, render
 from schemas.settings import MemorySettings
 from schemas.topics import REROUTED_HEADER, Topics, home_of, key_of
 from streams.clock import Clock
@@ -216,7 +216,7 @@ def promotion(session: Session, decision: Decision) -> Promotion:
     """The event that carries an exchange into long-term memory; the same exchange always gives the same ids."""
     exchange = decision.exchange
     message_ids = tuple(message.message_id for message in exchange.messages)
-    identity = memory_id(session.user_id, session.session_id, message_ids)
+    identity = exchange.memory_id(session.user_id, session.session_id)
     metadata: dict[str, Any] = {}
     for message in exchange.messages:
         metadata |= message.metadata or {}

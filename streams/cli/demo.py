@@ -178,9 +178,9 @@ async def _feed(worker: Siltstone, chats: Chats, console: Console) -> None:
         processed = bars.add_task("messages processed", total=len(records))
         async for done in _progress(lambda: worker.hot.processed(worker.topics.conversations), len(records)):
             bars.update(processed, completed=done)
-        promoted = _promoted(worker)
+        promoted = worker.metrics.promoted()
         kept = bars.add_task("memories written  ", total=promoted)
-        async for done in _progress(lambda: _written(worker), promoted):
+        async for done in _progress(worker.metrics.taken_in, promoted):
             bars.update(kept, completed=done)
 
 
@@ -196,15 +196,6 @@ async def _progress(measure: Any, total: int) -> AsyncIterator[int]:
             raise SiltstoneError(f"nothing has moved for {STALLED_SECONDS:.0f} s, at {done} of {total}")
         else:
             await asyncio.sleep(0.05)
-
-
-def _promoted(worker: Siltstone) -> int:
-    return sum(n for (outcome, _), n in labelled(worker.metrics.decisions).items() if outcome == "promoted")
-
-
-def _written(worker: Siltstone) -> int:
-    effects = labelled(worker.metrics.memories)
-    return sum(effects.get((effect,), 0) for effect in ("new", "merged", "repeated", "forgotten"))
 
 
 async def _memories(worker: Siltstone, partition: int, chats: Chats) -> list[Memory]:

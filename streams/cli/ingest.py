@@ -22,6 +22,7 @@ from schemas.topics import Topics, key_of
 from streams.cli import running, show
 from streams.cli.client import json_option
 from streams.clients.broker import client_options, ensure_topics
+from streams.clock import now_ms
 from streams.dead_letters import invalid, json_object
 
 
@@ -97,7 +98,7 @@ def lines(file: Path) -> Iterator[tuple[int, bytes, BadRecord | None]]:
 def said(line: bytes) -> ChatMessage | SessionEnded:
     """The record in a line. Raises `BadRecord`."""
     fields = json_object(line)
-    fields.setdefault("timestamp", fields.get("created_at", time.time_ns() // 1_000_000))
+    fields.setdefault("timestamp", fields.get("created_at", now_ms()))
     model = SessionEnded if fields.get("type") == "session_end" else ChatMessage
     try:
         return model.model_validate(fields)

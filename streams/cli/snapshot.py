@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from schemas.settings import Settings
 from streams.cli import show
 from streams.cli.client import ask, json_option, url_option
 from streams.cli.worker import data_option
+from streams.clock import now_ms
 from tables.analytics import described, snapshot_of_files
 
 #: A worker answers when the copy is in its place.
@@ -67,5 +67,5 @@ def _ask(url: str) -> dict[str, Any]:
 
 
 def _from_files(data: Path, settings: Settings) -> dict[str, Any]:
-    made = snapshot_of_files(data, time.time_ns() // 1_000_000, settings.lifecycle)
+    made = snapshot_of_files(data, now_ms(), settings.lifecycle)
     return {**described(made), "at": iso(made.at)}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from schemas.events import Parts
-from schemas.messages import Exchange, Role, memory_id
+from schemas.messages import Exchange, Role
 from schemas.settings import MemorySettings
 from streams.rules.promotion import Decision, Judge, Promoter, Question
 from streams.rules.wording import Wording, lasting
@@ -112,7 +112,7 @@ class Explainer:
             status or outcome,
             f"{fate.capitalize()}: {grounds}.",
             self._words.change(exchange, parts),
-            memory_id=_memory_id(session, exchange),
+            memory_id=exchange.memory_id(session.user_id, session.session_id),
             importance=None if decision is None else decision.importance,
             parts=parts,
         )
@@ -183,11 +183,6 @@ class Explainer:
 
 
 _NOBODY_ASKS = "A model was to be asked about it, and none is in the settings any more: it waits until one is."
-
-
-def _memory_id(session: Session, exchange: Exchange) -> uuid.UUID:
-    ids = tuple(message.message_id for message in exchange.messages)
-    return memory_id(session.user_id, session.session_id, ids)
 
 
 def _undecided(session: Session, exchange: Exchange) -> Status | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 import uuid
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +20,7 @@ from schemas.events import LongTermEvent
 from schemas.memories import SearchHit, State
 from schemas.messages import ChatMessage, Id, Timestamp, iso
 from schemas.topics import key_of
+from streams.clock import now_ms
 from streams.metrics import labelled
 from streams.recall import Query, prompt_text
 from streams.rules.lifecycle import wanted_states
@@ -47,7 +47,7 @@ class NewMessage(ChatMessage):
     """A chat message whose time is now where it names none."""
 
     timestamp: Timestamp = Field(
-        default_factory=lambda: time.time_ns() // 1_000_000,
+        default_factory=now_ms,
         validation_alias=AliasChoices("timestamp", "created_at"),
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 from fastapi import HTTPException
 from pydantic import BaseModel, Field
 
-from schemas.messages import iso, memory_id, render
+from schemas.messages import iso, render
 from streams.rules.explaining import Explanation, Status
 from streams.rules.wording import lasting
 from tables.shard import Shard
@@ -106,7 +106,7 @@ async def decisions_of(
     exchanges = sorted(held, key=lambda exchange: (exchange.started_at, exchange.seq))[-(limit or 0) :]
     values: dict[int, int] = {}
     for exchange in worker.explainer.questions(exchanges):
-        identity = memory_id(user_id, session_id, tuple(message.message_id for message in exchange.messages))
+        identity = exchange.memory_id(user_id, session_id)
         value = await worker.shards.call(partition, Shard.rating, identity, worker.explainer.judge_name)
         if value is not None:
             values[exchange.seq] = value

@@ -5,7 +5,6 @@ Writes are events in the log, like everybody's. Every path names the user, and w
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -17,6 +16,7 @@ from schemas.events import Forget, ForgetUser, Link, LongTermEvent, Pin, Unlink,
 from schemas.memories import Memory, State
 from schemas.messages import Id, iso
 from schemas.settings import LifecycleSettings
+from streams.clock import now_ms
 from streams.rules.filtering import Filter, matching
 from streams.rules.lifecycle import score_of, state_of
 from tables.shard import Shard
@@ -100,7 +100,7 @@ def memory_routes(worker: Siltstone, partition_here: Callable[[str], int], write
         return ShownMemory.of(memory, worker.clock.now(), worker.settings.lifecycle)
 
     def common(user_id: str) -> dict[str, Any]:
-        return {"event_id": uuid.uuid4(), "user_id": user_id, "timestamp": time.time_ns() // 1_000_000}
+        return {"event_id": uuid.uuid4(), "user_id": user_id, "timestamp": now_ms()}
 
     @api.get("/v1/memories")
     async def memories(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -10,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.events import Remember
 from schemas.messages import Timestamp, iso
+from streams.clock import now_ms
 from tables.session_notes import Note
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class NewMemory(Remember):
     model_config = ConfigDict(extra="forbid")
 
     event_id: uuid.UUID = Field(default_factory=uuid.uuid4)
-    timestamp: Timestamp = Field(default_factory=lambda: time.time_ns() // 1_000_000)
+    timestamp: Timestamp = Field(default_factory=now_ms)
 
 
 class ShownNote(BaseModel):

@@ -74,12 +74,8 @@ class ScoresResponse(BaseModel):
 async def transitions_of(worker: Siltstone, now: int, days: int) -> TransitionsResponse:
     """The last `days` UTC days up to `now` (epoch ms)."""
     since = first_moment(now, days)
-    counted = [
-        await worker.shards.call(partition, Shard.daily_transitions, since, now)
-        for partition in worker.shards.partitions()
-    ]
-    memories = sum([await worker.shards.call(partition, Shard.count) for partition in worker.shards.partitions()])
-    changes: dict[Change, int] = added(counted)
+    changes: dict[Change, int] = added(await worker.shards.call_each(Shard.daily_transitions, since, now))
+    memories = sum(await worker.shards.call_each(Shard.count))
     return TransitionsResponse(
         at=iso(now),
         days=days,
@@ -95,11 +91,6 @@ async def transitions_of(worker: Siltstone, now: int, days: int) -> TransitionsR
 
 async def scores_of(worker: Siltstone, now: int) -> ScoresResponse:
     """The scores as of `now` (epoch ms); nothing is changed by asking."""
-    points = added(
-        [
-            await worker.shards.call(partition, Shard.score_points, now, worker.settings.lifecycle)
-            for partition in worker.shards.partitions()
-        ]
-    )
+    points = added(await worker.shards.call_each(Shard.score_points, now, worker.settings.lifecycle))
     found = await asyncio.to_thread(distribution, points)
     return ScoresResponse.model_validate({"at": iso(now), "total": sum(points.values()), **asdict(found)})
