@@ -10,48 +10,23 @@ import logging
 import uuid
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from schemas.events import (
-    Forget,
-    ForgetUser,
-    Link,
-    LongTermEvent,
-    Parts,
-    Pin,
-    Promotion,
-    Remember,
-    Touch,
-    Unlink,
-    Unpin,
-)
+from schemas.events import LongTermEvent
 from schemas.memories import Memory, State, Transition
 from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.analytics import Fingerprint
-from tables.catalog import Catalog, Changes, NewLink, Tombstone
+from tables.batch import Applied, Batch, covers
+from tables.catalog import Catalog
 from tables.statistics import Change
-from tables.vectors import Seqs, VectorIndex, Vectors, cell_of, earlier_copies
+from tables.vectors import VectorIndex, Vectors, cell_of, cells_of
 
 log = logging.getLogger(__name__)
 
 CACHED_USERS = 1024
 _REBUILD_ROWS = 10_000
-
-
-@dataclass(slots=True)
-class Applied:
-    """What a batch of events came to."""
-
-    new: int = 0
-    merged: int = 0
-    touched: int = 0
-    removed: int = 0
-    repeated: int = 0
-    forgotten: int = 0
-    unknown: int = 0
 
 
 class Shard:
@@ -88,7 +63,7 @@ class Shard:
         for start in range(0, len(missing), _REBUILD_ROWS):
             part = missing[start : start + _REBUILD_ROWS]
             users, vectors = self._catalog.vectors(part)
-            index.add(part, _cells(users), vectors)
+            index.add(part, cells_of(users), vectors)
         self._unsaved = bool(len(missing)) or len(held) != len(index)
         if len(missing) and len(held):
             log.info("shard %d: %d vectors added to the index", self.partition, len(missing))
@@ -113,7 +88,7 @@ class Shard:
         fresh = self.unapplied(events)
         if not fresh:
             return Applied(repeated=len(events))
-        batch = _Batch(self, fresh, vectors)
+        batch = Batch(self._catalog, self._index, self._settings, self._next, fresh, vectors)
         applied = batch.run()
         applied.repeated += len(events) - len(fresh)
         changes = batch.changes
@@ -123,7 +98,7 @@ class Shard:
         if changes.new:
             self._index.add(
                 np.array([memory.seq for memory in changes.new], np.int64),
-                _cells([memory.user_id for memory in changes.new]),
+                cells_of([memory.user_id for memory in changes.new]),
                 np.stack(changes.vectors),
             )
         self._unsaved = self._unsaved or bool(changes.new or changes.removed)
@@ -134,7 +109,7 @@ class Shard:
     def forgotten(self, memories: Sequence[tuple[str, uuid.UUID, int]]) -> list[bool]:
         """Whether a tombstone forbids each of these (user, memory id, epoch ms of its creation)."""
         graves = self._catalog.tombstones({user_id for user_id, _, _ in memories})
-        return [any(_covers(grave, *memory) for grave in graves) for memory in memories]
+        return [any(covers(grave, *memory) for grave in graves) for memory in memories]
 
     def memories_of(self, user_id: str) -> tuple[Memory, ...]:
         """A user's memories, oldest first. The same object until one of them changes."""
@@ -153,7 +128,7 @@ class Shard:
 
     def recompute(self, now: int, lifecycle: LifecycleSettings) -> int:
         """Store the states as of `now` (epoch ms); the number of users whose memories changed state."""
-        users = self._catalog.recompute(now, lifecycle)
+        users = self._catalog.ageing.recompute(now, lifecycle)
         for user_id in users:
             self._users.pop(user_id, None)
         return len(users)
@@ -167,23 +142,23 @@ class Shard:
         self._catalog.keep_rating(memory_id, model, value, now)
 
     def unpublished(self) -> list[Transition]:
-        return self._catalog.unpublished()
+        return self._catalog.ageing.unpublished()
 
     def mark_published(self, count: int) -> None:
-        self._catalog.mark_published(count)
+        self._catalog.ageing.mark_published(count)
 
     def count(self) -> int:
         """How many memories it holds."""
         return self._catalog.count()
 
     def state_counts(self, now: int, lifecycle: LifecycleSettings) -> dict[State, int]:
-        return self._catalog.state_counts(now, lifecycle)
+        return self._catalog.ageing.state_counts(now, lifecycle)
 
     def score_points(self, now: int, lifecycle: LifecycleSettings) -> dict[int, int]:
-        return self._catalog.score_points(now, lifecycle)
+        return self._catalog.ageing.score_points(now, lifecycle)
 
     def daily_transitions(self, since: int, now: int) -> dict[Change, int]:
-        return self._catalog.daily_transitions(since, now)
+        return self._catalog.ageing.daily_transitions(since, now)
 
     def export(self, folder: Path, copied: Fingerprint | None) -> tuple[Fingerprint, frozenset[str]] | None:
         """Stage the rows for the analysts' copy, and which tables those are; None where all is as `copied`."""
@@ -204,218 +179,3 @@ class Shard:
             self.save()
         finally:
             self._catalog.close()
-
-
-@dataclass(slots=True)
-class _Batch:
-    """Works out the changes of some events, one after the other, before anything is written."""
-
-    shard: Shard
-    events: Sequence[LongTermEvent]
-    vectors: Mapping[uuid.UUID, Vectors]
-    changes: Changes = field(default_factory=Changes)
-    known: dict[uuid.UUID, Memory] = field(default_factory=dict)
-    near: dict[uuid.UUID, list[int]] = field(default_factory=dict)
-    near_rows: dict[int, Memory] = field(default_factory=dict)
-    near_events: dict[uuid.UUID, list[uuid.UUID]] = field(default_factory=dict)
-    born: dict[uuid.UUID, uuid.UUID] = field(default_factory=dict)
-    tombstones: list[Tombstone] = field(default_factory=list)
-    result: Applied = field(default_factory=Applied)
-
-    def run(self) -> Applied:
-        catalog = self.shard._catalog
-        self.known = catalog.by_id(_named_ids(self.events))
-        self.tombstones = catalog.tombstones({event.user_id for event in self.events})
-        self._find_near([event for event in self.events if isinstance(event, Promotion | Remember)])
-        self.near_rows = catalog.by_seq({seq for found in self.near.values() for seq in found})
-        for event in self.events:
-            self.changes.applied.append(event.event_id)
-            self._apply(event)
-        return self.result
-
-    def _apply(self, event: LongTermEvent) -> None:
-        match event:
-            case Promotion() | Remember():
-                self._keep(event)
-            case Touch():
-                for memory in self._mine(event, *event.memory_ids):
-                    self._change(self._accessed(memory, event.timestamp))
-                    self.result.touched += 1
-            case Pin() | Unpin():
-                for memory in self._mine(event, event.memory_id):
-                    self._change(replace(memory, pinned=isinstance(event, Pin)))
-            case Link():
-                if len(self._mine(event, event.source_id, event.target_id)) == 2:
-                    self.changes.links.append(
-                        NewLink(
-                            event.user_id,
-                            event.source_id,
-                            event.target_id,
-                            event.kind,
-                            event.weight,
-                            event.timestamp,
-                        )
-                    )
-            case Unlink():
-                if len(self._mine(event, event.source_id, event.target_id)) == 2:
-                    link = (event.source_id, event.target_id, event.kind)
-                    self.changes.links = [new for new in self.changes.links if new[1:4] != link]
-                    self.changes.unlinked.append(link)
-            case Forget():
-                for memory in self._mine(event, event.memory_id):
-                    self._remove(memory)
-                self._bury(Tombstone(event.user_id, event.memory_id, event.timestamp))
-            case ForgetUser():
-                stored = self.shard._catalog.of_user(event.user_id)
-                for memory in [*stored, *self.changes.new]:
-                    if memory.user_id == event.user_id and memory.created_at <= event.timestamp:
-                        self._remove(memory)
-                self._bury(Tombstone(event.user_id, None, event.timestamp))
-
-    def _keep(self, event: Promotion | Remember) -> None:
-        memory = self._as_memory(event)
-        if self._forgotten(memory):
-            self.result.forgotten += 1
-            return
-        if memory.id in self.known:
-            self.result.repeated += 1
-            return
-        vector = self.vectors[event.event_id]
-        twin = self._near_copy(event)
-        if twin is not None:
-            merged = (*twin.message_ids, *(i for i in memory.message_ids if i not in twin.message_ids))
-            self._change(replace(twin, importance=max(twin.importance, memory.importance), message_ids=merged))
-            self.result.merged += 1
-            return
-        self.changes.new.append(memory)
-        self.changes.vectors.append(vector)
-        self.known[memory.id] = memory
-        self.born[event.event_id] = memory.id
-        self.result.new += 1
-
-    def _as_memory(self, event: Promotion | Remember) -> Memory:
-        meta = dict(event.metadata or {})
-        if isinstance(event, Promotion):
-            meta["promotion"] = {name: getattr(event.parts, name) for name in Parts.__slots__}
-            if event.speakers:
-                meta["speakers"] = event.speakers
-            identity, kind, message_ids = event.memory_id, "exchange", tuple(event.message_ids)
-            created = event.started_at
-        else:
-            identity, kind, message_ids = event.memory_id or event.event_id, "remember", ()
-            created = event.timestamp
-        return Memory(
-            seq=self.shard._next + self.result.new,
-            id=identity,
-            user_id=event.user_id,
-            session_id=event.session_id,
-            agent_id=event.agent_id,
-            text=event.text,
-            kind=kind,
-            message_ids=message_ids,
-            importance=event.importance,
-            created_at=created,
-            last_accessed=event.timestamp,
-            access_count=0,
-            state=State.ACTIVE,
-            pinned=False,
-            meta=meta,
-        )
-
-    def _find_near(self, events: Sequence[Promotion | Remember]) -> None:
-        """Look up the near-copies of all texts at once: in their users' cells, and among themselves."""
-        if not events:
-            return
-        cosine = self.shard._settings.near_copy
-        vectors = np.stack([self.vectors[event.event_id] for event in events])
-        near = self.shard._index.near(_cells([event.user_id for event in events]), vectors, cosine)
-        self.near = {event.event_id: seqs for event, seqs in zip(events, near, strict=True)}
-        places: dict[str, list[int]] = {}
-        for place, event in enumerate(events):
-            places.setdefault(event.user_id, []).append(place)
-        for mine in places.values():
-            for row, earlier in earlier_copies(vectors[mine], cosine).items():
-                self.near_events[events[mine[row]].event_id] = [events[mine[i]].event_id for i in earlier]
-
-    def _near_copy(self, event: Promotion | Remember) -> Memory | None:
-        """The first of the user's memories that says the same already, stored or of this batch."""
-        for seq in self.near[event.event_id]:
-            stored = self.near_rows.get(seq)
-            if stored is not None and stored.user_id == event.user_id and stored.id not in self.changes.removed:
-                return self.changes.updated.get(stored.id, stored)
-        for earlier in self.near_events.get(event.event_id, ()):
-            fresh = self.known.get(self.born[earlier]) if earlier in self.born else None
-            if fresh is not None:
-                return fresh
-        return None
-
-    def _forgotten(self, memory: Memory) -> bool:
-        return any(_covers(grave, memory.user_id, memory.id, memory.created_at) for grave in self.tombstones)
-
-    def _mine(self, event: LongTermEvent, *ids: uuid.UUID) -> list[Memory]:
-        """Those of the memories that are there and the event's user's; what others own does not exist."""
-        found = [memory for i in ids if (memory := self.known.get(i)) is not None and memory.user_id == event.user_id]
-        self.result.unknown += len(ids) - len(found)
-        return found
-
-    def _accessed(self, memory: Memory, at: int) -> Memory:
-        increment = self.shard._settings.access_increment
-        return replace(
-            memory,
-            importance=min(100.0, memory.importance + increment),
-            last_accessed=max(memory.last_accessed, at),
-            access_count=memory.access_count + 1,
-        )
-
-    def _change(self, memory: Memory) -> None:
-        self.known[memory.id] = memory
-        for place, fresh in enumerate(self.changes.new):
-            if fresh.id == memory.id:
-                self.changes.new[place] = memory
-                return
-        self.changes.updated[memory.id] = memory
-
-    def _remove(self, memory: Memory) -> None:
-        self.known.pop(memory.id, None)
-        self.changes.updated.pop(memory.id, None)
-        self.changes.links = [new for new in self.changes.links if memory.id not in (new.source_id, new.target_id)]
-        self.result.removed += 1
-        for place, fresh in enumerate(self.changes.new):
-            if fresh.id == memory.id:
-                del self.changes.new[place], self.changes.vectors[place]
-                return
-        self.changes.removed[memory.id] = memory
-
-    def _bury(self, tombstone: Tombstone) -> None:
-        self.tombstones.append(tombstone)
-        self.changes.tombstones.append(tombstone)
-
-
-def _covers(grave: Tombstone, user_id: str, memory_id: uuid.UUID, created_at: int) -> bool:
-    """Whether the memory is forgotten by this tombstone."""
-    return grave.user_id == user_id and (
-        grave.memory_id == memory_id or (grave.memory_id is None and created_at <= grave.forgotten_at)
-    )
-
-
-def _named_ids(events: Sequence[LongTermEvent]) -> set[uuid.UUID]:
-    """Ids of the memories that the events speak of."""
-    ids: set[uuid.UUID] = set()
-    for event in events:
-        match event:
-            case Touch():
-                ids.update(event.memory_ids)
-            case Link() | Unlink():
-                ids.update((event.source_id, event.target_id))
-            case Remember():
-                ids.add(event.memory_id or event.event_id)
-            case ForgetUser():
-                pass
-            case _:
-                ids.add(event.memory_id)
-    return ids
-
-
-def _cells(users: Sequence[str]) -> Seqs:
-    cells = {user: cell_of(user) for user in set(users)}
-    return np.array([cells[user] for user in users], np.int64)

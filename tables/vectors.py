@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import os
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,12 @@ _BLOCK_ROWS = 512
 def cell_of(user_id: str) -> int:
     """The cell of a user: a stable hash. Users may share a cell; searches select by id, too."""
     return int.from_bytes(hashlib.blake2b(user_id.encode(), digest_size=4).digest(), "little") % CELLS
+
+
+def cells_of(users: Sequence[str]) -> Seqs:
+    """The cell of each user, int64[n]."""
+    cells = {user: cell_of(user) for user in set(users)}
+    return np.array([cells[user] for user in users], np.int64)
 
 
 def below(cosine: float) -> float:

@@ -45,7 +45,7 @@ def aged(catalog: Catalog, user: str, first: int) -> None:
     changes.links = [NewLink(user, kept[1].id, kept[0].id, "related", 0.5, START)]
     catalog.write(changes, START)
     for days in (20, 0, 30, 60):
-        catalog.recompute(START + days * DAY_MS, LIFECYCLE)
+        catalog.ageing.recompute(START + days * DAY_MS, LIFECYCLE)
 
 
 def test_there_are_ten_queries() -> None:

@@ -20,7 +20,8 @@ from streams.dead_letters import DeadLetters, invalid, json_object
 from streams.metrics import Metrics
 from streams.precedence import IntakeFirst
 from streams.shards import OwnedShards
-from tables.shard import Applied, Shard
+from tables.batch import Applied
+from tables.shard import Shard
 
 #: Events in one transaction: more is hardly faster, and searches wait behind it.
 EVENTS_A_TRANSACTION = 256

@@ -57,7 +57,7 @@ def test_it_holds_all_shards_with_their_partitions_and_no_vectors(tmp_path: Path
     changes.links = [NewLink("u", one.id, two.id, "related", 1.0, START)]
     zero.write(changes, START)
     three.write(adding(memory(7, user_id="v", text="石头", meta={"a": None})), START)
-    zero.recompute(HALVED, LIFECYCLE)
+    zero.ageing.recompute(HALVED, LIFECYCLE)
     made = copy_of(tmp_path, zero, three)
     assert (made.partitions, made.memories) == ([0, 3], 3)
     assert read(made, "SELECT partition, user_id, text FROM memories ORDER BY seq") == [
@@ -102,14 +102,14 @@ def test_scores_and_states_are_those_of_the_stated_moment(catalog: Catalog, tmp_
         expected = [(score, state_of(score, LIFECYCLE).value) for score in scores]
         assert read(made, f"SELECT score, state FROM {source} ORDER BY seq") == expected
     assert read(made, "FROM states") == [("active", 2, 50.0), ("cold", 1, 25.0), ("deprecated", 1, 25.0)]
-    points = catalog.score_points(HALVED, LIFECYCLE)
+    points = catalog.ageing.score_points(HALVED, LIFECYCLE)
     histogram = [tuple(part.values()) for part in distribution(points).histogram]
     assert read(made, "FROM score_histogram") == histogram
 
 
 def test_rates_cover_the_days_since_the_first_change(catalog: Catalog, tmp_path: Path) -> None:
     catalog.write(adding(memory(1), memory(2)), START)
-    catalog.recompute(HALVED, LIFECYCLE)
+    catalog.ageing.recompute(HALVED, LIFECYCLE)
     made = copy_of(tmp_path, catalog, at=HALVED + 3 * DAY_MS)
     assert read(made, "FROM transition_rates") == [("active", "cold", 2, 0.5, 25.0)]
 
@@ -149,8 +149,8 @@ def test_a_shard_that_has_not_changed_is_not_exported(catalog: Catalog, tmp_path
     catalog.write(adding(memory(1)), START)
     found = catalog.export(tmp_path / "analytics", None)
     assert found is not None
-    catalog.recompute(START, LIFECYCLE)
-    catalog.state_counts(HALVED, LIFECYCLE)
+    catalog.ageing.recompute(START, LIFECYCLE)
+    catalog.ageing.state_counts(HALVED, LIFECYCLE)
     assert catalog.export(tmp_path / "analytics", found[0]) is None
     catalog.write(Changes(removed={memory(1).id: memory(1)}), START)
     assert catalog.export(tmp_path / "analytics", found[0]) is not None

@@ -244,25 +244,25 @@ def states(catalog: Catalog) -> list[str]:
 def test_recompute_writes_only_what_changes(catalog: Catalog) -> None:
     """100 halves to 50 and turns cold; the pinned and the just accessed stay active and get no entry."""
     catalog.write(adding(memory(1), memory(2, pinned=True), memory(3, last_accessed=HALVED)), START)
-    assert catalog.recompute(HALVED, LIFECYCLE) == ["u"]
+    assert catalog.ageing.recompute(HALVED, LIFECYCLE) == ["u"]
     assert states(catalog) == ["cold", "active", "active"]
     assert [kept.meta for kept in catalog.of_user("u")[1:]] == [{}, {}]
-    (transition,) = catalog.unpublished()
+    (transition,) = catalog.ageing.unpublished()
     assert (transition.memory_id, transition.from_, transition.to) == (uuid.UUID(int=1), "active", "cold")
     assert (transition.score, transition.at) == (50, "2026-02-07T00:00:00.000Z")
-    assert catalog.recompute(HALVED, LIFECYCLE) == []
-    assert len(catalog.unpublished()) == 1
+    assert catalog.ageing.recompute(HALVED, LIFECYCLE) == []
+    assert len(catalog.ageing.unpublished()) == 1
 
 
 def test_recompute_names_each_user_once(catalog: Catalog) -> None:
     catalog.write(adding(memory(1), memory(2), memory(3, user_id="v"), memory(4, user_id="w", pinned=True)), START)
-    assert sorted(catalog.recompute(HALVED, LIFECYCLE)) == ["u", "v"]
+    assert sorted(catalog.ageing.recompute(HALVED, LIFECYCLE)) == ["u", "v"]
 
 
 def test_a_change_of_state_stands_in_the_memorys_meta(catalog: Catalog) -> None:
     """With time, states and score; what else is there stays, nulls too."""
     catalog.write(adding(memory(1, meta={"a": None, "promotion": {"value": None}})), START)
-    catalog.recompute(HALVED, LIFECYCLE)
+    catalog.ageing.recompute(HALVED, LIFECYCLE)
     (kept,) = catalog.of_user("u")
     assert kept.meta == {
         "a": None,
@@ -275,44 +275,44 @@ def test_a_memorys_meta_keeps_its_newest_20_changes(catalog: Catalog) -> None:
     catalog.write(adding(memory(1)), START)
     moments = [HALVED + step if step % 2 == 0 else START + step for step in range(25)]
     for moment in moments:
-        catalog.recompute(moment, LIFECYCLE)
+        catalog.ageing.recompute(moment, LIFECYCLE)
     (kept,) = catalog.of_user("u")
     entries = kept.meta["transitions"]
     assert len(entries) == 20
     assert [entry["to"] for entry in entries[-2:]] == ["active", "cold"]
-    assert len(catalog.unpublished()) == 25
+    assert len(catalog.ageing.unpublished()) == 25
 
 
 @pytest.mark.parametrize("theirs", ["a bus line", 5, {"a": 1}, [1, 2], None])
 def test_a_services_own_field_named_transitions_stops_nothing(catalog: Catalog, theirs: object) -> None:
     """A message's metadata must not keep a whole shard from ageing."""
     catalog.write(adding(memory(1, meta={"transitions": theirs}), memory(2)), START)
-    catalog.recompute(HALVED, LIFECYCLE)
+    catalog.ageing.recompute(HALVED, LIFECYCLE)
     assert states(catalog) == ["cold", "cold"]
 
 
 def test_transitions_are_published_oldest_first_and_once(catalog: Catalog) -> None:
     catalog.write(adding(*(memory(seq) for seq in range(1, 4))), START)
-    catalog.recompute(HALVED, LIFECYCLE)
-    catalog.recompute(HALVED + 60 * DAY_MS, LIFECYCLE)
-    every = catalog.unpublished()
+    catalog.ageing.recompute(HALVED, LIFECYCLE)
+    catalog.ageing.recompute(HALVED + 60 * DAY_MS, LIFECYCLE)
+    every = catalog.ageing.unpublished()
     assert [transition.to for transition in every] == ["cold"] * 3 + ["deprecated"] * 3
-    assert catalog.unpublished(limit=2) == every[:2]
-    catalog.mark_published(4)
-    assert catalog.unpublished() == every[4:]
-    catalog.mark_published(2)
-    assert catalog.unpublished() == []
+    assert catalog.ageing.unpublished(limit=2) == every[:2]
+    catalog.ageing.mark_published(4)
+    assert catalog.ageing.unpublished() == every[4:]
+    catalog.ageing.mark_published(2)
+    assert catalog.ageing.unpublished() == []
 
 
 def test_unpublished_transitions_survive_reopening(tmp_path: Path) -> None:
     catalog = opened(tmp_path)
     catalog.write(adding(memory(1), memory(2)), START)
-    catalog.recompute(HALVED, LIFECYCLE)
-    catalog.mark_published(1)
-    due = catalog.unpublished()
+    catalog.ageing.recompute(HALVED, LIFECYCLE)
+    catalog.ageing.mark_published(1)
+    due = catalog.ageing.unpublished()
     catalog.close()
     catalog = opened(tmp_path)
-    assert catalog.unpublished() == due
+    assert catalog.ageing.unpublished() == due
     assert len(due) == 1
     catalog.close()
 
@@ -320,12 +320,12 @@ def test_unpublished_transitions_survive_reopening(tmp_path: Path) -> None:
 def test_states_are_counted_as_of_now_without_writing(catalog: Catalog) -> None:
     later = START + 200 * DAY_MS
     catalog.write(adding(memory(1), memory(2, last_accessed=later - 37 * DAY_MS), memory(3, pinned=True)), START)
-    assert catalog.state_counts(later, LIFECYCLE) == {State.ACTIVE: 1, State.COLD: 1, State.DEPRECATED: 1}
+    assert catalog.ageing.state_counts(later, LIFECYCLE) == {State.ACTIVE: 1, State.COLD: 1, State.DEPRECATED: 1}
     assert states(catalog) == ["active"] * 3
 
 
 def test_an_empty_catalog_counts_zero_of_each_state(catalog: Catalog) -> None:
-    assert catalog.state_counts(START, LIFECYCLE) == dict.fromkeys(State, 0)
+    assert catalog.ageing.state_counts(START, LIFECYCLE) == dict.fromkeys(State, 0)
 
 
 AGES = st.one_of(st.integers(-DAY_MS, 400 * DAY_MS), st.sampled_from([7, 37, 67]).map(lambda days: days * DAY_MS))
@@ -357,10 +357,10 @@ def test_the_statements_and_the_rule_are_one_formula(
     scores = [score_of(one, now, lifecycle) for one in kept]
     expected = [state_of(score, lifecycle) for score in scores]
     catalog.write(adding(*kept), START)
-    assert catalog.state_counts(now, lifecycle) == {state: expected.count(state) for state in State}
-    catalog.recompute(now, lifecycle)
+    assert catalog.ageing.state_counts(now, lifecycle) == {state: expected.count(state) for state in State}
+    catalog.ageing.recompute(now, lifecycle)
     assert [one.state for one in catalog.of_user("u")] == expected
-    written = {transition.memory_id: transition.score for transition in catalog.unpublished()}
+    written = {transition.memory_id: transition.score for transition in catalog.ageing.unpublished()}
     catalog.close()
     changed = {one.id: score for one, score, state in zip(kept, scores, expected, strict=True) if state != one.state}
     assert written == changed
@@ -377,13 +377,13 @@ def test_a_score_of_exactly_70_is_active_and_of_exactly_30_is_cold(catalog: Cata
         ),
         START,
     )
-    catalog.recompute(HALVED, LIFECYCLE)
+    catalog.ageing.recompute(HALVED, LIFECYCLE)
     assert states(catalog) == ["active", "cold", "cold", "deprecated"]
 
 
 def test_a_question_does_not_stand_in_the_way_of_the_next(catalog: Catalog) -> None:
     """DuckDB refuses other work while a result is not read to its end."""
     catalog.write(adding(memory(1)), START)
-    for ask in (catalog.count, catalog.newest_event, catalog.next_seq, catalog.unpublished):
+    for ask in (catalog.count, catalog.newest_event, catalog.next_seq, catalog.ageing.unpublished):
         ask()
         assert catalog.applied([uuid.UUID(int=1)]) == set()

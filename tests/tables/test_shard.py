@@ -19,7 +19,8 @@ from schemas.events import Forget, ForgetUser, Link, LongTermEvent, Pin, Promoti
 from schemas.memories import Memory, State
 from schemas.settings import LifecycleSettings, LongTermSettings
 from streams.rules.lifecycle import DAY_MS, score_of, state_of
-from tables.shard import Applied, Shard
+from tables.batch import Applied
+from tables.shard import Shard
 from tables.vectors import Vectors, cell_of
 from tests.making import START, axis, leaning, memory_of, promotion
 

@@ -64,8 +64,8 @@ def test_a_shard_counts_by_whole_points_as_of_a_moment(tmp_path: Path) -> None:
     """After the fresh week and a half-life 100 is 50; a pinned one and an early moment keep their scores."""
     catalog = opened(tmp_path)
     catalog.write(adding(memory(1), memory(2, pinned=True, importance=69.9)), START)
-    assert catalog.score_points(HALVED, LifecycleSettings()) == {50: 1, 69: 1}
-    assert catalog.score_points(START, LifecycleSettings()) == {100: 1, 69: 1}
+    assert catalog.ageing.score_points(HALVED, LifecycleSettings()) == {50: 1, 69: 1}
+    assert catalog.ageing.score_points(START, LifecycleSettings()) == {100: 1, 69: 1}
     catalog.close()
 
 
@@ -73,13 +73,13 @@ def test_a_shard_counts_changes_by_day_and_pair(tmp_path: Path) -> None:
     """Those of the period alone."""
     catalog = opened(tmp_path)
     catalog.write(adding(memory(1), memory(2)), START)
-    catalog.recompute(HALVED, LifecycleSettings())
-    catalog.recompute(HALVED + 60 * DAY_MS, LifecycleSettings())
+    catalog.ageing.recompute(HALVED, LifecycleSettings())
+    catalog.ageing.recompute(HALVED + 60 * DAY_MS, LifecycleSettings())
     cold = Change(date(2026, 2, 7), "active", "cold")
     deprecated = Change(date(2026, 4, 8), "cold", "deprecated")
-    assert catalog.daily_transitions(START, HALVED + 90 * DAY_MS) == {cold: 2, deprecated: 2}
-    assert catalog.daily_transitions(START, HALVED) == {cold: 2}
-    assert catalog.daily_transitions(HALVED + 1, HALVED + 90 * DAY_MS) == {deprecated: 2}
+    assert catalog.ageing.daily_transitions(START, HALVED + 90 * DAY_MS) == {cold: 2, deprecated: 2}
+    assert catalog.ageing.daily_transitions(START, HALVED) == {cold: 2}
+    assert catalog.ageing.daily_transitions(HALVED + 1, HALVED + 90 * DAY_MS) == {deprecated: 2}
     catalog.close()
 
 
