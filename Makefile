@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+STAMP_ALL := $(VENV)/.installed-all
 
 # One BLAS/OpenMP thread each: the libraries of a small machine fight for cores otherwise.
 export OMP_NUM_THREADS ?= 1
@@ -19,6 +20,11 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[embedded,test]"
 	touch $@
 
+# torch and a real transformer: over a gigabyte, which only the slow tests need.
+$(STAMP_ALL): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[embedded,test,test-all]"
+	touch $@
+
 demo: $(STAMP)  ## Chats become memories that answer questions, in under a minute.
 	$(BIN)/siltstone demo
 
@@ -30,7 +36,7 @@ lint: $(STAMP)
 test: lint  ## Lint, types and the tests: under three minutes.
 	$(BIN)/pytest -m "not slow" $(BESIDE)
 
-test-all: lint  ## The same and the slow ones: crash tests.
+test-all: lint $(STAMP_ALL)  ## The same and the slow ones: real models, crash tests.
 	$(BIN)/pytest -m "not slow" $(BESIDE)
 	$(BIN)/pytest -m slow
 

@@ -1,6 +1,7 @@
 """How well memories are found: the evidence of questions about real conversations, through the real worker.
 
-    python benchmarks/retrieval.py MESSAGES.jsonl QUESTIONS.jsonl [--names USERS.jsonl] [--backend use] [--json]
+    python benchmarks/retrieval.py MESSAGES.jsonl QUESTIONS.jsonl [--names USERS.jsonl]
+        [--backend use] [--model NAME_OR_FOLDER] [--json]
 
 Messages go through the broker, the windows and the shards, as any producer's do, under policy `all`: every
 exchange is a memory. Each question is searched among its own user's memories, in every state. R@k is the share of
@@ -89,7 +90,9 @@ async def written(worker: Siltstone, messages: int) -> None:
         await asyncio.sleep(0.1)
 
 
-async def results(messages: Lines, questions: Lines, backend: str, quiet: bool) -> dict[str, list[list[float]]]:
+async def results(
+    messages: Lines, questions: Lines, backend: str, model: str, quiet: bool
+) -> dict[str, list[list[float]]]:
     """What was measured of each question, by category."""
     ends = {(m["user_id"], m["session_id"]): m["timestamp"] for m in messages}
     records: Lines = messages + [
@@ -103,7 +106,7 @@ async def results(messages: Lines, questions: Lines, backend: str, quiet: bool) 
             http=HttpSettings(port=0),
             lifecycle=LifecycleSettings(clock="event"),
             memory=MemorySettings(scoring=ScoringSettings(policy="all")),
-            embedding=EmbeddingSettings.model_validate({"backend": backend}),
+            embedding=EmbeddingSettings.model_validate({"backend": backend, "model": model}),
         )
         settings = settings.model_copy(update={"kafka": broker.settings(settings.kafka)})
         async with running.started(settings) as worker:
@@ -126,14 +129,15 @@ async def results(messages: Lines, questions: Lines, backend: str, quiet: bool) 
 @click.argument("questions", type=File)
 @click.option("--names", type=File, help="Who speaks in each user's conversations.")
 @click.option("--backend", default="use", show_default=True, help="The embedding backend.")
+@click.option("--model", default="", help="The embedding model: a name, or a folder.  [default: the backend's]")
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
-def main(messages: Path, questions: Path, names: Path | None, backend: str, as_json: bool) -> None:
+def main(messages: Path, questions: Path, names: Path | None, backend: str, model: str, as_json: bool) -> None:
     """Measure how well the evidence of questions is found."""
     said = named(lines(messages), lines(names)) if names else lines(messages)
     asked = [q for q in lines(questions) if q["evidence_message_ids"] and q["category"] != "adversarial"]
     if not asked:
         raise click.ClickException(f"{questions} has no question with evidence")
-    by_category = running.run(results(said, asked, backend, quiet=as_json))
+    by_category = running.run(results(said, asked, backend, model, quiet=as_json))
     whole = [row for rows in by_category.values() for row in rows]
     table = Table(*("category", "questions", *(f"R@{k}" for k in KS), "MRR"), title=f"{messages.name}, {backend}")
     for category, rows in [*sorted(by_category.items()), ("all", whole)]:

@@ -130,7 +130,7 @@ class Siltstone:
     """The shard, without the stream in front of it: events that are parsed, vectors that are there."""
 
     def __init__(self, folder: Path) -> None:
-        self.shard = Shard(0, folder / "0", "random", DIMENSION, LongTermSettings())
+        self.shard = Shard(0, folder / "0", "random", DIMENSION, LongTermSettings(), LifecycleSettings())
 
     def prepared(self, batch: Batch) -> tuple[list[Promotion], dict[uuid.UUID, Vectors]]:
         events = [_promotion(*each) for each in zip(batch.numbers, batch.users, batch.texts, strict=True)]
@@ -148,7 +148,7 @@ class Siltstone:
         return [(memories[row].message_ids[0], memories[row].text) for row in best]
 
     def recompute(self) -> Told:
-        """Seconds of a recompute a minute after the last one, beside a scan of the columns that it reads."""
+        """Milliseconds of a recompute a minute after the last one, beside a scan of all that its outcome depends on."""
         lifecycle, now = LifecycleSettings(), FIRST_AT + DAYS * DAY_MS
         first, _ = _timed(self.shard.recompute, now, lifecycle)
         ((changed,),) = self.shard._catalog._db.execute("SELECT count(*) FROM transitions").fetchall()

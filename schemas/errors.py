@@ -9,6 +9,8 @@ SiltstoneError                 everything that we raise on purpose
 │   ├── ShardLocked            another process holds the shard's DuckDB file
 │   ├── ShardNotHere           the partition is not (or no longer) this worker's
 │   └── EmbeddingMismatch      the shard was written with another model or dimension
+├── ReembeddingRefused         a change of the embedding model cannot be begun, or not be stopped
+├── EmbeddingUnavailable       no vectors for now: the embedding service or model does not answer
 ├── ApiError                   a running worker answered with an error, or did not answer
 │   └── NoWorker               no worker answers at the address
 └── FaustChanged               the installed Faust is not the one that streams/hotpath.py overrides
@@ -77,7 +79,26 @@ class ShardNotHere(ShardError):
 
 
 class EmbeddingMismatch(ShardError):
-    """The shard's vectors come from another model. Set `embedding` back, or run `siltstone reembed`."""
+    """The shard's vectors come from another model. Set `embedding` back, or run `siltstone reembed`.
+
+    Without a worker, and with no options, that changes them to the model of the settings.
+    """
+
+
+class ReembeddingRefused(SiltstoneError):
+    """A change of the embedding model cannot be begun, stopped or dropped now. The text says what is under way."""
+
+
+class EmbeddingUnavailable(SiltstoneError):
+    """There are no vectors for now. Look at the service that the text names; what is to be kept waits in its topic.
+
+    `passing`: it may be over in a moment, without anybody's doing. `retry_after`: the seconds for which the service
+    asks to be left alone.
+    """
+
+    def __init__(self, message: str, *, passing: bool = True, retry_after: float = 0.0) -> None:
+        self.passing, self.retry_after = passing, retry_after
+        super().__init__(message)
 
 
 class ApiError(SiltstoneError):

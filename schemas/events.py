@@ -72,6 +72,7 @@ class Remember(_Event):
         description="how long a short-term memory is kept; where it is not given, memory.ttl_seconds",
     )
     metadata: Metadata | None = None
+    supersedes: list[uuid.UUID] = Field(default=[], max_length=100, description="older memories that it replaces")
 
     @model_validator(mode="before")
     @classmethod
@@ -86,6 +87,8 @@ class Remember(_Event):
             raise ValueError("a short-term memory belongs to a session: session_id is missing")
         if self.kind == "long_term" and self.ttl_seconds is not None:
             raise ValueError("ttl_seconds is for kind short_term alone: a long-term memory does not expire")
+        if self.kind == "short_term" and self.supersedes:
+            raise ValueError("a short-term memory supersedes nothing: supersedes is for kind long_term")
         return self
 
 
@@ -138,7 +141,78 @@ class Unpin(_Event):
     memory_id: uuid.UUID
 
 
-LongTermEvent = Promotion | Remember | Touch | Link | Unlink | Forget | ForgetUser | Pin | Unpin
+class Edit(_Event):
+    """A memory's text or metadata is another now. What is not given stays as it is."""
+
+    type: Literal["edit"] = "edit"
+    memory_id: uuid.UUID
+    text: Annotated[Content, Field(min_length=1)] | None = None
+    metadata: Metadata | None = Field(
+        default=None, description="merged into the memory's, a null removes its key (RFC 7396)"
+    )
+    reason: Id = "manual"
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if self.text is None and self.metadata is None:
+            raise ValueError("an edit gives text or metadata")
+        return self
+
+
+class Supersede(_Event):
+    """A newer memory says what holds now: the older one is kept, and is in no default result."""
+
+    type: Literal["supersede"] = "supersede"
+    memory_id: uuid.UUID
+    by: uuid.UUID
+    reason: Id = "manual"
+
+
+class Archive(_Event):
+    """A memory goes to the archive: no search finds it but the archive's own."""
+
+    type: Literal["archive"] = "archive"
+    memory_id: uuid.UUID
+    reason: Id = "manual"
+    last_accessed: Timestamp | None = Field(
+        default=None, description="where given, nothing is archived that was accessed since, or is pinned"
+    )
+
+
+class Restore(_Event):
+    """A memory comes back out of the archive, as one that was accessed now."""
+
+    type: Literal["restore"] = "restore"
+    memory_id: uuid.UUID
+
+
+class Remove(_Event):
+    """An archived memory is removed for good. What is not in the archive stays."""
+
+    type: Literal["remove"] = "remove"
+    memory_id: uuid.UUID
+    reason: Id = "manual"
+    last_accessed: Timestamp | None = Field(
+        default=None, description="where given, nothing is removed that was restored since, or is pinned"
+    )
+
+
+LongTermEvent = (
+    Promotion
+    | Remember
+    | Touch
+    | Link
+    | Unlink
+    | Forget
+    | ForgetUser
+    | Pin
+    | Unpin
+    | Edit
+    | Supersede
+    | Archive
+    | Restore
+    | Remove
+)
 LONG_TERM_EVENT: TypeAdapter[LongTermEvent] = TypeAdapter(Annotated[LongTermEvent, Field(discriminator="type")])
 
 

@@ -37,10 +37,21 @@ class Memory:
     state: State
     pinned: bool
     meta: dict[str, Any]
+    summary_of: tuple[uuid.UUID, ...] = ()
+    summarized_by: uuid.UUID | None = None
+    superseded_by: uuid.UUID | None = None
+
+    @property
+    def current(self) -> bool:
+        """Whether nothing stands in its place: no summary and no newer memory."""
+        return self.summarized_by is None and self.superseded_by is None
 
 
 class Transition(BaseModel):
-    """A memory changed its state, was removed or was archived: the audit trail."""
+    """A memory changed its state, was archived, restored, removed or forgotten: the audit trail.
+
+    `from` and `to` are states, or `archived`; `to` may be `removed` or `forgotten`.
+    """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
 
@@ -64,8 +75,12 @@ class SearchHit(BaseModel):
     score: float
     state: State
     importance: float
+    kind: str
     created_at: str
     session_id: str | None
+    agent_id: str | None
     message_ids: list[str]
     metadata: dict[str, Any]
+    superseded_by: uuid.UUID | None = None
+    summarized_by: uuid.UUID | None = None
     explain: dict[str, Any] | None = None

@@ -9,13 +9,24 @@ names). Secrets are `SecretStr`: they never show in `repr`, logs or errors.
 from __future__ import annotations
 
 import os
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -30,8 +41,11 @@ from schemas.phrases import CONTENT_KEYWORDS, FORCE_PHRASES, STRONG_EMOTIONS
 
 CONFIG_VARIABLE = "SILTSTONE_CONFIG"
 Percent = Annotated[float, Field(ge=0, le=100)]
+Days = Annotated[float, Field(ge=0, le=36_500)]
 OPENAI_URL = "https://api.openai.com/v1"
 DEFAULT_MODEL = "gpt-4o-mini"
+TRANSFORMER = "paraphrase-multilingual-MiniLM-L12-v2"
+OPENAI_EMBEDDINGS = "text-embedding-3-small"
 
 
 def _web_address(url: str) -> str:
@@ -158,11 +172,35 @@ class MemorySettings(_Section):
 
 
 class EmbeddingSettings(_Section):
-    """Which model turns texts into vectors."""
+    """Which model turns texts into vectors. `Settings.embedder` says what an empty key means.
 
-    backend: Literal["use", "sentence-transformers"] = "use"
-    model: str = "paraphrase-multilingual-MiniLM-L12-v2"
-    batch_size: Annotated[int, Field(ge=1)] = 64
+    `model` is a name, or for `sentence-transformers` also a folder; an empty one is the backend's default. `use` has
+    one model. Key, URL, time-out and dimensions are those of `openai`.
+    """
+
+    backend: Literal["use", "sentence-transformers", "openai"] = "use"
+    model: Annotated[str, Field(validate_default=True)] = ""
+    batch_size: Annotated[int, Field(ge=1, le=2048)] = 64
+    api_key: ApiKey = SecretStr("")
+    base_url: BaseUrl = ""
+    timeout_seconds: Annotated[float, Field(gt=0, le=3_600)] = 60.0
+    dimensions: Annotated[int, Field(ge=1, le=65_536, description="asked of the service where set")] | None = None
+
+    @field_validator("model")
+    @classmethod
+    def _of_the_backend(cls, model: str, info: ValidationInfo) -> str:
+        default = OPENAI_EMBEDDINGS if info.data.get("backend") == "openai" else TRANSFORMER
+        return model.strip() or default
+
+
+class SupersedeSettings(_Section):
+    """When a configured model is asked which older memory a new one replaces."""
+
+    enabled: bool = True
+    candidates: Annotated[int, Field(ge=1, le=20, description="older memories that one question shows")] = 3
+    min_cosine: Annotated[float, Field(ge=-1, le=1)] = Field(
+        default=0.35, description="how similar an older memory has to be; made for the embeddings `use`"
+    )
 
 
 class LongTermSettings(_Section):
@@ -174,6 +212,45 @@ class LongTermSettings(_Section):
     context_memories: Annotated[int, Field(ge=0, le=100)] = 3
     save_seconds: Annotated[float, Field(gt=0)] = 60.0
     intake_first_seconds: Annotated[float, Field(ge=0)] = 10.0
+    max_memories_per_user: Annotated[int, Field(ge=0)] = Field(
+        default=10_000, description="above it the oldest of the lowest scores are summed up; 0: never"
+    )
+    summaries_by_model: bool = Field(default=True, description="a configured model finds their words")
+    supersede: SupersedeSettings = SupersedeSettings()
+
+    @model_validator(mode="after")
+    def _candidates_are_no_near_copies(self) -> Self:
+        least = self.supersede.min_cosine
+        if self.supersede.enabled and not least < self.near_copy:
+            raise ValueError(f"supersede.min_cosine ({least:g}) must be below near_copy ({self.near_copy:g})")
+        return self
+
+
+class WhitelistSettings(_Section):
+    """Whose memories, which, and those with which tags (`tags` in their metadata) cleanup leaves alone."""
+
+    users: tuple[str, ...] = ()
+    ids: tuple[uuid.UUID, ...] = ()
+    tags: tuple[str, ...] = ()
+
+
+class CleanupSettings(_Section):
+    """When what nobody needs any more goes to the archive, and when it is removed from there."""
+
+    enabled: bool = Field(default=False, description="do it on the lifecycle's timer; a command can in any case")
+    paused: bool = Field(default=False, description="do nothing, not even for a command")
+    after_days: Days = Field(default=30.0, description="how long deprecated, or summed up, before it goes")
+    recent_access_days: Days = 7.0
+    link_weight: Annotated[float, Field(ge=0, le=1, description="from here on a link keeps both its ends")] = 0.7
+    retention_days: Days | None = Field(
+        default=90.0, description="how long archived before it is removed; null: never"
+    )
+    whitelist: WhitelistSettings = WhitelistSettings()
+
+    @field_validator("retention_days", mode="before")
+    @classmethod
+    def _null_of_the_environment(cls, given: Any) -> Any:
+        return None if given == "null" else given
 
 
 class LifecycleSettings(_Section):
@@ -185,6 +262,7 @@ class LifecycleSettings(_Section):
     active: Percent = 70.0
     cold: Percent = 30.0
     recompute_seconds: Annotated[float, Field(gt=0)] = 60.0
+    cleanup: CleanupSettings = CleanupSettings()
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -205,6 +283,9 @@ class HttpSettings(_Section):
 
     host: Literal["127.0.0.1", "::1", "localhost"] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 8000
+    advertised_url: BaseUrl = Field(
+        default="", description="where other workers reach this one; empty: at host and port"
+    )
 
 
 class Settings(BaseSettings):
@@ -270,6 +351,31 @@ class Settings(BaseSettings):
             concurrency=scoring.concurrency,
             timeout_seconds=scoring.timeout_seconds,
         )
+
+    def embedder(self) -> EmbeddingSettings:
+        """The embedding model; for the backend `openai` with its service's key and URL, every fallback resolved.
+
+        Key and URL go together: those of `embedding`, or those of `llm`. Raises `SettingsError` where there is no
+        key, and where `embedding.base_url` has none beside it: memories would go to another service than the one
+        that is named.
+        """
+        embedding = self.embedding
+        if embedding.backend != "openai":
+            return embedding
+        own = embedding.api_key.get_secret_value()
+        if embedding.base_url and not own:
+            raise SettingsError(
+                [
+                    "embedding.api_key: is empty beside embedding.base_url: set it (any text, for a service that "
+                    "needs none), or remove the URL"
+                ]
+            )
+        service = embedding if own else self.llm
+        if not service.api_key.get_secret_value():
+            raise SettingsError(
+                ["embedding.api_key: the backend openai needs a key: set embedding.api_key, or llm.api_key"]
+            )
+        return embedding.model_copy(update={"api_key": service.api_key, "base_url": service.base_url or OPENAI_URL})
 
 
 def _problem(error: Any) -> str:

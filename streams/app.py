@@ -8,6 +8,7 @@ import os
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +21,17 @@ from schemas.memories import State
 from schemas.settings import JudgeSettings, KafkaSettings, Settings
 from schemas.topics import Topics, partition_of
 from streams.agents.analytics import AnalyticsAgent
+from streams.agents.cleanup import CleanupAgent
 from streams.agents.lifecycle import LifecycleAgent
 from streams.agents.long_term import LongTermAgent
 from streams.agents.notes import NotesAgent
+from streams.agents.refining import RefiningAgent
 from streams.agents.short_term import ShortTermAgent
 from streams.clients.broker import MAX_RECORD_BYTES, ensure_topics, ssl_context
 from streams.clients.embedding import Embedding
+from streams.clients.judge import ModelJudge
+from streams.clients.log_reader import records_between
+from streams.clients.refiner import ModelRefiner
 from streams.clock import clock_of
 from streams.dead_letters import DeadLetters
 from streams.hotpath import HotPath
@@ -33,17 +39,20 @@ from streams.metrics import Metrics
 from streams.precedence import IntakeFirst
 from streams.ratings import Ratings
 from streams.recall import Recall
+from streams.reembedding import Reembedder
+from streams.rerouting import Rerouting
 from streams.rules.estimator import estimate
 from streams.rules.explaining import Explainer
 from streams.rules.promotion import Promoter
 from streams.rules.session import SessionRules
 from streams.shards import OwnedShards
 from streams.web.api import build
+from streams.web.forwarding import Forwarding
 from tables.shard import Shard
 from tables.short_term import ShortTermStore
 
 if TYPE_CHECKING:
-    from streams.clients.judge import ModelJudge
+    from streams.clients.chat import ChatModel
 
 log = logging.getLogger(__name__)
 
@@ -69,19 +78,26 @@ class Siltstone:
         self.topics = topics = Topics.with_prefix(settings.kafka.topic_prefix)
         self.metrics = metrics = Metrics()
         self.clock = clock = clock_of(settings.lifecycle.clock)
-        self.embedding = embedding = Embedding(settings.embedding)
         self.windows = ShortTermStore()
         partitions = settings.kafka.partitions
 
         self.faust = _faust_app(settings)
         self.hot = hot = HotPath(self.faust)
-        self.shards = OwnedShards(settings.data_dir / "shards", settings.long_term, embedding, on_failure=hot.halt)
+        self.shards = OwnedShards(
+            settings.data_dir / "shards",
+            settings.long_term,
+            settings.lifecycle,
+            Embedding(settings.embedder()),
+            on_failure=hot.halt,
+        )
         dead_letters = DeadLetters(hot.outbox, topics.dead_letters, metrics)
+        rerouting = Rerouting(hot.outbox, metrics, partitions)
         judge = settings.judge()
+        self._chat = None if judge is None else _chat_model(judge)
         self.ratings = (
             None
-            if judge is None
-            else Ratings(_model_judge(judge), judge.concurrency, self.shards, metrics, on_failure=hot.halt)
+            if judge is None or self._chat is None
+            else Ratings(ModelJudge(self._chat), judge.concurrency, self.shards, metrics, on_failure=hot.halt)
         )
         at_once = _estimate if judge is None else None
         promoter = Promoter(settings.memory, at_once)
@@ -94,7 +110,7 @@ class Siltstone:
             metrics=metrics,
             clock=clock,
             topics=topics,
-            partitions=partitions,
+            rerouting=rerouting,
             ratings=self.ratings,
         )
         self.notes = NotesAgent(
@@ -112,14 +128,33 @@ class Siltstone:
         self.precedence = IntakeFirst(
             lambda: hot.lag()[topics.conversations], settings.long_term.intake_first_seconds
         )
-        long_term = LongTermAgent(
+        self.reembedder = Reembedder(self.shards, self.precedence, settings.embedder())
+        self.refining = (
+            None
+            if judge is None or self._chat is None
+            else RefiningAgent(
+                refiner=ModelRefiner(self._chat),
+                concurrency=max(1, judge.concurrency // 4),  # ratings hold up commits: most places are theirs
+                shards=self.shards,
+                outbox=hot.outbox,
+                metrics=metrics,
+                clock=clock,
+                topics=topics,
+                settings=settings.long_term,
+                backlog=lambda: hot.lag()[topics.long_term],
+            )
+        )
+        self.long_term = LongTermAgent(
             shards=self.shards,
-            embedding=embedding,
             dead_letters=dead_letters,
             metrics=metrics,
             clock=clock,
             precedence=self.precedence,
             notes=self.notes,
+            windows=self.short_term,
+            rerouting=rerouting,
+            refining=self.refining,
+            read=partial(records_between, settings.kafka, topics.long_term),
         )
         self.lifecycle = LifecycleAgent(
             shards=self.shards,
@@ -127,6 +162,15 @@ class Siltstone:
             metrics=metrics,
             clock=clock,
             topics=topics,
+            lifecycle=settings.lifecycle,
+        )
+        self.cleanup = CleanupAgent(
+            shards=self.shards,
+            outbox=hot.outbox,
+            metrics=metrics,
+            clock=clock,
+            topics=topics,
+            partitions=partitions,
             lifecycle=settings.lifecycle,
         )
         self.analytics = AnalyticsAgent(
@@ -139,7 +183,6 @@ class Siltstone:
         )
         self.recall = Recall(
             shards=self.shards,
-            embedding=embedding,
             outbox=hot.outbox,
             metrics=metrics,
             clock=clock,
@@ -158,13 +201,16 @@ class Siltstone:
         )
         hot.table("notes", self.windows.notes, partitions=partitions)
         hot.agent(topics.conversations, self.short_term.handle, name="short-term")
-        hot.agent(topics.long_term, long_term.handle, name="long-term")
+        hot.agent(topics.long_term, self.long_term.handle, name="long-term")
+        hot.when_sought.append(self._sought)
         self.faust.on_partitions_assigned.connect(self._assigned)
         self.recovered = False
         self._api: AsgiService | None = None
         self._listener: socket.socket | None = None
         self._timers: list[asyncio.Task[None]] = []
+        self._catching_up: list[asyncio.Task[None]] = []
         self.port = settings.http.port
+        self.forwarding = Forwarding(partial(hot.owner, "sessions"), lambda: self.url)
 
     async def start(self) -> None:
         """Start, and return when partitions are assigned and tables are recovered.
@@ -178,10 +224,12 @@ class Siltstone:
         await self.faust.start()
         if self.ratings is not None:
             self.ratings.start(self.short_term.answered)
+        if self.refining is not None:
+            self.refining.start()
         lifecycle = self.settings.lifecycle
         self._every(TICK_SECONDS, self._tick)
         self._every(NOTES_SECONDS, self._drop_notes)
-        self._every(lifecycle.recompute_seconds, self.lifecycle.recompute)
+        self._every(lifecycle.recompute_seconds, self._age)
         self._every(self.settings.long_term.save_seconds, self.lifecycle.save_indexes)
         if self.settings.analytics.enabled:
             self._every(self.settings.analytics.seconds, self.analytics.tick)
@@ -201,19 +249,30 @@ class Siltstone:
 
     async def stop(self) -> None:
         """Commit what is done, close the shards, end."""
-        for timer in self._timers:
-            timer.cancel()
-        await asyncio.gather(*self._timers, return_exceptions=True)
+        for task in (*self._timers, *self._catching_up):
+            task.cancel()
+        await asyncio.gather(*self._timers, *self._catching_up, return_exceptions=True)
         if self._api is not None:
             await self._api.stop()
+        await self.forwarding.close()
         if self._listener is not None:
             self._listener.close()
         if self.ratings is not None:
             await self.ratings.stop()
+        if self.refining is not None:
+            await self.refining.stop()
+        if self._chat is not None:
+            await self._chat.close()
+        await self.reembedder.close()
         await self.faust.stop()
         await asyncio.to_thread(self.analytics.close)
         await self.shards.close()
-        self.embedding.stop()
+        await self.shards.models.stop()
+
+    @property
+    def embedding(self) -> Embedding:
+        """The model of the shards; `reembedder` changes it."""
+        return self.shards.models.current
 
     @property
     def ready(self) -> bool:
@@ -231,7 +290,15 @@ class Siltstone:
             reasons.append("the embedding model is being loaded")
         elif not self.shards.ready:
             reasons.append("the shards are being opened")
+        elif self.long_term.behind:
+            reasons.append(f"shards are being compared with the log, or filled up: {self.long_term.behind}")
         return reasons
+
+    @property
+    def url(self) -> str:
+        """Where other workers reach this one."""
+        host = self.settings.http.host
+        return self.settings.http.advertised_url or f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def partition_of(self, user_id: str) -> int:
         """The partition, and so the shard, of a user."""
@@ -249,12 +316,28 @@ class Siltstone:
         (assigned,) = arguments
         self.recovered = False
         self.hot.connect()
-        self.shards.own(frozenset(tp.partition for tp in assigned if tp.topic == self.topics.long_term))
+        ours = frozenset(tp.partition for tp in assigned if tp.topic == self.topics.long_term)
+        self.shards.own(ours)
+        self.long_term.own(ours)
+        if self.refining is not None:
+            self.refining.own(ours)
 
     async def _recovered(self) -> None:
         await self.short_term.recovered()
         self.notes.recovered()
         self.recovered = True
+
+    def _sought(self) -> None:
+        committed = self.hot.committed(self.topics.long_term)
+        for partition in self.long_term.behind:
+            if partition in committed:
+                self._catching_up.append(asyncio.create_task(self._catch_up(partition, committed[partition])))
+
+    async def _catch_up(self, partition: int, committed: int) -> None:
+        try:
+            await self.long_term.catch_up(partition, committed)
+        except Exception as exc:
+            self.hot.halt(exc, f"shard {partition}")
 
     async def _tick(self) -> None:
         if not self.recovered:
@@ -267,6 +350,10 @@ class Siltstone:
         self.metrics.sessions.set(len(self.windows.sessions))
         for topic, lag in self.hot.lag().items():
             self.metrics.lag.labels(topic).set(lag)
+
+    async def _age(self) -> None:
+        await self.lifecycle.recompute()
+        await self.cleanup.tick()
 
     async def _drop_notes(self) -> None:
         if self.recovered:
@@ -297,6 +384,7 @@ class Siltstone:
             ) from exc
         self.port = listener.getsockname()[1]
         self._listener = listener  # uvicorn is given its descriptor alone
+        self.hot.advertise(self.url)
         self._api = AsgiService(
             build(self),
             host=host,
@@ -310,10 +398,10 @@ def _estimate(user: str, assistant: str) -> int:
     return estimate(user, assistant).value
 
 
-def _model_judge(settings: JudgeSettings) -> ModelJudge:
-    from streams.clients.judge import ModelJudge  # its packages take most of a second, and most workers need none
+def _chat_model(settings: JudgeSettings) -> ChatModel:
+    from streams.clients.chat import ChatModel  # its packages take most of a second, and most workers need none
 
-    return ModelJudge(settings)
+    return ChatModel(settings)
 
 
 def _usable(folder: Path) -> None:
@@ -351,8 +439,10 @@ def _faust_app(settings: Settings) -> faust.App:
         producer_linger=0.02,
         producer_max_batch_size=BATCH_BYTES,
         producer_max_request_size=MAX_RECORD_BYTES,
-        # An exchange of long messages, embedded on a busy machine, is no reason for an alarm.
-        stream_processing_timeout=600.0,
+        # Events wait for as long as an embedding service is down. Our log says so once a minute; Faust's would, for
+        # each partition, every few seconds.
+        stream_processing_timeout=86_400.0,
+        broker_commit_livelock_soft_timeout=86_400.0,
     )
 
 

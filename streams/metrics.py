@@ -20,7 +20,10 @@ class Metrics:
             registry=registry,
         )
         self.rerouted = Counter(
-            "siltstone_rerouted_messages", "Messages produced again with the right key", registry=registry
+            "siltstone_rerouted_records",
+            "Records produced again with the right key, by topic",
+            ["topic"],
+            registry=registry,
         )
         self.exchanges = Counter("siltstone_exchanges", "Exchanges that closed", registry=registry)
         self.decisions = Counter(
@@ -38,6 +41,18 @@ class Metrics:
         self.ratings_waiting = Gauge(
             "siltstone_ratings_waiting", "Exchanges whose value is asked for and not known", registry=registry
         )
+        self.refinements = Counter(
+            "siltstone_refinements",
+            "Questions to a model about new memories, by kind (supersede, summary) and outcome (asked, replaced, "
+            "kept, failed, dropped)",
+            ["kind", "outcome"],
+            registry=registry,
+        )
+        self.refinements_waiting = Gauge(
+            "siltstone_refinements_waiting",
+            "New memories that a model is still to be asked about",
+            registry=registry,
+        )
         self.dead_letters = Counter(
             "siltstone_dead_letters",
             "Records that could not be used, by topic and kind",
@@ -46,7 +61,8 @@ class Metrics:
         )
         self.memories = Counter(
             "siltstone_memories",
-            "Effects of long-term events, by effect (new, merged, touched, removed, repeated, forgotten, unknown)",
+            "Effects of long-term events, by effect (new, merged, touched, edited, superseded, summarized, archived, "
+            "restored, removed, repeated, forgotten, unknown, spared)",
             ["effect"],
             registry=registry,
         )
@@ -61,6 +77,30 @@ class Metrics:
             "siltstone_memory_states",
             "Memories of this worker's shards, by state",
             ["state"],
+            registry=registry,
+        )
+        self.scores = Gauge(
+            "siltstone_memory_scores",
+            "Memories of this worker's shards, by the lower end of the ten points that their score is in",
+            ["from_score"],
+            registry=registry,
+        )
+        self.outliers = Gauge(
+            "siltstone_memory_score_outliers",
+            "Memories of this worker's shards whose score is beyond the fences, by side (low, high)",
+            ["side"],
+            registry=registry,
+        )
+        self.transitions = Counter(
+            "siltstone_transitions",
+            "Changes of state that the transitions topic has taken, by pair",
+            ["from", "to"],
+            registry=registry,
+        )
+        self.cleanup = Counter(
+            "siltstone_cleanup",
+            "Memories that cleanup asked for, by what is to become of them (archived, removed)",
+            ["outcome"],
             registry=registry,
         )
         self.snapshots = Counter(

@@ -38,9 +38,6 @@ class Rater(Protocol):
     def resumes_in(self) -> float:
         """Seconds until it may be asked again; 0 where it may be asked now."""
 
-    async def close(self) -> None:
-        """Let go of its connections."""
-
 
 #: Called with the key and the value of an exchange, or None where it is not to be had.
 Answered = Callable[[Key, int | None], Awaitable[None]]
@@ -81,7 +78,6 @@ class Ratings:
         for worker in self._workers:
             worker.cancel()
         await asyncio.gather(*self._workers, return_exceptions=True)
-        await self._rater.close()
 
     def ask(self, key: Key, exchange: Exchange) -> asyncio.Future[None] | None:
         """Ask for a value, or, where that has failed, ask again now.

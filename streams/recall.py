@@ -1,10 +1,10 @@
-"""Questions find memories: a query becomes candidates of its user, filtered by state, ranked, and touched."""
+"""Questions find memories: a query becomes candidates of its user, filtered, ranked, and touched."""
 
 from __future__ import annotations
 
 import uuid
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,35 +16,43 @@ from schemas.memories import Memory, SearchHit, State
 from schemas.messages import iso
 from schemas.settings import LifecycleSettings
 from schemas.topics import Topics, key_of, partition_of
-from streams.clients.embedding import Embedding
 from streams.clock import Clock
 from streams.hotpath import Outbox
 from streams.metrics import Metrics
+from streams.models import ShardModel
+from streams.rules.filtering import Filter
 from streams.rules.lifecycle import score_of, state_of
 from streams.rules.ranking import LexicalIndex, carry, fuse, probe, questions, top
 from streams.shards import OwnedShards
 from tables.session_notes import Note
 from tables.shard import Shard
+from tables.vectors import Vectors
 
 CACHED_USERS = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is asked: a user's question, how many answers, and of which states."""
+    """What is asked: a user's question, how many answers, and among which of the user's memories.
+
+    Those in whose place another one stands are left out unless `replaced` ones are asked for.
+    """
 
     user_id: str
     text: str
     top_k: int
     states: frozenset[State]
     explain: bool = False
+    replaced: bool = False
+    min_relevance: float = 0.0
+    filters: tuple[Filter, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Ready:
-    """What ranking needs of a user's memories, kept while they stay the same."""
+    """What ranking needs of a user's memories, kept while their texts stay the same."""
 
-    memories: tuple[Memory, ...]
+    seqs: list[int]
     lexical: LexicalIndex
     previous: npt.NDArray[np.int64]
     speakers: frozenset[str]
@@ -57,7 +65,6 @@ class Recall:
         self,
         *,
         shards: OwnedShards,
-        embedding: Embedding,
         outbox: Outbox,
         metrics: Metrics,
         clock: Clock,
@@ -65,7 +72,7 @@ class Recall:
         partitions: int,
         lifecycle: LifecycleSettings,
     ) -> None:
-        self._shards, self._embedding, self._outbox = shards, embedding, outbox
+        self._shards, self._outbox = shards, outbox
         self._metrics, self._clock, self._topics = metrics, clock, topics
         self._partitions, self._lifecycle = partitions, lifecycle
         self._users: OrderedDict[str, _Ready] = OrderedDict()
@@ -78,27 +85,57 @@ class Recall:
         with self._metrics.search_seconds.time():
             partition = partition_of(query.user_id, self._partitions)
             memories = await self._shards.call(partition, Shard.memories_of, query.user_id)
-            hits = await self._rank(partition, query, memories) if memories and query.text.strip() else []
+
+            async def ranked(shard: ShardModel) -> list[SearchHit]:
+                async def cosines(vector: Vectors) -> Vectors:
+                    return await shard.call(Shard.similarities, query.user_id, vector, memories)
+
+                return await self._rank(query, memories, self._ready(query.user_id, memories), shard, cosines)
+
+            hits = await self._shards.with_model(partition, ranked)
         if hits:
             await self._touch(query.user_id, [hit.id for hit in hits])
         return hits
 
-    async def _rank(self, partition: int, query: Query, memories: tuple[Memory, ...]) -> list[SearchHit]:
-        ready = self._ready(query.user_id, memories)
+    async def search_archive(self, user_id: str, text: str, top_k: int, explain: bool = False) -> list[SearchHit]:
+        """The user's archived memories that answer, best first, in every state. It counts as no access."""
+        partition = partition_of(user_id, self._partitions)
+        archived = await self._shards.call(partition, Shard.archive_of, user_id)
+        memories = tuple(one.memory for one in archived)
+        query = Query(user_id, text, top_k, frozenset(State), explain, replaced=True)
+
+        async def ranked(shard: ShardModel) -> list[SearchHit]:
+            stored = await shard.call(Shard.archive_vectors, [memory.id for memory in memories])
+
+            async def cosines(vector: Vectors) -> Vectors:
+                return stored @ vector
+
+            return await self._rank(query, memories, _prepare(memories), shard, cosines)
+
+        return await self._shards.with_model(partition, ranked)
+
+    async def _rank(
+        self,
+        query: Query,
+        memories: Sequence[Memory],
+        ready: _Ready,
+        shard: ShardModel,
+        cosines: Callable[[Vectors], Awaitable[Vectors]],
+    ) -> list[SearchHit]:
+        if not memories or not query.text.strip():
+            return []
         parts = questions(query.text)
-        vectors = await self._embedding.embed([probe(part, ready.speakers) for part in parts])
-        dense = np.stack(
-            [
-                await self._shards.call(partition, Shard.similarities, query.user_id, vector, memories)
-                for vector in vectors
-            ]
-        )
-        lexical = np.stack([ready.lexical.scores(part) for part in parts])
-        relevance = carry(fuse(dense, lexical).max(axis=0), ready.previous)
+        lexical = np.stack([ready.lexical.scores(part) for part in parts])  # before the next question extends it
+        model = await shard.model()
+        vectors = await shard.embed([probe(part, ready.speakers) for part in parts])
+        dense = np.stack([await cosines(vector) for vector in vectors])
+        fused = fuse(dense, lexical, model.cosine.of(query.text))
+        relevance = carry(fused.max(axis=0), ready.previous)
         now = self._clock.now()
         scores = [score_of(memory, now, self._lifecycle) for memory in memories]
         states = [state_of(score, self._lifecycle) for score in scores]
-        allowed = np.array([state in query.states for state in states], np.bool_)
+        allowed = np.array([_may(*one, query) for one in zip(memories, states, strict=True)], np.bool_)
+        allowed &= relevance >= query.min_relevance
         hits = []
         for row in top(relevance, allowed, query.top_k):
             why = None
@@ -113,9 +150,15 @@ class Recall:
         return hits
 
     def _ready(self, user_id: str, memories: tuple[Memory, ...]) -> _Ready:
+        """Numbers tell whether texts are the same: a memory with another text has another number."""
+        seqs = [memory.seq for memory in memories]
         found = self._users.get(user_id)
-        if found is None or found.memories is not memories:
-            found = self._users[user_id] = _prepare(memories)
+        if found is None or found.seqs != seqs:
+            if found is not None and found.seqs == seqs[: len(found.seqs)]:
+                found = _extended(found, memories)
+            else:
+                found = _prepare(memories)
+            self._users[user_id] = found
             if len(self._users) > CACHED_USERS:
                 self._users.popitem(last=False)
         self._users.move_to_end(user_id)
@@ -126,16 +169,45 @@ class Recall:
         await self._outbox.send(self._topics.long_term, event.model_dump_json().encode(), key=key_of(user_id))
 
 
-def _prepare(memories: tuple[Memory, ...]) -> _Ready:
+def _may(memory: Memory, state: State, query: Query) -> bool:
+    """Whether the memory may be an answer, however well it fits."""
+    return (
+        state in query.states
+        and (query.replaced or memory.current)
+        and all(condition.matches(memory) for condition in query.filters)
+    )
+
+
+def _prepare(memories: Sequence[Memory]) -> _Ready:
+    return _Ready(
+        [memory.seq for memory in memories],
+        LexicalIndex.build(memory.text for memory in memories),
+        _previous(memories),
+        frozenset(name for memory in memories for name in memory.meta.get("speakers", ())),
+    )
+
+
+def _extended(ready: _Ready, memories: Sequence[Memory]) -> _Ready:
+    """The same with the memories that have come since."""
+    new = memories[len(ready.seqs) :]
+    ready.lexical.add(memory.text for memory in new)
+    return _Ready(
+        [memory.seq for memory in memories],
+        ready.lexical,
+        _previous(memories),
+        ready.speakers.union(name for memory in new for name in memory.meta.get("speakers", ())),
+    )
+
+
+def _previous(memories: Sequence[Memory]) -> npt.NDArray[np.int64]:
+    """For each row the one before it in the same session, -1 where there is none."""
     newest_of: dict[str | None, int] = {None: -1}
     previous = []
     for row, memory in enumerate(memories):
         previous.append(newest_of.get(memory.session_id, -1))
         if memory.session_id is not None:
             newest_of[memory.session_id] = row
-    speakers = frozenset(name for memory in memories for name in memory.meta.get("speakers", ()))
-    lexical = LexicalIndex.build(memory.text for memory in memories)
-    return _Ready(memories, lexical, np.array(previous, np.int64), speakers)
+    return np.array(previous, np.int64)
 
 
 def _rank_of(scores: npt.NDArray[np.float32], allowed: npt.NDArray[np.bool_], row: int) -> int:
@@ -151,10 +223,14 @@ def _hit(memory: Memory, relevance: float, score: float, state: State, why: dict
         score=round(score, 2),
         state=state,
         importance=memory.importance,
+        kind=memory.kind,
         created_at=iso(memory.created_at),
         session_id=memory.session_id,
+        agent_id=memory.agent_id,
         message_ids=list(memory.message_ids),
         metadata=memory.meta,
+        superseded_by=memory.superseded_by,
+        summarized_by=memory.summarized_by,
         explain=why,
     )
 

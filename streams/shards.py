@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from schemas.errors import ShardLocked, ShardNotHere
-from schemas.settings import LongTermSettings
+from schemas.errors import EmbeddingMismatch, ShardLocked, ShardNotHere
+from schemas.settings import LifecycleSettings, LongTermSettings
 from streams.clients.embedding import Embedding
+from streams.models import ModelChanged, Models, ShardModel
 from tables.shard import Shard
+from tables.vectors import VectorIndex
 
 log = logging.getLogger(__name__)
 
@@ -34,20 +36,22 @@ class OwnedShards:
         self,
         folder: Path,
         settings: LongTermSettings,
+        lifecycle: LifecycleSettings,
         embedding: Embedding,
         on_failure: Callable[[BaseException, str], None],
     ) -> None:
-        self._folder, self._settings, self._embedding = folder, settings, embedding
+        self._folder, self.models = folder, Models(embedding)
+        self._settings, self._lifecycle = settings, lifecycle
         self._on_failure = on_failure
         self._open: dict[int, asyncio.Task[Shard]] = {}
         self._threads: dict[int, ThreadPoolExecutor] = {}
+        self._closing: dict[int, asyncio.Future[None]] = {}
 
     def own(self, partitions: frozenset[int]) -> None:
         """These are ours from now on; what is not, is closed in the background."""
-        for partition in list(self._open):
-            if partition not in partitions:
-                task = asyncio.ensure_future(self._close(partition))
-                task.add_done_callback(_log_failure)
+        for partition in self._open.keys() - partitions:
+            self._closing[partition] = asyncio.ensure_future(self._close(partition))
+            self._closing[partition].add_done_callback(_log_failure)
         for partition in partitions - self._open.keys():
             self._threads[partition] = ThreadPoolExecutor(1, thread_name_prefix=f"shard-{partition}")
             self._open[partition] = asyncio.ensure_future(self._opened(partition))
@@ -83,45 +87,98 @@ class OwnedShards:
         """`call` on every shard of ours, one after the other."""
         return [await self.call(partition, method, *args, **kwargs) for partition in self.partitions()]
 
+    async def with_model(self, partition: int, work: Callable[[ShardModel], Awaitable[T]]) -> T:
+        """`work`, which embeds for a shard; done anew where the shard's model changes before it is through."""
+        while True:
+            try:
+                return await work(ShardModel(self.models, partition, self.call))
+            except ModelChanged:
+                continue
+
+    async def change_model(self, partition: int, embedding: Embedding, index: VectorIndex) -> bool:
+        """Work with the vectors that this model made beside the old ones: `Shard.adopt`."""
+        loop = asyncio.get_running_loop()
+
+        def adopted(shard: Shard) -> bool:
+            done = shard.adopt(index)
+            if done:
+                self.models.move(partition, embedding, loop)
+            return done
+
+        return await self.call(partition, adopted)
+
     async def close(self) -> None:
         """Save and close all."""
-        await asyncio.gather(*(self._close(partition) for partition in list(self._open)))
+        self.own(frozenset())
+        await asyncio.gather(*self._closing.values())
 
     async def _opened(self, partition: int) -> Shard:
+        if (closing := self._closing.get(partition)) is not None:
+            await asyncio.wait([closing])  # it has gone and come back
         try:
-            model = await self._embedding.model()
-            return await self._wait_for_hand_over(partition, model.name, model.dimension)
+            return await self._of_either_model(partition)
         except asyncio.CancelledError:
             raise
         except Exception as exc:
             self._on_failure(exc, f"shard {partition}")
             raise
 
+    async def _of_either_model(self, partition: int) -> Shard:
+        """While models are changed, a shard that comes back has the former or the next one."""
+        refused: EmbeddingMismatch | None = None
+        for embedding in self.models.candidates(partition):
+            model = await embedding.model()
+            try:
+                shard = await self._wait_for_hand_over(partition, model.name, model.dimension)
+            except EmbeddingMismatch as exc:
+                refused = refused or exc
+            else:
+                self.models.move(partition, embedding, asyncio.get_running_loop())
+                return shard
+        assert refused is not None
+        raise refused
+
     async def _wait_for_hand_over(self, partition: int, model: str, dimension: int) -> Shard:
         loop = asyncio.get_running_loop()
-        folder = self._folder / str(partition)
+        folder, thread = self._folder / str(partition), self._threads[partition]
         deadline = loop.time() + HAND_OVER_SECONDS
         while True:
+            opening = thread.submit(Shard, partition, folder, model, dimension, self._settings, self._lifecycle)
             try:
-                return await loop.run_in_executor(
-                    self._threads[partition], Shard, partition, folder, model, dimension, self._settings
-                )
+                return await asyncio.shield(asyncio.wrap_future(opening))
+            except asyncio.CancelledError:
+                thread.submit(_close_opened, opening)
+                raise
             except ShardLocked as exc:
                 if loop.time() > deadline:
                     raise
                 log.info("%s", exc)
                 await asyncio.sleep(0.5)
 
-    async def _close(self, partition: int) -> None:
-        task, thread = self._open.pop(partition), self._threads.pop(partition)
+    def _close(self, partition: int) -> Coroutine[Any, Any, None]:
+        return self._closed(self._open.pop(partition), self._threads.pop(partition))
+
+    async def _closed(self, task: asyncio.Task[Shard], thread: ThreadPoolExecutor) -> None:
+        """What is being opened is let go of as well: the next owner waits for it."""
         try:
             if not task.done():
                 task.cancel()
-            elif not task.cancelled() and task.exception() is None:
-                shard = task.result()
-                await asyncio.get_running_loop().run_in_executor(thread, shard.close)
+                await asyncio.wait([task])
+            if not task.cancelled() and task.exception() is None:
+                await asyncio.wrap_future(thread.submit(task.result().close))
         finally:
+            await asyncio.wrap_future(thread.submit(_nothing))  # what was submitted before is done
             thread.shutdown(wait=False)
+
+
+def _close_opened(opening: Future[Shard]) -> None:
+    """On the shard's thread, where the opening is over."""
+    if opening.exception() is None:
+        opening.result().close()
+
+
+def _nothing() -> None:
+    pass
 
 
 def _log_failure(task: asyncio.Future[None]) -> None:

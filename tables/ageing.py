@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-import duckdb
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from schemas.memories import State, Transition
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from schemas.memories import Memory, State, Transition
 from schemas.messages import iso
 from schemas.settings import LifecycleSettings
+from tables.due import NEVER, Due
 from tables.migrations import statement, transaction
-from tables.statistics import Change
+from tables.statistics import Change, StateOnDay
+from tables.vectors import Seqs
+
+
+class Scored(NamedTuple):
+    """What a memory is worth at some moment: 0-100, and the state that this is."""
+
+    score: float
+    state: State
 
 
 class Ageing:
@@ -16,21 +30,67 @@ class Ageing:
 
     def __init__(self, db: duckdb.DuckDBPyConnection) -> None:
         self._db = db
+        self._due, self._formula = Due(), {"now": 0.0}
         db.execute(statement("lifecycle"))
+        db.execute(statement("states_over_time"))
 
     def recompute(self, now: int, lifecycle: LifecycleSettings) -> list[str]:
-        """Store the states as of `now` (epoch ms) and note each change; the users whose memories changed."""
-        self._db.execute(statement("recompute"), _formula(now, lifecycle))
-        users = [row[0] for row in self._db.execute("SELECT DISTINCT user_id FROM changing").fetchall()]
+        """Store the states as of `now` (epoch ms) and note each change; the users whose memories changed.
+
+        Looks only at memories that are new, were touched, or are old enough for another state by now: at all of them
+        the first time, with other settings, and when time goes back.
+        """
+        formula = _formula(now, lifecycle)
+        if now < self._formula["now"] or formula | {"now": 0} != self._formula | {"now": 0}:
+            self._due = Due()
+        self._formula = formula
+        self._due.add(self._numbers_above(self._due.newest))
+        seqs = self._due.at(now)
+        if not len(seqs):
+            return []
+        self._db.register("due", pa.table({"seq": seqs}))
+        self._db.execute(statement("recompute"), formula)
+        changed = "FROM looked_at WHERE from_state <> to_state"
+        users = [row[0] for row in self._db.execute(f"SELECT DISTINCT user_id {changed}").fetchall()]
         if users:
             with transaction(self._db):
                 self._db.execute(statement("apply_transitions"), {"at": iso(now)})
                 self._db.execute(
                     "INSERT INTO transitions SELECT id, user_id, from_state, to_state, score, "
-                    "make_timestamp_ms(?), 'decay', false FROM changing",
+                    f"make_timestamp_ms(?), 'decay', false {changed}",
                     [now],
                 )
+        looked_at = self._db.execute("SELECT seq, due_at FROM looked_at").fetchnumpy()
+        self._due.set(seqs, NEVER)  # those that are gone
+        self._due.set(looked_at["seq"], looked_at["due_at"])
         return users
+
+    def touched(self, seqs: Iterable[int]) -> None:
+        """What the score of these is made of may be another: they are looked at by the next recompute."""
+        self._due.set(np.fromiter(seqs, np.int64), 0)
+
+    def _numbers_above(self, seq: int) -> Seqs:
+        found = self._db.execute("SELECT seq FROM memories WHERE seq > ? ORDER BY seq", [seq]).fetchnumpy()["seq"]
+        return np.asarray(found, np.int64)
+
+    def scored(self, memories: Sequence[Memory], now: int, lifecycle: LifecycleSettings) -> list[Scored]:
+        """Score and state of each as of `now` (epoch ms), whatever is stored of it."""
+        self._db.register(
+            "aged",
+            pa.table(
+                {
+                    "importance": pa.array([m.importance for m in memories], pa.float64()),
+                    "pinned": pa.array([m.pinned for m in memories], pa.bool_()),
+                    "last_accessed": pa.array([m.last_accessed for m in memories], pa.int64()),
+                }
+            ),
+        )
+        rows = self._db.execute(
+            "SELECT score, state_of(score, $active, $cold) FROM (SELECT score_of("
+            "importance, pinned, last_accessed, $now, $fresh_days, $half_life_days) AS score FROM aged)",
+            _formula(now, lifecycle),
+        ).fetchall()
+        return [Scored(score, State(state)) for score, state in rows]
 
     def unpublished(self, limit: int = 1000) -> list[Transition]:
         """Transitions that are not on their topic yet, oldest first."""
@@ -77,6 +137,13 @@ class Ageing:
         """Changes of state by UTC day and pair, between two moments (epoch ms)."""
         rows = self._db.execute(statement("daily_transitions"), {"since": since, "now": now}).fetchall()
         return {Change(*row[:3]): row[3] for row in rows}
+
+    def states_over_time(self, since: int, now: int) -> dict[StateOnDay, int]:
+        """Memories by state at the end of each UTC day, between two moments (epoch ms), zeros included."""
+        rows = self._db.execute(
+            "FROM states_between(make_timestamp_ms($since), make_timestamp_ms($now))", {"since": since, "now": now}
+        ).fetchall()
+        return {StateOnDay(day, state): memories for day, state, memories in rows}
 
 
 def _formula(now: int, lifecycle: LifecycleSettings) -> dict[str, float]:

@@ -119,6 +119,8 @@ def _fill(db: duckdb.DuckDBPyConnection, folder: Path, at: int, lifecycle: Lifec
                 f"CREATE TABLE {table} AS FROM read_parquet('{_quoted(glob.escape(str(parts)))}/*.parquet', "
                 "union_by_name = true, hive_partitioning = false)"
             )
+        elif table == "archive":  # no worker that has one has opened these shards yet
+            db.execute("CREATE TABLE archive AS FROM memories LIMIT 0")
     db.execute(
         "CREATE TABLE copy_info AS SELECT make_timestamp_ms($at) AS as_of, cast($active AS DOUBLE) AS active, "
         "cast($cold AS DOUBLE) AS cold, cast($fresh_days AS DOUBLE) AS fresh_days, "
@@ -131,7 +133,8 @@ def _fill(db: duckdb.DuckDBPyConnection, folder: Path, at: int, lifecycle: Lifec
             "half_life_days": lifecycle.half_life_days,
         },
     )
-    db.execute(statement("lifecycle").replace("TEMP MACRO", "MACRO"))  # an analyst's connection needs them too
+    for macros in ("lifecycle", "states_over_time"):  # an analyst's connection needs them too
+        db.execute(statement(macros).replace("TEMP MACRO", "MACRO"))
     db.execute(statement("analytics_views"))
     db.execute(statement("score_statistics"))
     ((memories,),) = db.execute("SELECT count(*) FROM memories").fetchall()
@@ -141,8 +144,8 @@ def _fill(db: duckdb.DuckDBPyConnection, folder: Path, at: int, lifecycle: Lifec
 def snapshot_of_files(data_dir: Path, now: int, lifecycle: LifecycleSettings) -> Copy:
     """A copy of the shards in a data directory that no worker has open, their scores as of `now` (epoch ms).
 
-    On the event clock the moment is that of the newest access instead. Raises `ShardLocked`, `ShardError` and
-    `DataDirError`.
+    On the event clock the moment is that of the newest access or change of state instead. Raises `ShardLocked`,
+    `ShardError` and `DataDirError`.
     """
     folder, exported, newest = data_dir / "analytics", {}, 0
     for partition, path in catalogs(data_dir).items():
@@ -151,7 +154,7 @@ def snapshot_of_files(data_dir: Path, now: int, lifecycle: LifecycleSettings) ->
         try:
             with duckdb.connect(str(path), read_only=True, config={"threads": 1}) as db:
                 exported[partition] = export(db, partition, folder)
-                ((last,),) = db.execute("SELECT coalesce(max(epoch_ms(last_accessed)), 0) FROM memories").fetchall()
+                ((last,),) = db.execute(statement("newest_event")).fetchall()
         except duckdb.Error as exc:
             raise ShardError(partition, f"{path} cannot be copied: {str(exc).splitlines()[0]}") from exc
         except OSError as exc:

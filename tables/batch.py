@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from schemas.events import (
+    Archive,
+    Edit,
     Forget,
     ForgetUser,
     Link,
@@ -17,58 +18,107 @@ from schemas.events import (
     Pin,
     Promotion,
     Remember,
+    Remove,
+    Restore,
+    Supersede,
     Touch,
     Unlink,
     Unpin,
 )
 from schemas.memories import Memory, State
+from schemas.messages import iso
 from schemas.settings import LongTermSettings
-from tables.catalog import Catalog, Changes, NewLink, Tombstone
-from tables.vectors import VectorIndex, Vectors, cells_of, earlier_copies
+from tables import overflow
+from tables.catalog import NewLink, Tombstone
+from tables.editing import edited
+from tables.forgetting import forget
+from tables.near_copies import NearCopies
+from tables.vectors import VectorIndex, Vectors, cell_of
+from tables.workspace import Workspace
 
 
 @dataclass(slots=True)
 class Applied:
-    """What a batch of events came to."""
+    """What events came to, and the memories that are new."""
 
     new: int = 0
     merged: int = 0
     touched: int = 0
+    edited: int = 0
+    superseded: int = 0
+    summarized: int = 0
+    archived: int = 0
+    restored: int = 0
     removed: int = 0
     repeated: int = 0
     forgotten: int = 0
     unknown: int = 0
+    spared: int = 0
+    born: list[Memory] = field(default_factory=list, compare=False)
+
+    def effects(self) -> dict[str, int]:
+        """The counts by name, without zeros."""
+        counts = {name: getattr(self, name) for name in self.__slots__ if name != "born"}
+        return {name: count for name, count in counts.items() if count}
+
+    def add(self, other: Applied) -> None:
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+def together(events: Sequence[LongTermEvent]) -> Sequence[LongTermEvent]:
+    """The first events that one batch can hold: what gives a memory another vector has a batch of its own.
+
+    Near-copies of the texts after it can be looked for only when it is in.
+    """
+    for place, event in enumerate(events):
+        if isinstance(event, Restore) or (isinstance(event, Edit) and event.text is not None):
+            return events[: place or 1]
+    return events
 
 
 @dataclass(slots=True)
 class Batch:
-    """Events, oldest first, with the vectors of their texts by event id. `first` numbers the first new memory."""
+    """Events that go `together`, oldest first, with the vectors of their texts by event id.
 
-    catalog: Catalog
+    It ends early where a user has too many memories: what comes next is worked out after the summaries are in. So
+    nothing depends on where batches are cut.
+    """
+
+    space: Workspace
     index: VectorIndex
     settings: LongTermSettings
-    first: int
     events: Sequence[LongTermEvent]
     vectors: Mapping[uuid.UUID, Vectors]
-    changes: Changes = field(default_factory=Changes)
-    known: dict[uuid.UUID, Memory] = field(default_factory=dict)
-    near: dict[uuid.UUID, list[int]] = field(default_factory=dict)
-    near_rows: dict[int, Memory] = field(default_factory=dict)
-    near_events: dict[uuid.UUID, list[uuid.UUID]] = field(default_factory=dict)
+    near: NearCopies = field(init=False)
+    tombstones: list[Tombstone] = field(init=False)
     born: dict[uuid.UUID, uuid.UUID] = field(default_factory=dict)
-    tombstones: list[Tombstone] = field(default_factory=list)
     result: Applied = field(default_factory=Applied)
 
     def run(self) -> Applied:
-        catalog = self.catalog
-        self.known = catalog.by_id(_named_ids(self.events))
+        """Work out the events, until one of them has to be in before the next: `space.changes` names those done."""
+        catalog = self.space.catalog
+        self.space.look_up(_named_ids(self.events))
+        self._reckon()
         self.tombstones = catalog.tombstones({event.user_id for event in self.events})
-        self._find_near([event for event in self.events if isinstance(event, Promotion | Remember)])
-        self.near_rows = catalog.by_seq({seq for found in self.near.values() for seq in found})
+        texts = [event for event in self.events if isinstance(event, Promotion | Remember)]
+        self.near = NearCopies(texts, self.vectors, self.index, catalog, self.settings.near_copy)
         for event in self.events:
-            self.changes.applied.append(event.event_id)
+            self.space.changes.applied.append(event.event_id)
             self._apply(event)
+            if self.result.summarized:
+                break
         return self.result
+
+    def _reckon(self) -> None:
+        """Have the scores at hand of what moves: cleanup moves thousands."""
+        held = {**self.space.archived, **self.space.known}
+        moving: defaultdict[int, list[Memory]] = defaultdict(list)
+        for event in self.events:
+            if isinstance(event, Archive | Remove) and (memory := held.get(self.space.named(event.memory_id))):
+                moving[event.timestamp].append(memory)
+        for at, memories in moving.items():
+            self.space.reckon(memories, at)
 
     def _apply(self, event: LongTermEvent) -> None:
         match event:
@@ -76,59 +126,77 @@ class Batch:
                 self._keep(event)
             case Touch():
                 for memory in self._mine(event, *event.memory_ids):
-                    self._change(self._accessed(memory, event.timestamp))
+                    self.space.change(self._accessed(memory, event.timestamp))
                     self.result.touched += 1
             case Pin() | Unpin():
                 for memory in self._mine(event, event.memory_id):
-                    self._change(replace(memory, pinned=isinstance(event, Pin)))
+                    self.space.change(replace(memory, pinned=isinstance(event, Pin)))
+                    self.space.note(memory, event.timestamp, f"{event.type}ned")
             case Link():
-                if len(self._mine(event, event.source_id, event.target_id)) == 2:
-                    self.changes.links.append(
-                        NewLink(
-                            event.user_id,
-                            event.source_id,
-                            event.target_id,
-                            event.kind,
-                            event.weight,
-                            event.timestamp,
-                        )
-                    )
+                if pair := self._pair(event, event.source_id, event.target_id):
+                    self.space.link(NewLink(event.user_id, *pair, event.kind, event.weight, event.timestamp))
             case Unlink():
-                if len(self._mine(event, event.source_id, event.target_id)) == 2:
-                    link = (event.source_id, event.target_id, event.kind)
-                    self.changes.links = [new for new in self.changes.links if new[1:4] != link]
-                    self.changes.unlinked.append(link)
-            case Forget():
+                if pair := self._pair(event, event.source_id, event.target_id):
+                    self.space.unlink(*pair, event.kind)
+            case Edit():
                 for memory in self._mine(event, event.memory_id):
-                    self._remove(memory)
-                self._bury(Tombstone(event.user_id, event.memory_id, event.timestamp))
+                    self._edit(memory, event)
+            case Supersede():
+                if pair := self._pair(event, event.memory_id, event.by):
+                    self._supersede(*pair, event.timestamp, event.reason)
+            case Archive():
+                for memory in self._mine(event, event.memory_id):
+                    self._archive(memory, event)
+            case Restore():
+                for memory in self._of(self.space.archived, event, event.memory_id):
+                    self._restore(memory, event.timestamp)
+            case Remove():
+                for memory in self._of(self.space.archived, event, event.memory_id):
+                    self._remove(memory, event)
+            case Forget():
+                found = self._of({**self.space.archived, **self.space.known}, event, event.memory_id)
+                names = {name for memory in found for name in self.space.names(memory.id)}
+                for identity in sorted({event.memory_id, *names}):
+                    self._bury(Tombstone(event.user_id, identity, event.timestamp))
+                self.result.removed += forget(self.space, found, event.timestamp)
             case ForgetUser():
-                stored = self.catalog.of_user(event.user_id)
-                for memory in [*stored, *self.changes.new]:
-                    if memory.user_id == event.user_id and memory.created_at <= event.timestamp:
-                        self._remove(memory)
+                self.space.load_user(event.user_id)
+                self.space.load_archive(event.user_id)
+                held = [*self.space.archived.values(), *self.space.known.values()]
                 self._bury(Tombstone(event.user_id, None, event.timestamp))
+                theirs = [m for m in held if m.user_id == event.user_id and m.created_at <= event.timestamp]
+                self.result.removed += forget(self.space, theirs, event.timestamp)
 
     def _keep(self, event: Promotion | Remember) -> None:
         memory = self._as_memory(event)
-        if self._forgotten(memory):
+        if any(covers(grave, memory.user_id, memory.id, memory.created_at) for grave in self.tombstones):
             self.result.forgotten += 1
             return
-        if memory.id in self.known:
+        if self.space.has(memory.id):
             self.result.repeated += 1
             return
-        vector = self.vectors[event.event_id]
-        twin = self._near_copy(event)
+        supersedes = event.supersedes if isinstance(event, Remember) else []
+        twin = self._near_copy(event, supersedes)
         if twin is not None:
-            merged = (*twin.message_ids, *(i for i in memory.message_ids if i not in twin.message_ids))
-            self._change(replace(twin, importance=max(twin.importance, memory.importance), message_ids=merged))
-            self.result.merged += 1
-            return
-        self.changes.new.append(memory)
-        self.changes.vectors.append(vector)
-        self.known[memory.id] = memory
-        self.born[event.event_id] = memory.id
-        self.result.new += 1
+            self._merge(memory, twin, event.timestamp)
+        else:
+            self.space.add(memory, self.vectors[event.event_id])
+            self.born[event.event_id] = memory.id
+            self.result.new += 1
+            self.result.born.append(memory)
+        for older in self._mine(event, *supersedes):
+            self._supersede(older.id, memory.id if twin is None else twin.id, event.timestamp, "manual")
+        if twin is None and self._may_be_too_many(memory.user_id):
+            wholes = overflow.make_room(
+                self.space, memory.user_id, self.settings.max_memories_per_user, event.timestamp
+            )
+            self.result.summarized += len(wholes)
+            self.result.born += wholes
+
+    def _may_be_too_many(self, user_id: str) -> bool:
+        """Asked of the index, which knows at once: it counts all users of the cell."""
+        limit = self.settings.max_memories_per_user
+        return 0 < limit < self.index.size_of(cell_of(user_id)) + self.space.added[user_id]
 
     def _as_memory(self, event: Promotion | Remember) -> Memory:
         meta = dict(event.metadata or {})
@@ -142,7 +210,7 @@ class Batch:
             identity, kind, message_ids = event.memory_id or event.event_id, "remember", ()
             created = event.timestamp
         return Memory(
-            seq=self.first + self.result.new,
+            seq=self.space.next_seq,
             id=identity,
             user_id=event.user_id,
             session_id=event.session_id,
@@ -159,73 +227,133 @@ class Batch:
             meta=meta,
         )
 
-    def _find_near(self, events: Sequence[Promotion | Remember]) -> None:
-        """Look up the near-copies of all texts at once: in their users' cells, and among themselves."""
-        if not events:
-            return
-        cosine = self.settings.near_copy
-        vectors = np.stack([self.vectors[event.event_id] for event in events])
-        near = self.index.near(cells_of([event.user_id for event in events]), vectors, cosine)
-        self.near = {event.event_id: seqs for event, seqs in zip(events, near, strict=True)}
-        places: dict[str, list[int]] = {}
-        for place, event in enumerate(events):
-            places.setdefault(event.user_id, []).append(place)
-        for mine in places.values():
-            for row, earlier in earlier_copies(vectors[mine], cosine).items():
-                self.near_events[events[mine[row]].event_id] = [events[mine[i]].event_id for i in earlier]
+    def _near_copy(self, event: Promotion | Remember, supersedes: Sequence[uuid.UUID]) -> Memory | None:
+        """The first of the user's memories that says the same already, stored or of this batch.
 
-    def _near_copy(self, event: Promotion | Remember) -> Memory | None:
-        """The first of the user's memories that says the same already, stored or of this batch."""
-        for seq in self.near[event.event_id]:
-            stored = self.near_rows.get(seq)
-            if stored is not None and stored.user_id == event.user_id and stored.id not in self.changes.removed:
-                return self.changes.updated.get(stored.id, stored)
-        for earlier in self.near_events.get(event.event_id, ()):
-            fresh = self.known.get(self.born[earlier]) if earlier in self.born else None
-            if fresh is not None:
-                return fresh
+        What has been replaced says nothing any more, what is being replaced says something else, and what a summary
+        says has sources of its own.
+        """
+        known = self.space.known
+        stored = (known.get(m.id, m) for m in self.near.stored(event) if m.id not in self.space.gone)
+        fresh = (known.get(self.born[earlier]) for earlier in self.near.earlier(event) if earlier in self.born)
+        for twin in (*stored, *fresh):
+            if twin is not None and twin.current and twin.kind != overflow.KIND and twin.id not in supersedes:
+                return twin
         return None
 
-    def _forgotten(self, memory: Memory) -> bool:
-        return any(covers(grave, memory.user_id, memory.id, memory.created_at) for grave in self.tombstones)
-
-    def _mine(self, event: LongTermEvent, *ids: uuid.UUID) -> list[Memory]:
-        """Those of the memories that are there and the event's user's; what others own does not exist."""
-        found = [memory for i in ids if (memory := self.known.get(i)) is not None and memory.user_id == event.user_id]
-        self.result.unknown += len(ids) - len(found)
-        return found
+    def _merge(self, memory: Memory, twin: Memory, at: int) -> None:
+        """The same was said again: its sources are added, and it counts as referred to."""
+        importance = max(twin.importance, memory.importance) + self.settings.access_increment
+        self.space.change(
+            replace(
+                twin,
+                importance=min(100.0, importance),
+                last_accessed=max(twin.last_accessed, at),
+                message_ids=tuple(dict.fromkeys((*twin.message_ids, *memory.message_ids))),
+            )
+        )
+        self.space.merge(memory, twin)
+        self.space.note(
+            twin,
+            at,
+            "merged",
+            memory_id=memory.id,
+            session_id=memory.session_id,
+            message_ids=memory.message_ids,
+            said_at=iso(memory.created_at),
+            importance=twin.importance,
+        )
+        self.result.merged += 1
 
     def _accessed(self, memory: Memory, at: int) -> Memory:
-        increment = self.settings.access_increment
         return replace(
             memory,
-            importance=min(100.0, memory.importance + increment),
+            importance=min(100.0, memory.importance + self.settings.access_increment),
             last_accessed=max(memory.last_accessed, at),
             access_count=memory.access_count + 1,
         )
 
-    def _change(self, memory: Memory) -> None:
-        self.known[memory.id] = memory
-        for place, fresh in enumerate(self.changes.new):
-            if fresh.id == memory.id:
-                self.changes.new[place] = memory
-                return
-        self.changes.updated[memory.id] = memory
+    def _edit(self, memory: Memory, event: Edit) -> None:
+        after, before = edited(memory, event)
+        if event.text is None:
+            self.space.change(after)
+        else:
+            self.space.drop(memory)
+            self._renumber(after, self.vectors[event.event_id])
+        self.space.note(memory, event.timestamp, "edited", reason=event.reason, before=before)
+        self.result.edited += 1
 
-    def _remove(self, memory: Memory) -> None:
-        self.known.pop(memory.id, None)
-        self.changes.updated.pop(memory.id, None)
-        self.changes.links = [new for new in self.changes.links if memory.id not in (new.source_id, new.target_id)]
+    def _renumber(self, memory: Memory, vector: Vectors) -> None:
+        """A vector has a number of its own, so no file that is behind takes the old one for the new."""
+        self.space.add(replace(memory, seq=self.space.next_seq), vector)
+
+    def _supersede(self, older_id: uuid.UUID, newer_id: uuid.UUID, at: int, reason: str) -> None:
+        """The newer one holds from now on, whatever stood in its place: so nothing goes in circles."""
+        older, newer = self.space.known[older_id], self.space.known[newer_id]
+        if older_id == newer_id or older.superseded_by == newer_id:
+            return
+        self.space.change(replace(older, superseded_by=newer_id))
+        self.space.change(replace(newer, superseded_by=None))
+        self.space.note(older, at, "superseded", by=newer_id, reason=reason)
+        self.space.note(newer, at, "supersedes", memory_id=older_id, reason=reason)
+        self.result.superseded += 1
+
+    def _archive(self, memory: Memory, event: Archive) -> None:
+        if self._spared(memory, event):
+            return
+        at, state = event.timestamp, memory.state
+        moved = replace(memory, meta=self.space.with_transition(memory, state, "archived", at))
+        self.space.archive(moved, at, event.reason)
+        self.space.move(memory, state, "archived", at, event.reason)
+        self.result.archived += 1
+
+    def _remove(self, memory: Memory, event: Remove) -> None:
+        if self._spared(memory, event):
+            return
+        self.space.unarchive(memory)
+        self.space.move(memory, "archived", "removed", event.timestamp, event.reason)
         self.result.removed += 1
-        for place, fresh in enumerate(self.changes.new):
-            if fresh.id == memory.id:
-                del self.changes.new[place], self.changes.vectors[place]
-                return
-        self.changes.removed[memory.id] = memory
+
+    def _spared(self, memory: Memory, event: Archive | Remove) -> bool:
+        """Whether the event was decided on before the memory was pinned, accessed or restored."""
+        decided_on = event.last_accessed
+        spared = decided_on is not None and (memory.pinned or memory.last_accessed > decided_on)
+        self.result.spared += spared
+        return spared
+
+    def _restore(self, memory: Memory, at: int) -> None:
+        """It is accessed now, or the next cleanup would take it again."""
+        vector = self.space.catalog.archive.vectors([memory.id])[0]
+        back = replace(memory, last_accessed=max(memory.last_accessed, at))
+        state = self.space.catalog.ageing.scored([back], at, self.space.lifecycle)[0].state
+        back = replace(back, state=state, meta=self.space.with_transition(back, "archived", state, at))
+        self.space.unarchive(memory)
+        self._renumber(back, vector)
+        self.space.move(back, "archived", state, at, "restore")
+        self.result.restored += 1
+
+    def _mine(self, event: LongTermEvent, *ids: uuid.UUID) -> list[Memory]:
+        """Those of the memories that are there and the event's user's; what others own does not exist."""
+        return self._of(self.space.known, event, *ids)
+
+    def _of(self, held: Mapping[uuid.UUID, Memory], event: LongTermEvent, *ids: uuid.UUID) -> list[Memory]:
+        found = {}
+        for identity in ids:
+            memory = held.get(self.space.named(identity))
+            if memory is None or memory.user_id != event.user_id:
+                self.result.unknown += 1
+            else:
+                found[memory.id] = memory
+        return list(found.values())
+
+    def _pair(self, event: LongTermEvent, one: uuid.UUID, other: uuid.UUID) -> tuple[uuid.UUID, uuid.UUID] | None:
+        """Both ids, where both are there, and not the same memory."""
+        found = self._mine(event, one, other)
+        return (found[0].id, found[1].id) if len(found) == 2 else None
 
     def _bury(self, tombstone: Tombstone) -> None:
         self.tombstones.append(tombstone)
-        self.changes.tombstones.append(tombstone)
+        self.space.changes.tombstones.append(tombstone)
 
 
 def covers(grave: Tombstone, user_id: str, memory_id: uuid.UUID, created_at: int) -> bool:
@@ -245,7 +373,9 @@ def _named_ids(events: Sequence[LongTermEvent]) -> set[uuid.UUID]:
             case Link() | Unlink():
                 ids.update((event.source_id, event.target_id))
             case Remember():
-                ids.add(event.memory_id or event.event_id)
+                ids.update((event.memory_id or event.event_id, *event.supersedes))
+            case Supersede():
+                ids.update((event.memory_id, event.by))
             case ForgetUser():
                 pass
             case _:

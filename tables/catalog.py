@@ -15,15 +15,14 @@ import orjson
 import pyarrow as pa
 
 from schemas.errors import DataDirError, EmbeddingMismatch, ShardLocked
-from schemas.memories import Memory, State
+from schemas.memories import Memory
 from tables.ageing import Ageing
 from tables.analytics import Fingerprint, export
-from tables.migrations import migrate, transaction
-
-_COLUMNS = (
-    "seq, id, user_id, session_id, agent_id, text, kind, message_ids, importance, epoch_ms(created_at), "
-    "epoch_ms(last_accessed), access_count, state, pinned, meta"
-)
+from tables.archive import Archive, ToArchive
+from tables.cleanup import Cleanup
+from tables.memory_rows import COLUMNS, STORED, memory_of, staged, uuids
+from tables.migrations import migrate, statement, transaction
+from tables.reembedding import Reembedding
 
 
 class NewLink(NamedTuple):
@@ -33,6 +32,36 @@ class NewLink(NamedTuple):
     kind: str
     weight: float
     created_at: int
+
+
+class Merged(NamedTuple):
+    """A near-copy that is no memory of its own, and the one that stands for it."""
+
+    memory_id: uuid.UUID
+    user_id: str
+    into_id: uuid.UUID
+
+
+class Move(NamedTuple):
+    """A memory went from a state or place to another; `score` is that of the moment (epoch ms)."""
+
+    memory_id: uuid.UUID
+    user_id: str
+    from_state: str
+    to_state: str
+    score: float
+    occurred_at: int
+    reason: str
+
+
+class Done(NamedTuple):
+    """What was done to a memory, at `occurred_at` (epoch ms)."""
+
+    memory_id: uuid.UUID
+    user_id: str
+    occurred_at: int
+    event: str
+    details: dict[str, Any]
 
 
 class Tombstone(NamedTuple):
@@ -45,16 +74,32 @@ class Tombstone(NamedTuple):
 
 @dataclass(slots=True)
 class Changes:
-    """What one batch of events changes; written in one transaction."""
+    """What one batch of events changes; written in one transaction.
 
-    new: list[Memory] = field(default_factory=list)
-    vectors: list[npt.NDArray[np.float32]] = field(default_factory=list)
+    Of `vectors`, by memory id, those of `new` are written. `dropped` are the numbers of rows.
+    """
+
+    new: dict[uuid.UUID, Memory] = field(default_factory=dict)
+    vectors: dict[uuid.UUID, npt.NDArray[np.float32]] = field(default_factory=dict)
     updated: dict[uuid.UUID, Memory] = field(default_factory=dict)
-    removed: dict[uuid.UUID, Memory] = field(default_factory=dict)
+    archived: list[ToArchive] = field(default_factory=list)
+    unarchived: list[uuid.UUID] = field(default_factory=list)
+    dropped: list[int] = field(default_factory=list)
+    forgotten: list[uuid.UUID] = field(default_factory=list)
     links: list[NewLink] = field(default_factory=list)
     unlinked: list[tuple[uuid.UUID, uuid.UUID, str]] = field(default_factory=list)
+    merged: list[Merged] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)
+    history: list[Done] = field(default_factory=list)
     tombstones: list[Tombstone] = field(default_factory=list)
     applied: list[uuid.UUID] = field(default_factory=list)
+    #: How many numbers were given to new rows.
+    numbered: int = 0
+
+    @property
+    def leaving(self) -> list[int]:
+        """The numbers whose rows and vectors are no longer among the memories."""
+        return [*self.dropped, *(row.seq for row in self.archived)]
 
 
 class Catalog:
@@ -76,6 +121,9 @@ class Catalog:
             raise DataDirError(path.parent, exc.strerror or str(exc)) from exc
         migrate(self._db, partition)
         self.ageing = Ageing(self._db)
+        self.archive = Archive(self._db)
+        self.reembedding = Reembedding(self._db, partition)
+        self.cleanup = Cleanup(self._db)
 
     def close(self) -> None:
         self._db.close()
@@ -97,35 +145,36 @@ class Catalog:
             )
 
     def next_seq(self) -> int:
-        return int(self._one("SELECT coalesce(max(seq), 0) + 1 FROM memories"))
+        """The number of the next new row; a number is given once."""
+        return int(self._one("SELECT value FROM shard_info WHERE key = 'next_seq'"))
 
     def applied(self, event_ids: Iterable[uuid.UUID]) -> set[uuid.UUID]:
         """Those of the events that are in already."""
-        self._db.register("wanted", pa.table({"event_id": _uuids(event_ids)}))
+        self._db.register("wanted", pa.table({"event_id": uuids(event_ids)}))
         rows = self._db.execute(
             "SELECT event_id FROM applied WHERE event_id IN (SELECT event_id FROM wanted)"
         ).fetchall()
         return {row[0] for row in rows}
 
     def by_id(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Memory]:
-        self._db.register("wanted", pa.table({"id": _uuids(ids)}))
-        rows = self._db.execute(f"SELECT {_COLUMNS} FROM memories WHERE id IN (SELECT id FROM wanted)").fetchall()
-        return {memory.id: memory for memory in map(_memory, rows)}
+        self._db.register("wanted", pa.table({"id": uuids(ids)}))
+        rows = self._db.execute(f"SELECT {COLUMNS} FROM memories WHERE id IN (SELECT id FROM wanted)").fetchall()
+        return {memory.id: memory for memory in map(memory_of, rows)}
 
     def by_seq(self, seqs: Iterable[int]) -> dict[int, Memory]:
         wanted = pa.array(list(seqs), pa.int64())
         if not len(wanted):
             return {}
         self._db.register("wanted", pa.table({"seq": wanted}))
-        rows = self._db.execute(f"SELECT {_COLUMNS} FROM memories WHERE seq IN (SELECT seq FROM wanted)").fetchall()
-        return {memory.seq: memory for memory in map(_memory, rows)}
+        rows = self._db.execute(f"SELECT {COLUMNS} FROM memories WHERE seq IN (SELECT seq FROM wanted)").fetchall()
+        return {memory.seq: memory for memory in map(memory_of, rows)}
 
     def of_user(self, user_id: str) -> list[Memory]:
-        """All memories of a user, oldest number first."""
+        """All memories of a user, oldest first."""
         rows = self._db.execute(
-            f"SELECT {_COLUMNS} FROM memories WHERE user_id = ? ORDER BY seq", [user_id]
+            f"SELECT {COLUMNS} FROM memories WHERE user_id = ? ORDER BY created_at, seq", [user_id]
         ).fetchall()
-        return [_memory(row) for row in rows]
+        return [memory_of(row) for row in rows]
 
     def tombstones(self, user_ids: Iterable[str]) -> list[Tombstone]:
         self._db.register("wanted", pa.table({"user_id": pa.array(list(user_ids), pa.string())}))
@@ -150,34 +199,93 @@ class Catalog:
         found = self._db.execute("SELECT seq FROM vectors ORDER BY seq").fetchnumpy()["seq"]
         return np.asarray(found, np.int64)
 
-    def write(self, changes: Changes, now: int) -> None:
-        """Commit a batch: rows, vectors and which events are in, together or not at all."""
+    def behind(self, ids: Iterable[uuid.UUID]) -> list[Memory]:
+        """The memories in whose place one of these stands."""
+        self._db.register("wanted", pa.table({"id": uuids(ids)}))
+        rows = self._db.execute(
+            f"SELECT {COLUMNS} FROM memories WHERE summarized_by IN (SELECT id FROM wanted) "
+            "OR superseded_by IN (SELECT id FROM wanted)"
+        ).fetchall()
+        return [memory_of(row) for row in rows]
+
+    def merged(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, uuid.UUID]:
+        """Of those that are near-copies, the memory that stands for each."""
+        self._db.register("wanted", pa.table({"id": uuids(ids)}))
+        return dict(
+            self._db.execute(
+                "SELECT memory_id, into_id FROM merged WHERE memory_id IN (SELECT id FROM wanted)"
+            ).fetchall()
+        )
+
+    def merged_into(self, memory_id: uuid.UUID) -> set[uuid.UUID]:
+        """The near-copies for which a memory stands."""
+        rows = self._db.execute("SELECT memory_id FROM merged WHERE into_id = ?", [memory_id]).fetchall()
+        return {row[0] for row in rows}
+
+    def links_of(self, memory_id: uuid.UUID) -> list[NewLink]:
+        """Links from and to a memory, oldest first; those whose other end is archived are not shown."""
+        rows = self._db.execute(
+            "SELECT user_id, source_id, target_id, kind, weight, epoch_ms(created_at) FROM links "
+            "WHERE (source_id = $id OR target_id = $id) "
+            "AND CASE WHEN source_id = $id THEN target_id ELSE source_id END IN (SELECT id FROM memories) "
+            "ORDER BY created_at, source_id, target_id, kind",
+            {"id": memory_id},
+        ).fetchall()
+        return [NewLink(*row) for row in rows]
+
+    def history(self, memory_id: uuid.UUID) -> list[Done]:
+        """What was done to a memory since it was made, and how its state changed, oldest first."""
+        rows = self._db.execute(
+            "SELECT memory_id, user_id, epoch_ms(occurred_at), event, details FROM ("
+            "SELECT memory_id, user_id, occurred_at, event, details FROM history WHERE memory_id = $id UNION ALL "
+            "SELECT memory_id, user_id, occurred_at, 'transition', json_object('from', from_state, 'to', to_state, "
+            "'score', round(score, 2), 'reason', reason) FROM transitions WHERE memory_id = $id) "
+            "ORDER BY occurred_at",
+            {"id": memory_id},
+        ).fetchall()
+        return [Done(row[0], row[1], row[2], row[3], orjson.loads(row[4])) for row in rows]
+
+    def position(self) -> int:
+        """The offset in the log up to which the events are in; 0 where none was noted."""
+        rows = self._db.execute("SELECT value FROM shard_info WHERE key = 'position'").fetchall()
+        return int(rows[0][0]) if rows else 0
+
+    def write(self, changes: Changes, now: int, position: int | None = None) -> None:
+        """Commit a batch: rows, vectors, which events are in and up to where, together or not at all."""
         with transaction(self._db):
-            if changes.removed:
-                self._remove([memory.seq for memory in changes.removed.values()])
             if changes.new:
-                self._insert(changes.new, changes.vectors)
+                self._insert(list(changes.new.values()), [changes.vectors[identity] for identity in changes.new])
+            if changes.numbered:
+                self._db.execute(
+                    "UPDATE shard_info SET value = cast(cast(value AS BIGINT) + ? AS VARCHAR) WHERE key = 'next_seq'",
+                    [changes.numbered],
+                )
             if changes.updated:
                 self._update(list(changes.updated.values()))
-            for source, target, kind in changes.unlinked:
-                self._db.execute(
-                    "DELETE FROM links WHERE source_id = ? AND target_id = ? AND kind = ?",
-                    [source, target, kind],
-                )
-            for link in changes.links:
-                self._db.execute("INSERT INTO links VALUES (?, ?, ?, ?, ?, make_timestamp_ms(?))", list(link))
-            for tombstone in changes.tombstones:
-                self._db.execute("INSERT INTO tombstones VALUES (?, ?, make_timestamp_ms(?))", list(tombstone))
+                self.ageing.touched(memory.seq for memory in changes.updated.values())
+            if changes.archived:
+                self.archive.put(changes.archived)
+            if changes.unarchived:
+                self.archive.take(changes.unarchived)
+            if changes.leaving:
+                self._delete(changes.leaving)
+            if changes.dropped or changes.unarchived:
+                self.reembedding.prune()
+            self._write_links(changes)
+            self._note(changes)
+            if changes.forgotten:
+                self._forget(changes.forgotten)
             if changes.applied:
-                self._db.register("staged", pa.table({"event_id": _uuids(changes.applied)}))
+                self._db.register("staged", pa.table({"event_id": uuids(changes.applied)}))
                 self._db.execute("INSERT INTO applied SELECT event_id, make_timestamp_ms(?) FROM staged", [now])
+            if position is not None:
+                self._db.execute("INSERT OR REPLACE INTO shard_info VALUES ('position', ?)", [str(position)])
 
     def _insert(self, memories: Sequence[Memory], vectors: Sequence[npt.NDArray[np.float32]]) -> None:
-        self._db.register("staged", _staged(memories))
+        self._db.register("staged", staged(memories))
         self._db.execute(
-            "INSERT INTO memories SELECT seq, id, user_id, session_id, agent_id, text, kind, message_ids, "
-            "importance, make_timestamp_ms(created_at), make_timestamp_ms(last_accessed), access_count, state, "
-            "pinned, NULL, NULL, NULL, meta FROM staged"
+            f"INSERT INTO memories ({STORED}) SELECT * REPLACE (make_timestamp_ms(created_at) AS created_at, "
+            "make_timestamp_ms(last_accessed) AS last_accessed) FROM staged"
         )
         flat = np.ascontiguousarray(np.stack(vectors), np.float32)
         arrow = pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), flat.shape[1])
@@ -185,21 +293,56 @@ class Catalog:
         self._db.execute("INSERT INTO vectors SELECT seq, vector FROM staged")
 
     def _update(self, memories: Sequence[Memory]) -> None:
-        self._db.register("staged", _staged(memories))
+        self._db.register("staged", staged(memories))
         self._db.execute(
             "UPDATE memories SET message_ids = staged.message_ids, importance = staged.importance, "
             "last_accessed = make_timestamp_ms(staged.last_accessed), access_count = staged.access_count, "
-            "pinned = staged.pinned, meta = staged.meta FROM staged WHERE memories.seq = staged.seq"
+            "pinned = staged.pinned, meta = staged.meta, summarized_by = staged.summarized_by, "
+            "superseded_by = staged.superseded_by FROM staged WHERE memories.seq = staged.seq"
         )
 
-    def _remove(self, seqs: Sequence[int]) -> None:
-        self._db.register("staged", pa.table({"seq": seqs}))
-        self._db.execute(
-            "DELETE FROM links USING memories m, staged WHERE m.seq = staged.seq "
-            "AND (links.source_id = m.id OR links.target_id = m.id)"
-        )
+    def _delete(self, seqs: Sequence[int]) -> None:
+        self._db.register("staged", pa.table({"seq": pa.array(seqs, pa.int64())}))
         for table in ("memories", "vectors"):
             self._db.execute(f"DELETE FROM {table} WHERE seq IN (SELECT seq FROM staged)")
+
+    def _write_links(self, changes: Changes) -> None:
+        for source, target, kind in changes.unlinked:
+            self._db.execute(
+                "DELETE FROM links WHERE source_id = ? AND target_id = ? AND kind = ?", [source, target, kind]
+            )
+        for link in changes.links:
+            self._db.execute("INSERT INTO links VALUES (?, ?, ?, ?, ?, make_timestamp_ms(?))", list(link))
+
+    def _note(self, changes: Changes) -> None:
+        """Into the tables that only grow."""
+        if changes.merged:
+            self._db.executemany("INSERT INTO merged VALUES (?, ?, ?)", [list(row) for row in changes.merged])
+        if changes.moves:
+            self._db.executemany(
+                "INSERT INTO transitions VALUES (?, ?, ?, ?, ?, make_timestamp_ms(?), ?, false)",
+                [list(row) for row in changes.moves],
+            )
+        if changes.history:
+            self._db.executemany(
+                "INSERT INTO history VALUES (?, ?, make_timestamp_ms(?), ?, ?)",
+                [[*row[:4], orjson.dumps(row.details).decode()] for row in changes.history],
+            )
+        if changes.tombstones:
+            self._db.executemany(
+                "INSERT INTO tombstones VALUES (?, ?, make_timestamp_ms(?))",
+                [list(row) for row in changes.tombstones],
+            )
+
+    def _forget(self, ids: Sequence[uuid.UUID]) -> None:
+        """Delete what is kept of memories elsewhere. The audit trail names them still, and no word of theirs."""
+        self._db.register("staged", pa.table({"id": uuids(ids)}))
+        gone = "IN (SELECT id FROM staged)"
+        self._db.execute(f"DELETE FROM links WHERE source_id {gone} OR target_id {gone}")
+        self._db.execute(f"DELETE FROM history WHERE memory_id {gone}")
+        self._db.execute(f"DELETE FROM merged WHERE into_id {gone}")
+        for column in ("summarized_by", "superseded_by"):
+            self._db.execute(f"UPDATE archive SET {column} = NULL WHERE {column} {gone}")
 
     def rating(self, memory_id: uuid.UUID, model: str) -> int | None:
         """What the model answered when it was asked about this exchange; None where it was not."""
@@ -220,46 +363,9 @@ class Catalog:
         return int(self._one("SELECT count(*) FROM memories"))
 
     def newest_event(self) -> int:
-        """Epoch ms of the newest access or creation; 0 in an empty shard."""
-        return int(self._one("SELECT coalesce(max(epoch_ms(last_accessed)), 0) FROM memories"))
+        """Epoch ms of the newest creation, access or change of state; 0 in an empty shard."""
+        return int(self._one(statement("newest_event")))
 
     def _one(self, sql: str) -> Any:
         (row,) = self._db.execute(sql).fetchall()  # fetchone() would leave the result, and the connection, open
         return row[0]
-
-
-def _uuids(ids: Iterable[uuid.UUID]) -> pa.Array:
-    """As DuckDB takes them without a cast."""
-    return pa.array([identity.bytes for identity in ids], pa.uuid())
-
-
-def _staged(memories: Sequence[Memory]) -> pa.Table:
-    return pa.table(
-        {
-            "seq": pa.array([m.seq for m in memories], pa.int64()),
-            "id": _uuids(m.id for m in memories),
-            "user_id": pa.array([m.user_id for m in memories], pa.string()),
-            "session_id": pa.array([m.session_id for m in memories], pa.string()),
-            "agent_id": pa.array([m.agent_id for m in memories], pa.string()),
-            "text": pa.array([m.text for m in memories], pa.string()),
-            "kind": pa.array([m.kind for m in memories], pa.string()),
-            "message_ids": pa.array([list(m.message_ids) for m in memories], pa.list_(pa.string())),
-            "importance": pa.array([m.importance for m in memories], pa.float64()),
-            "created_at": pa.array([m.created_at for m in memories], pa.int64()),
-            "last_accessed": pa.array([m.last_accessed for m in memories], pa.int64()),
-            "access_count": pa.array([m.access_count for m in memories], pa.int64()),
-            "state": pa.array([m.state.value for m in memories], pa.string()),
-            "pinned": pa.array([m.pinned for m in memories], pa.bool_()),
-            "meta": pa.array([orjson.dumps(m.meta).decode() for m in memories], pa.string()),
-        }
-    )
-
-
-def _memory(row: tuple[Any, ...]) -> Memory:
-    values = dict(zip(Memory.__slots__, row, strict=True))
-    values |= {
-        "message_ids": tuple(values["message_ids"]),
-        "state": State(values["state"]),
-        "meta": orjson.loads(values["meta"]),
-    }
-    return Memory(**values)

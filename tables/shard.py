@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,15 +17,25 @@ from schemas.events import LongTermEvent
 from schemas.memories import Memory, State, Transition
 from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.analytics import Fingerprint
-from tables.batch import Applied, Batch, covers
-from tables.catalog import Catalog
-from tables.statistics import Change
+from tables.archive import Archived
+from tables.batch import Applied, Batch, covers, together
+from tables.catalog import Catalog, Changes, Done, NewLink
+from tables.cleanup import Verdicts
+from tables.recent_users import RecentUsers
+from tables.reembedding import Reembedding, VectorModel
+from tables.statistics import Change, StateOnDay
 from tables.vectors import VectorIndex, Vectors, cell_of, cells_of
+from tables.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
-CACHED_USERS = 1024
 _REBUILD_ROWS = 10_000
+#: At every so many of them it is told how far the rebuilding is: every second or two.
+_TOLD_ROWS = 100_000
+
+#: A larger index is written when a tenth of it changed, or when that was put off so many times.
+_SMALL_INDEX = 10_000
+_PUT_OFF = 60
 
 
 class Shard:
@@ -36,20 +45,29 @@ class Shard:
     `EmbeddingMismatch` and `DataDirError`.
     """
 
-    def __init__(self, partition: int, folder: Path, model: str, dimension: int, settings: LongTermSettings) -> None:
+    def __init__(
+        self,
+        partition: int,
+        folder: Path,
+        model: str,
+        dimension: int,
+        settings: LongTermSettings,
+        lifecycle: LifecycleSettings,
+    ) -> None:
         self.partition = partition
-        self._settings = settings
+        self._settings, self._lifecycle = settings, lifecycle
         self._index_path = folder / "vectors.faiss"
         self._catalog = Catalog(folder / "catalog.duckdb", partition)
         try:
+            self._catalog.reembedding.finish(VectorModel(model, dimension), self._index_path)
             self._catalog.bind_model(model, dimension)
             self._next = self._catalog.next_seq()
             self._index = self._recovered_index(dimension)
-            self.save()  # a removed number is given again: no older file may know it when it is
         except BaseException:
             self._catalog.close()
             raise
-        self._users: OrderedDict[str, tuple[Memory, ...]] = OrderedDict()
+        self._put_off = 0
+        self._users = RecentUsers(self._read)
 
     def _recovered_index(self, dimension: int) -> VectorIndex:
         index = VectorIndex.load(self._index_path, dimension)
@@ -58,15 +76,15 @@ class Shard:
                 log.warning("shard %d: %s cannot be read and is rebuilt", self.partition, self._index_path.name)
             index = VectorIndex(dimension)
         rows, held = self._catalog.seqs(), index.seqs()
-        index.remove(np.setdiff1d(held, rows))
-        missing = np.setdiff1d(rows, held)
+        index.remove(np.setdiff1d(held, rows, assume_unique=True))
+        missing = np.setdiff1d(rows, held, assume_unique=True)
         for start in range(0, len(missing), _REBUILD_ROWS):
             part = missing[start : start + _REBUILD_ROWS]
             users, vectors = self._catalog.vectors(part)
             index.add(part, cells_of(users), vectors)
-        self._unsaved = bool(len(missing)) or len(held) != len(index)
-        if len(missing) and len(held):
-            log.info("shard %d: %d vectors added to the index", self.partition, len(missing))
+            done = start + len(part)
+            if done % _TOLD_ROWS == 0 or done == len(missing):
+                log.info("shard %d: %d of %d missing vectors added to the index", self.partition, done, len(missing))
         return index
 
     def unapplied(self, events: Sequence[LongTermEvent]) -> list[LongTermEvent]:
@@ -79,47 +97,89 @@ class Shard:
                 fresh.append(event)
         return fresh
 
-    def apply(self, events: Sequence[LongTermEvent], vectors: Mapping[uuid.UUID, Vectors], now: int) -> Applied:
-        """Apply events in their order, in one transaction; those that are in already change nothing.
+    def apply(
+        self,
+        events: Sequence[LongTermEvent],
+        vectors: Mapping[uuid.UUID, Vectors],
+        now: int,
+        position: int | None = None,
+    ) -> Applied:
+        """Apply events in their order, each wholly or not at all; those that are in already change nothing.
 
-        `vectors` holds a unit vector, float32[d], for each promotion and remember, by event id. `now` (epoch
-        ms) is noted beside the event's id.
+        `vectors` holds a unit vector, float32[d], by event id, for each promotion, remember and edit of a text. `now`
+        (epoch ms) is noted beside the event's id. `position` is the offset in the log after these events.
         """
         fresh = self.unapplied(events)
-        if not fresh:
-            return Applied(repeated=len(events))
-        batch = Batch(self._catalog, self._index, self._settings, self._next, fresh, vectors)
-        applied = batch.run()
-        applied.repeated += len(events) - len(fresh)
-        changes = batch.changes
-        self._catalog.write(changes, now)
-        self._next += applied.new
-        self._index.remove(np.array([memory.seq for memory in changes.removed.values()], np.int64))
-        if changes.new:
-            self._index.add(
-                np.array([memory.seq for memory in changes.new], np.int64),
-                cells_of([memory.user_id for memory in changes.new]),
-                np.stack(changes.vectors),
-            )
-        self._unsaved = self._unsaved or bool(changes.new or changes.removed)
-        for event in fresh:
-            self._users.pop(event.user_id, None)
+        applied = Applied(repeated=len(events) - len(fresh))
+        left: Sequence[LongTermEvent] = fresh
+        while left:
+            space = Workspace(self._catalog, self._lifecycle, self._next)
+            batch = Batch(space, self._index, self._settings, together(left), vectors)
+            applied.add(batch.run())
+            done = len(space.changes.applied)
+            self._commit(space.changes, now, position if done == len(left) else None)
+            self._users.follow(space.changes, {event.user_id for event in left[:done]})
+            left = left[done:]
+        if not fresh and position is not None and position != self.position():
+            self._catalog.write(Changes(), now, position)
         return applied
+
+    def position(self) -> int:
+        """The offset in the log up to which the events are in; 0 in a new shard."""
+        return self._catalog.position()
+
+    def _commit(self, changes: Changes, now: int, position: int | None) -> None:
+        self._catalog.write(changes, now, position)
+        self._next += changes.numbered
+        self._index.remove(np.array(changes.leaving, np.int64))
+        leaving = set(changes.leaving)
+        staying = [memory for memory in changes.new.values() if memory.seq not in leaving]
+        if staying:
+            self._index.add(
+                np.array([memory.seq for memory in staying], np.int64),
+                cells_of([memory.user_id for memory in staying]),
+                np.stack([changes.vectors[memory.id] for memory in staying]),
+            )
 
     def forgotten(self, memories: Sequence[tuple[str, uuid.UUID, int]]) -> list[bool]:
         """Whether a tombstone forbids each of these (user, memory id, epoch ms of its creation)."""
         graves = self._catalog.tombstones({user_id for user_id, _, _ in memories})
         return [any(covers(grave, *memory) for grave in graves) for memory in memories]
 
+    def _read(self, user_id: str) -> list[Memory]:
+        """A user's memories, oldest first: the rows of their cell, however many other users there are."""
+        of_cell = self._catalog.by_seq(self._index.seqs_in(cell_of(user_id)).tolist())
+        mine = [memory for memory in of_cell.values() if memory.user_id == user_id]
+        return sorted(mine, key=lambda memory: (memory.created_at, memory.seq))
+
     def memories_of(self, user_id: str) -> tuple[Memory, ...]:
         """A user's memories, oldest first. The same object until one of them changes."""
-        found = self._users.get(user_id)
-        if found is None:
-            found = self._users[user_id] = tuple(self._catalog.of_user(user_id))
-            if len(self._users) > CACHED_USERS:
-                self._users.popitem(last=False)
-        self._users.move_to_end(user_id)
-        return found
+        return self._users.memories_of(user_id)
+
+    def archive_of(self, user_id: str) -> list[Archived]:
+        """A user's archived memories, oldest first."""
+        return self._catalog.archive.listed(user_id)
+
+    def archive_vectors(self, ids: Sequence[uuid.UUID]) -> Vectors:
+        """float32[n, d] of archived memories, in their order."""
+        return self._catalog.archive.vectors(ids)
+
+    def links_of(self, memory_id: uuid.UUID) -> list[NewLink]:
+        """Links from and to a memory, oldest first."""
+        return self._catalog.links_of(memory_id)
+
+    def history(self, memory_id: uuid.UUID) -> list[Done]:
+        """What was done to a memory since it was made, oldest first."""
+        return self._catalog.history(memory_id)
+
+    def stands_for(self, memory_id: uuid.UUID) -> uuid.UUID:
+        """The memory into which a near-copy went; the id itself where it is none."""
+        return self._catalog.merged([memory_id]).get(memory_id, memory_id)
+
+    def resembling(self, memory: Memory, memories: Sequence[Memory]) -> Vectors:
+        """Cosine, float32[n], of a memory with others of its user."""
+        _, vectors = self._catalog.vectors(np.array([memory.seq], np.int64))
+        return self.similarities(memory.user_id, vectors[0], memories)
 
     def similarities(self, user_id: str, query: Vectors, memories: Sequence[Memory]) -> Vectors:
         """Cosine, float32[n], of the query vector with each of the user's memories."""
@@ -129,9 +189,12 @@ class Shard:
     def recompute(self, now: int, lifecycle: LifecycleSettings) -> int:
         """Store the states as of `now` (epoch ms); the number of users whose memories changed state."""
         users = self._catalog.ageing.recompute(now, lifecycle)
-        for user_id in users:
-            self._users.pop(user_id, None)
+        self._users.forget(users)
         return len(users)
+
+    def cleanup(self, now: int, lifecycle: LifecycleSettings, user_id: str | None, limit: int) -> Verdicts:
+        """What cleanup would do as of `now` (epoch ms), with one user's memories or with all."""
+        return self._catalog.cleanup.verdicts(now, lifecycle, user_id, limit)
 
     def rating(self, memory_id: uuid.UUID, model: str) -> int | None:
         """What the model answered when it was asked about this exchange; None where it was not."""
@@ -160,6 +223,9 @@ class Shard:
     def daily_transitions(self, since: int, now: int) -> dict[Change, int]:
         return self._catalog.ageing.daily_transitions(since, now)
 
+    def states_over_time(self, since: int, now: int) -> dict[StateOnDay, int]:
+        return self._catalog.ageing.states_over_time(since, now)
+
     def export(self, folder: Path, copied: Fingerprint | None) -> tuple[Fingerprint, frozenset[str]] | None:
         """Stage the rows for the analysts' copy, and which tables those are; None where all is as `copied`."""
         return self._catalog.export(folder, copied)
@@ -167,15 +233,48 @@ class Shard:
     def newest_event(self) -> int:
         return self._catalog.newest_event()
 
+    @property
+    def reembedding(self) -> Reembedding:
+        """Vectors of another model in the making."""
+        return self._catalog.reembedding
+
+    def adopt(self, index: VectorIndex) -> bool:
+        """Work with the vectors of `reembedding`; False, and nothing changes, where one is missing.
+
+        `index` becomes theirs: the more of them it holds already, the sooner it is done.
+        """
+        while self.reembedding.bring_nearer(index, _REBUILD_ROWS):
+            pass
+        adopted = self.reembedding.adopt(self._index_path)
+        if adopted:
+            self._index = index
+        return adopted
+
+    def in_step(self) -> bool:
+        """Whether catalog and index hold vectors of the same memories."""
+        return np.array_equal(self._catalog.seqs(), self._index.seqs())
+
     def save(self) -> None:
-        """Write the index to its file if it changed since; the catalog needs no saving."""
-        if self._unsaved:
+        """Write the index to its file where enough of it changed; the catalog needs no saving.
+
+        Nothing else is done here meanwhile, and a million vectors take seconds. What the file lacks, the next opening
+        adds.
+        """
+        changed, held = self._index.unsaved, len(self._index)
+        worth_it = held <= _SMALL_INDEX or changed * 10 >= held or not self._index_path.exists()
+        if worth_it or self._put_off == _PUT_OFF:
+            self._save()
+        elif changed:
+            self._put_off += 1
+
+    def _save(self) -> None:
+        if self._index.unsaved or (len(self._index) and not self._index_path.exists()):
             self._index.save(self._index_path)
-            self._unsaved = False
+        self._put_off = 0
 
     def close(self) -> None:
         """Save and let go of the files."""
         try:
-            self.save()
+            self._save()
         finally:
             self._catalog.close()

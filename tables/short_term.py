@@ -172,6 +172,14 @@ class ShortTermStore:
         for partition, _, session in self.sessions.items():
             yield partition, session
 
+    def of_user(self, partition: int, user_id: str) -> list[Session]:
+        """The user's sessions; all of the partition's are looked through."""
+        return [one for where, one in self.all_sessions() if (where, one.user_id) == (partition, user_id)]
+
+    def forget_message_ids(self, partition: int, session: Session) -> None:
+        """They are worked out anew where they are asked for."""
+        self._message_ids.pop((partition, session_key(session.user_id, session.session_id)), None)
+
     def find(self, user_id: str, session_id: str) -> tuple[int, Session] | None:
         """A session by its ids, wherever it is kept."""
         key = session_key(user_id, session_id)

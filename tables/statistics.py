@@ -1,6 +1,7 @@
 """What the numbers of several shards come to together: the distribution of scores, and changes of state in time.
 
-Each shard counts its own rows (`sql/score_points.sql`, `sql/daily_transitions.sql`); the counts are added here.
+Each shard counts its own rows (`sql/score_points.sql`, `sql/daily_transitions.sql`, `sql/states_over_time.sql`); the
+counts are added here.
 """
 
 from __future__ import annotations
@@ -24,6 +25,13 @@ class Change(NamedTuple):
     day: date
     from_state: str
     to_state: str
+
+
+class StateOnDay(NamedTuple):
+    """A state at the end of a UTC day."""
+
+    day: date
+    state: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,8 @@ class VectorIndex:
 
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
+        #: How many vectors came and went since the file was read or written.
+        self.unsaved = 0
         self._index = self._empty()
 
     def _empty(self) -> Any:
@@ -82,10 +84,21 @@ class VectorIndex:
         seqs, cells = np.ascontiguousarray(seqs, np.int64), np.ascontiguousarray(cells, np.int64)
         vectors = np.ascontiguousarray(vectors, np.float32)
         self._index.add_core(len(seqs), faiss.swig_ptr(vectors), faiss.swig_ptr(seqs), faiss.swig_ptr(cells))
+        self.unsaved += len(seqs)
 
     def remove(self, seqs: Seqs) -> None:
         if len(seqs):
-            self._index.remove_ids(np.ascontiguousarray(seqs, np.int64))
+            self.unsaved += int(self._index.remove_ids(np.ascontiguousarray(seqs, np.int64)))
+
+    def seqs_in(self, cell: int) -> Seqs:
+        """The numbers of a cell's vectors, whoever's, in no order."""
+        lists = self._index.invlists
+        size = lists.list_size(cell)
+        return faiss.rev_swig_ptr(lists.get_ids(cell), size).copy() if size else np.empty(0, np.int64)
+
+    def size_of(self, cell: int) -> int:
+        """How many vectors lie in a cell, whoever's."""
+        return int(self._index.invlists.list_size(cell))
 
     def similarities(self, cell: int, query: Vectors, seqs: Seqs) -> Vectors:
         """Cosine of `query`, float32[d], with the vectors of `seqs`, in their order; 0 where one is missing."""
@@ -131,11 +144,7 @@ class VectorIndex:
     def seqs(self) -> Seqs:
         """The numbers of all vectors, ascending."""
         lists = self._index.invlists
-        parts = [
-            faiss.rev_swig_ptr(lists.get_ids(cell), size).copy()
-            for cell in range(CELLS)
-            if (size := lists.list_size(cell))
-        ]
+        parts = [self.seqs_in(cell) for cell in range(CELLS) if lists.list_size(cell)]
         return np.sort(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 
     def save(self, path: Path) -> None:
@@ -145,6 +154,7 @@ class VectorIndex:
         with fresh.open("rb") as written:
             os.fsync(written.fileno())
         fresh.replace(path)
+        self.unsaved = 0
 
     @classmethod
     def load(cls, path: Path, dimension: int) -> VectorIndex | None:

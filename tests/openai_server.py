@@ -5,21 +5,29 @@
         ...                                     # the first three requests are answered so, later ones "5"
         assert server.received[0].body["model"] == "judge"
 
+A request for embeddings is answered with vectors that say which words a text has; `Answer.body` says otherwise.
+
 Real HTTP over real sockets, in the test's own event loop; nothing of it is left when the block ends.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
+import hashlib
+import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
+import numpy as np
 import orjson
 
-CHAT_PATH = "/chat/completions"
+CHAT_PATH, EMBEDDINGS_PATH = "/chat/completions", "/embeddings"
+#: Of the vectors, unless a request asks for another number.
+DIMENSIONS = 32
 #: Seconds between the bytes of an answer that never ends.
 DRIP_SECONDS = 0.02
 
@@ -38,20 +46,34 @@ class Received:
         """The bearer token."""
         return self.headers.get("authorization", "").removeprefix("Bearer ")
 
+    @property
+    def quoted(self) -> Any:
+        """What the user message quotes as data: the JSON between its two marks."""
+        _, line, _ = re.split(r"\n=== \w+ ===\n", self.said_by("user"))
+        return orjson.loads(line)
+
     def said_by(self, role: str) -> str:
         """The content of the one message with this role."""
         (content,) = [message["content"] for message in self.body["messages"] if message["role"] == role]
         return str(content)
 
+    @property
+    def texts(self) -> list[str]:
+        """What is to be embedded; empty where something else is asked for."""
+        texts: list[str] = self.body.get("input", [])
+        return texts
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a request is answered with: `text` as a chat completion, or `body` as it is.
+    """What a request is answered with: `text` as a chat completion, the input's vectors, or `body` as it is.
 
+    `finish` says why a chat completion ends: "length" where it was cut off at its tokens.
     `fault`: "broken" closes the connection without an answer, "cut" in the midst of one; "endless" drips bytes.
     """
 
     text: str | None = "5"
+    finish: str = "stop"
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes | None = None
@@ -123,7 +145,7 @@ class OpenAIServer:
         """Whether the connection lives on."""
         request = await _read(reader)
         self.received.append(request)
-        if not request.path.endswith(CHAT_PATH):
+        if not request.path.endswith((CHAT_PATH, EMBEDDINGS_PATH)):
             answer = Answer(status=404)
         else:
             answer = self._script.popleft() if self._script else self.answering(request)
@@ -169,6 +191,9 @@ def _body(request: Received, answer: Answer) -> bytes:
         return answer.body
     if answer.status >= 400:
         return orjson.dumps({"error": {"message": f"{request.key}: {request.body}", "type": "error", "code": None}})
+    if request.path.endswith(EMBEDDINGS_PATH):
+        vectors = [word_vector(text, request.body.get("dimensions", DIMENSIONS)) for text in request.texts]
+        return embeddings(vectors, as_base64=request.body.get("encoding_format") == "base64")
     return orjson.dumps(
         {
             "id": "chatcmpl-1",
@@ -176,8 +201,40 @@ def _body(request: Received, answer: Answer) -> bytes:
             "created": 0,
             "model": request.body.get("model", ""),
             "choices": [
-                {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": answer.text}}
+                {"index": 0, "finish_reason": answer.finish, "message": {"role": "assistant", "content": answer.text}}
             ],
             "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+        }
+    )
+
+
+def word_vector(text: str, dimensions: int = DIMENSIONS) -> list[float]:
+    """The sum of its words' vectors, each of them a hash of the word: not of unit length, never zero."""
+    vector = np.zeros(dimensions)
+    for word in re.findall(r"[a-z]+|\S", text.lower()):
+        seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "little")
+        vector += np.random.default_rng(seed).normal(size=dimensions)
+    return [float(number) for number in vector.astype(np.float32)]
+
+
+def embeddings(
+    vectors: Sequence[object], places: Sequence[object] | None = None, *, as_base64: bool = False
+) -> bytes:
+    """An answer with these vectors; `places` are their `index`."""
+    return orjson.dumps(
+        {
+            "object": "list",
+            "model": "embedder-1",
+            "data": [
+                {
+                    "object": "embedding",
+                    "index": place,
+                    "embedding": base64.b64encode(np.asarray(vector, "<f4").tobytes()).decode()
+                    if as_base64
+                    else vector,
+                }
+                for place, vector in zip(range(len(vectors)) if places is None else places, vectors, strict=True)
+            ],
+            "usage": {"prompt_tokens": 1, "total_tokens": 1},
         }
     )

@@ -20,6 +20,7 @@ from pydantic import SecretStr
 
 from schemas.settings import EmbeddingSettings, KafkaSettings, Settings
 from streams.cli import running
+from streams.clients import calibration
 from streams.clients.broker import EmbeddedBroker, client_options, ensure_topics, free_port
 from streams.clients.embedding import Model
 from streams.doctor import Finding, Outcome, Reading, examine
@@ -30,7 +31,7 @@ from streams.doctor.http import check_http
 from streams.doctor.judge import check_judge
 from tables.catalog import Catalog
 from tables.peek import Peeked
-from tests.openai_server import Answer, OpenAIServer
+from tests.openai_server import DIMENSIONS, Answer, OpenAIServer
 from tests.test_readme import siltstone
 
 OK, WARNING, FAILED = Outcome.OK, Outcome.WARNING, Outcome.FAILED
@@ -283,6 +284,56 @@ async def test_a_model_that_is_not_there_is_a_failure() -> None:
     found = await load(EmbeddingSettings(backend="sentence-transformers", model="/nowhere"))
     assert isinstance(found, Finding)
     assert (found.outcome, "sentence-transformers" in found.what) == (FAILED, True)
+
+
+def embedded_by(base_url: str, **fields: object) -> EmbeddingSettings:
+    return EmbeddingSettings.model_validate(
+        {"backend": "openai", "api_key": KEY, "base_url": base_url, "model": "embedder-1", **fields}
+    )
+
+
+async def test_an_embedding_service_is_asked_for_real(service: OpenAIServer) -> None:
+    """With harmless sentences of our own, and nothing else."""
+    found = await load(embedded_by(service.base_url))
+    assert isinstance(found, Model)
+    assert (found.name, found.dimension) == ("embedder-1", DIMENSIONS)
+    assert {request.key for request in service.received} == {KEY}
+    assert [text for request in service.received for text in request.texts] == calibration.samples()
+
+
+@pytest.mark.parametrize(
+    ("answer", "what"),
+    [
+        (Answer(status=401), "(AuthenticationError, 401): correct the key"),
+        (Answer(status=404), "(NotFoundError, 404): correct the URL or embedding.model"),
+        (Answer(fault="endless"), "(TimeoutError): look at the service"),
+        (Answer(body=b"{}"), "its answer is no list of embeddings"),
+    ],
+)
+async def test_an_embedding_service_that_fails_says_how(service: OpenAIServer, answer: Answer, what: str) -> None:
+    service.answering = lambda _: answer
+    found = await load(embedded_by(service.base_url, timeout_seconds=0.5))
+    assert isinstance(found, Finding)
+    assert outcomes([found]) == [("embedding", FAILED)]
+    assert found.what.startswith(f"embedder-1 at {service.origin} does not embed")
+    assert what in found.what
+    assert KEY not in found.what + found.todo
+
+
+async def test_an_embedding_service_without_a_key_is_a_finding() -> None:
+    """And the other checks go on."""
+    write("embedding: {backend: openai}\nkafka: {bootstrap_servers: '127.0.0.1:1'}\nhttp: {port: 0}")
+    told = {finding.check: finding for finding in await examine(Reading.now())}
+    assert (told["settings"].outcome, told["judge"].outcome, told["embedding"].outcome) == (OK, OK, FAILED)
+    assert told["embedding"].what.startswith("embedding.api_key: the backend openai needs a key")
+
+
+async def test_an_embedding_service_is_not_asked_where_the_llms_settings_are_wrong(service: OpenAIServer) -> None:
+    """Its key may be theirs."""
+    write("embedding: {backend: openai}\nllm: {api_key: k, base_url: nowhere}\nhttp: {port: 0}")
+    told = {finding.check: finding for finding in await examine(Reading.now(), patience=5.0)}
+    assert told["embedding"].what == "not checked: its settings are wrong"
+    assert not service.received
 
 
 def test_shards_of_another_model_are_failures() -> None:

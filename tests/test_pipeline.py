@@ -121,7 +121,7 @@ async def test_a_wrong_key_is_mended_once(worker: Siltstone) -> None:
         await producer.send(b"somebody else", line(1, "u", "user", 0))
         await producer.send(None, line(2, "u", "assistant", 3))
     await until(lambda: labelled(worker.metrics.messages) == {(): 2})
-    assert labelled(worker.metrics.rerouted) == {(): 2}
+    assert labelled(worker.metrics.rerouted) == {(worker.topics.conversations,): 2}
     records = await read(worker.settings, worker.topics.conversations, 4)
     mended = [record for record in records if record.headers]
     assert {record.key for record in mended} == {b"u"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import cast
 
 import httpx
 import orjson
@@ -14,6 +15,7 @@ from schemas.settings import Settings
 from streams.app import Siltstone
 from streams.cli import running
 from streams.cli.ingest import producing
+from streams.clients.embedding_process import EmbeddingProcess
 from streams.metrics import labelled
 from tests.making import START, line, until
 
@@ -110,7 +112,7 @@ def _wait_for(file: Path) -> None:
 async def test_the_service_is_up_before_the_model_is(settings: Settings, tmp_path: Path) -> None:
     """The API answers meanwhile, and says what it waits for."""
     worker = Siltstone(settings)
-    worker.embedding._process.submit(_wait_for, tmp_path / "go")
+    cast(EmbeddingProcess, worker.embedding._backend)._process.submit(_wait_for, tmp_path / "go")
     try:
         await worker.start()
         async with api(worker) as client:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import uuid
+from collections import Counter
+
 from schemas.memories import State
 from schemas.settings import LifecycleSettings
 from schemas.topics import Topics, key_of
@@ -10,10 +15,13 @@ from streams.hotpath import Outbox
 from streams.metrics import Metrics
 from streams.shards import OwnedShards
 from tables.shard import Shard
+from tables.statistics import ScoreDistribution, distribution
+
+log = logging.getLogger(__name__)
 
 
 class LifecycleAgent:
-    """Recomputes, publishes, and keeps the gauges of states."""
+    """Recomputes, publishes, and keeps the gauges of states and scores."""
 
     def __init__(
         self,
@@ -34,17 +42,28 @@ class LifecycleAgent:
         if not now or not self._shards.ready:
             return
         totals = dict.fromkeys(State, 0)
+        points: Counter[int] = Counter()
         for partition in self._shards.partitions():
             await self._shards.call(partition, Shard.recompute, now, self._lifecycle)
             await self._publish(partition)
             counts = await self._shards.call(partition, Shard.state_counts, now, self._lifecycle)
             for state, count in counts.items():
                 totals[state] += count
+            points.update(await self._shards.call(partition, Shard.score_points, now, self._lifecycle))
         for state, count in totals.items():
             self._metrics.states.labels(state.value).set(count)
+        self._show(await asyncio.to_thread(distribution, points))
+
+    def _show(self, scores: ScoreDistribution) -> None:
+        for part in scores.histogram:
+            self._metrics.scores.labels(part["from_score"]).set(part["memories"])
+        for side in ("low", "high"):
+            beyond = sum(outlier["memories"] for outlier in scores.outliers if outlier["side"] == side)
+            self._metrics.outliers.labels(side).set(beyond)
 
     async def _publish(self, partition: int) -> None:
         """Transitions reach the topic at least once: they are marked after the broker has them."""
+        deprecated: list[uuid.UUID] = []
         while transitions := await self._shards.call(partition, Shard.unpublished):
             sent = [
                 await self._outbox.send(
@@ -57,6 +76,12 @@ class LifecycleAgent:
             for acknowledged in sent:
                 await acknowledged
             await self._shards.call(partition, Shard.mark_published, len(transitions))
+            for transition in transitions:
+                self._metrics.transitions.labels(transition.from_, transition.to).inc()
+            deprecated += [one.memory_id for one in transitions if one.to == State.DEPRECATED]
+        if deprecated:
+            log.info("shard %d: %d memories became deprecated", partition, len(deprecated))
+            log.debug("shard %d: deprecated: %s", partition, ", ".join(map(str, deprecated)))
 
     async def save_indexes(self) -> None:
         """Write the FAISS files that changed, so that the next start has less to rebuild."""

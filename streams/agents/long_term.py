@@ -5,23 +5,30 @@ What is to be remembered for a while only goes to the notes of its session inste
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
-from schemas.errors import BadRecord
-from schemas.events import LONG_TERM_EVENT, LongTermEvent, Promotion, Remember
+from schemas.errors import BadRecord, ShardNotHere
+from schemas.events import LONG_TERM_EVENT, Edit, ForgetUser, LongTermEvent, Promotion, Remember
 from streams.agents.notes import NotesAgent, is_short_term
-from streams.clients.embedding import Embedding
+from streams.agents.refining import RefiningAgent
+from streams.agents.short_term import ShortTermAgent
 from streams.clock import Clock, now_ms
 from streams.dead_letters import DeadLetters, invalid, json_object
 from streams.metrics import Metrics
+from streams.models import ShardModel
 from streams.precedence import IntakeFirst
+from streams.rerouting import Rerouting
 from streams.shards import OwnedShards
 from tables.batch import Applied
 from tables.shard import Shard
+
+log = logging.getLogger(__name__)
 
 #: Events in one transaction: more is hardly faster, and searches wait behind it.
 EVENTS_A_TRANSACTION = 256
@@ -38,49 +45,124 @@ def decode(record: Any) -> LongTermEvent:
 
 
 class LongTermAgent:
-    """Writes what is promoted and commanded into the shard of its partition."""
+    """Writes what is promoted and commanded into the shard of its partition.
+
+    A shard notes the offset up to which its events are in. One that is behind what it is given, because its disk was
+    lost or is another's, is filled up first: `read` gives the log of a partition between two offsets.
+    """
 
     def __init__(
         self,
         *,
         shards: OwnedShards,
-        embedding: Embedding,
         dead_letters: DeadLetters,
         metrics: Metrics,
         clock: Clock,
         precedence: IntakeFirst,
         notes: NotesAgent,
+        windows: ShortTermAgent,
+        rerouting: Rerouting,
+        refining: RefiningAgent | None,
+        read: Callable[[int, int, int], AsyncIterator[Sequence[Any]]],
     ) -> None:
-        self._shards, self._embedding, self._precedence = shards, embedding, precedence
-        self._notes = notes
+        self._shards, self._precedence = shards, precedence
+        self._notes, self._windows, self._rerouting = notes, windows, rerouting
         self._dead_letters, self._metrics, self._clock = dead_letters, metrics, clock
+        self._refining, self._read = refining, read
+        self._order: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._whole: dict[int, asyncio.Event] = {}
 
     async def handle(self, partition: int, records: Sequence[Any]) -> None:
         """One fetched batch of a partition."""
+        async with self._order[partition]:
+            await self._fill_up(partition, records[0].offset)
+            for start in range(0, len(records), EVENTS_A_TRANSACTION):
+                await self._precedence.wait()
+                part = records[start : start + EVENTS_A_TRANSACTION]
+                events = self._decoded(part)
+                await self._apply(partition, events, part[-1].offset + 1)
+                for event in events:
+                    if isinstance(event, ForgetUser):
+                        self._windows.forget_user(partition, event.user_id, event.timestamp)
+                await self._notes.take(partition, events)
+
+    def own(self, partitions: frozenset[int]) -> None:
+        """These are ours from now on; until `catch_up` it is not known whether their shards are whole."""
+        self._whole = {partition: asyncio.Event() for partition in partitions}
+
+    @property
+    def behind(self) -> list[int]:
+        """Partitions of which it is not known yet whether their shards are whole."""
+        return sorted(partition for partition, whole in self._whole.items() if not whole.is_set())
+
+    async def whole(self, partition: int) -> None:
+        """Wait until the partition's shard holds all that it should. Raises `ShardNotHere`."""
+        if partition not in self._whole:
+            raise ShardNotHere(partition, "its partition is on another worker, or moving; ask again")
+        await self._whole[partition].wait()
+
+    async def catch_up(self, partition: int, committed: int) -> None:
+        """Have all in the shard that the group has `committed`: it may be new here, or have lost its disk."""
+        whole = self._whole[partition]
+        try:
+            async with self._order[partition]:
+                await self._fill_up(partition, committed)
+            self._clock.observe(await self._shards.call(partition, Shard.newest_event))
+        except ShardNotHere:
+            return  # it has moved on
+        whole.set()
+
+    async def _fill_up(self, partition: int, end: int) -> None:
+        """Read again what is in the log up to `end` (an offset) and not in the shard."""
+        start = await self._shards.call(partition, Shard.position)
+        if start >= end:
+            return
+        log.warning("shard %d: it is behind: offsets %d to %d are read again", partition, start, end - 1)
+        async for records in self._read(partition, start, end):
+            for first in range(0, len(records), EVENTS_A_TRANSACTION):
+                part = records[first : first + EVENTS_A_TRANSACTION]
+                await self._apply(partition, self._decoded(part, again=True), part[-1].offset + 1)
+        await self._apply(partition, [], end)
+        log.info("shard %d: it is whole again", partition)
+
+    def _decoded(self, records: Sequence[Any], *, again: bool = False) -> list[LongTermEvent]:
+        """The events of this partition's users. What is no event, or another's, is dealt with when first read."""
         events = []
         for record in records:
             try:
-                events.append(decode(record))
+                event = decode(record)
             except BadRecord as error:
-                self._dead_letters.bury(record, error)
-        for start in range(0, len(events), EVENTS_A_TRANSACTION):
-            await self._precedence.wait()
-            await self._apply(partition, events[start : start + EVENTS_A_TRANSACTION])
+                if not again:
+                    self._dead_letters.bury(record, error)
+                continue
+            if again and self._rerouting.is_astray(record, event.user_id):
+                continue
+            if again or not self._rerouting.sent_home(record, event.user_id):
+                events.append(event)
+        return events
 
-    async def _apply(self, partition: int, events: Sequence[LongTermEvent]) -> None:
+    async def _apply(self, partition: int, events: Sequence[LongTermEvent], position: int) -> None:
         lasting = [event for event in events if not is_short_term(event)]
         fresh = await self._shards.call(partition, Shard.unapplied, lasting)
-        texts = [event for event in fresh if isinstance(event, Promotion | Remember)]
-        vectors = await self._embedding.embed([event.text for event in texts])
-        by_event = dict(zip((event.event_id for event in texts), vectors, strict=True))
-        applied = await self._shards.call(partition, Shard.apply, fresh, by_event, now_ms())
+        texts = {
+            event.event_id: event.text
+            for event in fresh
+            if isinstance(event, Promotion | Remember | Edit) and event.text is not None
+        }
+
+        async def written(shard: ShardModel) -> Applied:
+            by_event = dict(zip(texts, await shard.embed(list(texts.values()), patient=True), strict=True))
+            async with self._shards.models.writing(partition):
+                return await shard.call(Shard.apply, fresh, by_event, now_ms(), position)
+
+        applied = await self._shards.with_model(partition, written)
         applied.repeated += len(lasting) - len(fresh)
         for event in fresh:
             self._clock.observe(event.timestamp)
         self._count(applied)
-        await self._notes.take(partition, events)
+        if self._refining is not None:
+            self._refining.born(partition, applied.born)
 
     def _count(self, applied: Applied) -> None:
-        for effect, count in asdict(applied).items():
-            if count:
-                self._metrics.memories.labels(effect).inc(count)
+        for effect, count in applied.effects().items():
+            self._metrics.memories.labels(effect).inc(count)

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
@@ -20,12 +21,13 @@ from schemas.errors import BadRecord
 from schemas.events import Promotion, event_id
 from schemas.messages import LATEST_MS, ChatMessage, ConversationRecord, SessionEnded, Silence, render
 from schemas.settings import MemorySettings
-from schemas.topics import REROUTED_HEADER, Topics, home_of, key_of
+from schemas.topics import Topics, key_of
 from streams.clock import Clock
 from streams.dead_letters import DeadLetters, invalid, json_object
 from streams.hotpath import Outbox
 from streams.metrics import Metrics
 from streams.ratings import Key, Ratings
+from streams.rerouting import Rerouting
 from streams.rules.promotion import Decision
 from streams.rules.session import Outcome, SessionRules
 from tables.short_term import Session, ShortTermStore, session_key
@@ -66,12 +68,12 @@ class ShortTermAgent:
         metrics: Metrics,
         clock: Clock,
         topics: Topics,
-        partitions: int,
+        rerouting: Rerouting,
         ratings: Ratings | None,
     ) -> None:
         self._store, self._rules, self._outbox = store, rules, outbox
         self._dead_letters, self._metrics, self._clock = dead_letters, metrics, clock
-        self._topics, self._partitions, self._ratings = topics, partitions, ratings
+        self._topics, self._rerouting, self._ratings = topics, rerouting, ratings
         self.quiet = QuietSessions()
         self._at_end: list[SessionEnd] = []
 
@@ -88,8 +90,7 @@ class ShortTermAgent:
             except BadRecord as error:
                 self._dead_letters.bury(record, error)
                 continue
-            if (record.key, partition) != home_of(said.user_id, self._partitions) and not _was_rerouted(record):
-                self._reroute(record, said.user_id)
+            if self._rerouting.sent_home(record, said.user_id):
                 continue
             by_session.setdefault((said.user_id, said.session_id), []).append((record.offset, said))
         # Nothing is awaited before all of it is in the windows and posted: no commit and no rebalance in between.
@@ -155,18 +156,6 @@ class ShortTermAgent:
         event = promotion(session, decision)
         self._outbox.post(self._topics.long_term, event.model_dump_json().encode(), key=key_of(session.user_id))
 
-    def _reroute(self, record: Any, user_id: str) -> None:
-        """The record does not lie where its user's records lie: it is produced again, once."""
-        key, partition = home_of(user_id, self._partitions)
-        self._outbox.post(
-            self._topics.conversations,
-            record.value,
-            key=key,
-            partition=partition,
-            headers=[*record.headers, (REROUTED_HEADER, b"1")],
-        )
-        self._metrics.rerouted.inc()
-
     def _count(self, outcomes: Sequence[Outcome]) -> None:
         metrics = self._metrics
         metrics.messages.inc(sum(outcome.messages for outcome in outcomes))
@@ -191,6 +180,14 @@ class ShortTermAgent:
         for partition, user_id, session_id in self.quiet.expired(memory):
             self._store.drop(partition, self._store.session(partition, user_id, session_id))
 
+    def forget_user(self, partition: int, user_id: str, until: int) -> None:
+        """Nothing that the user said up to `until` (epoch ms) stays in a window, or is promoted out of one."""
+        store = self._store
+        for session in store.of_user(partition, user_id):
+            outcome = self._rules.forgotten(session, until, partial(store.exchange, partition, session))
+            store.save(partition, outcome.session, (), outcome.gone)
+            store.forget_message_ids(partition, session)
+
     async def recovered(self) -> None:
         """The tables are back: take up the sessions' silence, and what is asked about, from now."""
         self._store.recovered()
@@ -206,10 +203,6 @@ class ShortTermAgent:
                 self._ratings.ask(key, exchange)
             else:  # asked by a worker that had a model; now there is none
                 await self.answered(key, self._rules.promoter.value_of(exchange))
-
-
-def _was_rerouted(record: Any) -> bool:
-    return any(name == REROUTED_HEADER for name, _ in record.headers)
 
 
 def promotion(session: Session, decision: Decision) -> Promotion:

@@ -10,12 +10,15 @@ import sys
 import click
 
 from schemas.errors import SettingsError, SiltstoneError
+from streams.cli.archive import archive
 from streams.cli.context import context
 from streams.cli.demo import demo
 from streams.cli.dev import dev
 from streams.cli.doctor import doctor
 from streams.cli.explain import explain
 from streams.cli.ingest import ingest
+from streams.cli.rebuild_index import rebuild_indexes
+from streams.cli.reembed import reembed
 from streams.cli.running import configure_logging
 from streams.cli.search import search
 from streams.cli.snapshot import snapshot
@@ -33,7 +36,21 @@ def cli() -> None:
     """
 
 
-for _command in (demo, dev, worker, ingest, search, context, explain, stats, snapshot, doctor):
+for _command in (
+    demo,
+    dev,
+    worker,
+    ingest,
+    search,
+    context,
+    explain,
+    stats,
+    archive,
+    snapshot,
+    doctor,
+    reembed,
+    rebuild_indexes,
+):
     cli.add_command(_command)
 
 

@@ -15,6 +15,13 @@ url_option = click.option(
     "--url", envvar="SILTSTONE_URL", default=DEFAULT_URL, show_default=True, help="The worker's address."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+filter_option = click.option(
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="FIELD:OPERATOR:VALUE",
+    help="For example importance:gte:80; repeatable.",
+)
 
 
 def ask(url: str, method: str, path: str, *, seconds: float = 30.0, **options: Any) -> Any:

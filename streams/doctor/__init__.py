@@ -4,7 +4,8 @@
         print(finding.check, finding.outcome, finding.what, finding.todo)
 
 Every check runs, whatever the others find, at the same time as they, and for a while only. Nothing is created,
-changed or sent, but for one harmless question to a configured judge.
+changed or sent, but for one harmless question to a configured judge, and harmless sentences to a configured
+embedding service.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def _checks(settings: Settings, shards: asyncio.Future[data.Shards]) -> list[_Ch
         ),
         _Check(
             embedding.CHECK,
-            frozenset({"embedding"}),
+            frozenset({"embedding", "llm"} if settings.embedding.backend == "openai" else {"embedding"}),
             300.0,  # a transformer that is not there yet is downloaded
             "look at the network, if it is being downloaded, or take the backend `use`",
             partial(_embedding, settings, shards),
@@ -107,7 +108,7 @@ async def _data(settings: Settings, shards: asyncio.Future[data.Shards]) -> list
 
 async def _embedding(settings: Settings, shards: asyncio.Future[data.Shards]) -> list[Finding]:
     started = time.monotonic()
-    model = await embedding.load(settings.embedding)
+    model = await embedding.load(settings.embedder())
     if isinstance(model, Finding):
         return [model]
     seconds = time.monotonic() - started

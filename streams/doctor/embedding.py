@@ -12,17 +12,25 @@ from multiprocessing.connection import Connection
 from schemas.errors import SiltstoneError
 from schemas.settings import EmbeddingSettings
 from streams.clients.children import die_with_parent
-from streams.clients.embedding import Model, load_embedder
+from streams.clients.embedders import Model, load_embedder, model_of
 from streams.doctor.data import numbered
 from streams.doctor.finding import Finding, failed, ok
 from streams.doctor.waiting import in_daemon
 from tables.peek import Peeked
 
 CHECK = "embedding"
+#: The longest that a service's answer is waited for here, however patient the settings are.
+LONGEST_SECONDS = 30.0
 
 
 async def load(settings: EmbeddingSettings) -> Model | Finding:
-    """The model, or why there is none. It is loaded in a process of its own: it can be slow, large, or end it."""
+    """The model, or why there is none.
+
+    A service is asked as the worker would; else the model is loaded in a process of its own: it can be slow, large,
+    or end it.
+    """
+    if settings.backend == "openai":
+        return await _asked(settings)
     spawning = multiprocessing.get_context("spawn")
     ours, theirs = spawning.Pipe(duplex=False)
     process = spawning.Process(target=_load, args=(theirs, settings), daemon=True)
@@ -42,9 +50,24 @@ async def load(settings: EmbeddingSettings) -> Model | Finding:
         process.kill()
         await in_daemon(process.join)
         process.close()
-    if isinstance(loaded, str):
-        return failed(CHECK, loaded, f"mend it, or take another embedding.backend than {settings.backend}")
-    return loaded
+    return _failed(settings, loaded) if isinstance(loaded, str) else loaded
+
+
+async def _asked(settings: EmbeddingSettings) -> Model | Finding:
+    from streams.clients.embedding_service import EmbeddingService  # its packages take most of a second
+
+    seconds = min(settings.timeout_seconds, LONGEST_SECONDS)
+    service = EmbeddingService(settings.model_copy(update={"timeout_seconds": seconds}))
+    try:
+        return await service.load()
+    except SiltstoneError as exc:
+        return _failed(settings, str(exc))
+    finally:
+        await service.close()
+
+
+def _failed(settings: EmbeddingSettings, what: str) -> Finding:
+    return failed(CHECK, what, f"mend it, or take another embedding.backend than {settings.backend}")
 
 
 def _load(answer: Connection, settings: EmbeddingSettings) -> None:
@@ -58,7 +81,7 @@ def _load(answer: Connection, settings: EmbeddingSettings) -> None:
         embedder = load_embedder(settings)
         (vector,) = embedder.embed(["harmless"])
         assert vector.shape == (embedder.dimension,)
-        loaded: Model | str = Model(embedder.name, embedder.dimension)
+        loaded: Model | str = model_of(embedder)
     except SiltstoneError as exc:
         loaded = str(exc)
     except Exception as exc:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from schemas.settings import Settings
+from streams.clients.judge import ModelJudge
 from streams.doctor.finding import Finding, failed, ok, warning
 
 CHECK = "judge"
@@ -38,17 +39,17 @@ async def check_judge(settings: Settings) -> list[Finding]:
     ]
     if judge is None:
         return unused or [ok(CHECK, "the local estimator: there is no key, so no service is asked")]
-    from streams.clients.judge import ModelJudge  # its packages take most of a second
+    from streams.clients.chat import ChatModel  # its packages take most of a second
 
     seconds = min(judge.timeout_seconds, LONGEST_SECONDS)
-    model = ModelJudge(replace(judge, timeout_seconds=seconds))
+    chat = ChatModel(replace(judge, timeout_seconds=seconds))
     try:
-        value = await model.rate(*HARMLESS)
+        value = await ModelJudge(chat).rate(*HARMLESS)
     finally:
-        await model.close()
+        await chat.close()
     address = urlsplit(judge.base_url)  # some services take the key in the path
     where = f"{judge.model} at {address.scheme}://{address.netloc}"
     if value is not None:
         return [ok(CHECK, f"{where} answers: {value} of 10 for what should be kept"), *unused]
-    advice = _ADVICE.get(model.failure, f"look at the service; it was given {seconds:g} s")
-    return [failed(CHECK, f"{where} does not judge: {model.failure}", advice), *unused]
+    advice = _ADVICE.get(chat.failure, f"look at the service; it was given {seconds:g} s")
+    return [failed(CHECK, f"{where} does not judge: {chat.failure}", advice), *unused]

@@ -41,6 +41,7 @@ from faust.tables.base import Collection
 from faust.transport import consumer as base
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
+from yarl import URL
 
 from schemas.errors import FaustChanged
 from streams.hotpath.ledger import Ledger
@@ -296,6 +297,8 @@ class _Consumer(driver.Consumer):
             for tp, offset in (await self.earliest_offsets(*uncommitted)).items():
                 self._thread.seek(tp, offset)
                 self._read_offset[TP(*tp)] = None
+        for call in self._hot.when_sought:
+            call()
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
         await super().on_partitions_revoked(revoked)
@@ -326,6 +329,7 @@ class HotPath:
         self.topics: set[str] = set()
         self.outbox = Outbox()
         self.effects: dict[tuple[TP, int], asyncio.Future[Any]] = {}
+        self.when_sought: list[Callable[[], None]] = []
         self.halted: BaseException | None = None
         self._halted = asyncio.Event()
         app.conf.Stream = cast(Any, _Stream)
@@ -397,6 +401,22 @@ class HotPath:
         """How many records of the topic are processed, from the start of the assigned partitions."""
         ledgers = cast(_Consumer, self.app.consumer)._ledgers
         return sum(ledger.committable() or 0 for tp, ledger in ledgers.items() if tp.topic == topic)
+
+    def committed(self, topic: str) -> dict[int, int]:
+        """The group's offset in each of our partitions of the topic; known from `when_sought` on."""
+        consumer = cast(_Consumer, self.app.consumer)
+        ours = [tp for tp in consumer.assignment() if tp.topic == topic]
+        return {tp.partition: consumer._committed_offset[TP(*tp)] or 0 for tp in ours}
+
+    def advertise(self, url: str) -> None:
+        """Where this worker serves, for the other members of its group. To be called before the app starts."""
+        self.app.conf.canonical_url = URL(url)
+
+    def owner(self, table: str, partition: int) -> str | None:
+        """Where the worker serves that has this partition of the table, as the group was told last."""
+        topic = self.app.tables[table].changelog_topic.get_topic_name()
+        members = cast(Any, self.app.assignor).table_metadata(topic)
+        return next((url.rstrip("/") for url, held in members.items() if partition in held.get(topic, ())), None)
 
     def lag(self) -> dict[str, int]:
         """Records of the assigned partitions that are not yet processed, by topic."""

@@ -1,15 +1,16 @@
 """Filters over memories, as a query's `field:operator:value`.
 
     importance:gte:80      created_at:lt:2026-02-01      kind:in:["exchange","remember"]
-    metadata.mood:eq:fine  tags:contains:work            session_id:ne:s1
+    metadata.mood:eq:fine  tags:contains:work            session:ne:s1
 
-A value is JSON where it reads as JSON, else text. What is not there equals nothing but null.
+A value is JSON where it reads as JSON, else text. What is not there equals nothing but null. In a JSON body the same
+reads `{"importance": {"gte": 80}, "kind": "exchange"}`.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Self
@@ -19,7 +20,9 @@ import orjson
 from schemas.memories import Memory
 from schemas.messages import parse_timestamp
 
-FIELDS: Final = ("created_at", "importance", "session_id", "agent_id", "kind", "tags", "pinned", "metadata.<key>")
+FIELDS: Final = ("created_at", "importance", "session", "agent", "kind", "tags", "pinned", "metadata.<key>")
+_ATTRIBUTES: Final = {"session": "session_id", "agent": "agent_id"}
+_SPELLINGS: Final = {attribute: field for field, attribute in _ATTRIBUTES.items()}
 
 
 def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
@@ -63,20 +66,39 @@ class Filter:
         """Raises `ValueError` with what is allowed."""
         field, _, rest = text.partition(":")
         name, colon, raw = rest.partition(":")
-        if not colon or name not in OPERATORS:
+        if not colon:
             raise ValueError(f"{text!r}: a filter is field:operator:value, with one of {', '.join(OPERATORS)}")
+        return cls.of(field, name, _value(raw))
+
+    @classmethod
+    def of(cls, field: str, name: str, value: Any) -> Self:
+        """Raises `ValueError` with what is allowed."""
+        field = _SPELLINGS.get(field, field)
+        said = f"{field}:{name}"
+        if name not in OPERATORS:
+            raise ValueError(f"{said!r}: a filter is field:operator:value, with one of {', '.join(OPERATORS)}")
         if field not in FIELDS[:-1] and not (field.startswith("metadata.") and field != "metadata."):
-            raise ValueError(f"{text!r}: the field is one of {', '.join(FIELDS)}")
-        value = _value(raw)
+            raise ValueError(f"{said!r}: the field is one of {', '.join(FIELDS)}")
         if field == "created_at":
             value = [_moment(one) for one in value] if isinstance(value, list) else _moment(value)
         if name in ("in", "nin") and not isinstance(value, list):
-            raise ValueError(f"{text!r}: {name} wants a JSON list")
+            raise ValueError(f"{said!r}: {name} wants a JSON list")
         if name in ("gt", "gte", "lt", "lte") and (
             isinstance(value, bool) or not isinstance(value, str | int | float)
         ):
-            raise ValueError(f"{text!r}: {name} wants a number, a text or a time")
+            raise ValueError(f"{said!r}: {name} wants a number, a text or a time")
         return cls(field, name, value)
+
+    @classmethod
+    def all_of(cls, given: Sequence[str] | Mapping[str, Any]) -> tuple[Self, ...]:
+        """Filters as a list of texts, or as an object of fields. Raises `ValueError` with what is allowed."""
+        if not isinstance(given, Mapping):
+            return tuple(cls.parse(text) for text in given)
+        found = []
+        for field, wanted in given.items():
+            conditions = wanted if isinstance(wanted, Mapping) else {"eq": wanted}
+            found += [cls.of(field, name, value) for name, value in conditions.items()]
+        return tuple(found)
 
     def matches(self, memory: Memory) -> bool:
         found = _field(memory, self.field)
@@ -113,4 +135,4 @@ def _field(memory: Memory, field: str) -> Any:
         return memory.meta.get("tags")
     if field.startswith("metadata."):
         return memory.meta.get(field.removeprefix("metadata."))
-    return getattr(memory, field)
+    return getattr(memory, _ATTRIBUTES.get(field, field))

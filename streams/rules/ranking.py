@@ -259,6 +259,33 @@ PRIOR_SCORES: Final = 20
 COSINE: Final = Scale(centre=0.08, spread=0.08, least=0.04)
 """Of the ``use`` embeddings; another model needs its own centre (e5's, say, is about 0.75)."""
 
+LEAST_SPREAD: Final = 0.01
+
+
+def scale_of(unrelated: Scores) -> Scale:
+    """The scale of a model, from cosines ``[questions, memories]`` of which none belong together."""
+    spread = max(LEAST_SPREAD, float(unrelated.std(axis=1).mean()))
+    return Scale(centre=float(np.median(unrelated)), spread=spread, least=spread / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """A model's scale by the writing of the question.
+
+    To a model that was not taught a language all of it is alike: unrelated Chinese has a cosine of 0.6 in an
+    English one, and unrelated English 0.1.
+    """
+
+    latin: Scale
+    cjk: Scale
+
+    def of(self, query: str) -> Scale:
+        """The scale for a question; with both writings in it, that of Chinese, Japanese and Korean."""
+        return self.cjk if _CJK_START.search(query) else self.latin
+
+
+COSINES: Final = Scales(latin=COSINE, cjk=COSINE)
+
 COVERAGE: Final = Scale(centre=0.01, spread=0.03, least=0.015)
 """Of :meth:`LexicalIndex.scores`."""
 

@@ -79,6 +79,33 @@ class SessionRules:
             decisions=[self.promoter.judged(exchange, value)],
         )
 
+    def forgotten(self, session: Session, until: int, exchange: Callable[[int], Exchange]) -> Outcome:
+        """The session without the exchanges that began up to `until` (epoch ms), decided on or not.
+
+        What is open loses its messages up to then. `exchange` gives a closed exchange of the session.
+        """
+        held = dict.fromkeys((*session.window, *session.asked))
+        gone = {seq: ended for seq in held if (ended := _end_of_what_began(exchange(seq), until))}
+        missing = {*session.missing, *(seq for seq in gone if seq >= session.first)}
+        first = session.first
+        while first in missing:
+            missing.remove(first)
+            first += 1
+        left = session._replace(
+            open=tuple(message for message in session.open if message.timestamp > until),
+            first=first,
+            missing=tuple(sorted(missing)),
+            left_at=max(session.left_at, *gone.values()) if gone else session.left_at,
+            pending=tuple(seq for seq in session.pending if seq not in gone),
+            asked=tuple(seq for seq in session.asked if seq not in gone),
+        )
+        return Outcome(left, gone=list(gone))
+
+
+def _end_of_what_began(exchange: Exchange, until: int) -> int:
+    """Epoch ms of the exchange's end where it began up to `until`; else 0."""
+    return exchange.ended_at if exchange.started_at <= until else 0
+
 
 class _Advance:
     """The working state of one `advance`: fields of the session that change from record to record.

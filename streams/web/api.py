@@ -13,7 +13,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi import Query as Parameter
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
 from schemas.errors import ShardNotHere, SiltstoneError
 from schemas.events import LongTermEvent
@@ -23,20 +23,31 @@ from schemas.topics import key_of
 from streams.clock import now_ms
 from streams.metrics import labelled
 from streams.recall import Query, prompt_text
+from streams.rules.filtering import Filter
 from streams.rules.lifecycle import wanted_states
+from streams.web.archive import archive_routes
+from streams.web.cleanup import cleanup_routes
 from streams.web.decisions import DecisionsResponse, decisions_of
+from streams.web.forwarding import later
 from streams.web.memories import memory_routes
 from streams.web.notes import NewMemory, NotesResponse, ShownNote, notes_of
-from streams.web.statistics import ScoresResponse, TransitionsResponse, scores_of, transitions_of
+from streams.web.owned import WAIT_SECONDS, OwnedMemories
+from streams.web.reembedding import reembedding_routes
+from streams.web.relations import relation_routes
+from streams.web.statistics import (
+    ScoresResponse,
+    StatesResponse,
+    TransitionsResponse,
+    moment,
+    scores_of,
+    states_of,
+    transitions_of,
+)
 from tables.analytics import described
 from tables.short_term import unexpired
 
 if TYPE_CHECKING:
     from streams.app import Siltstone
-
-#: A request waits this long for a shard that is being opened, or a broker that does not answer.
-WAIT_SECONDS = 10.0
-
 
 Limit = Annotated[int | None, Parameter(ge=1, le=1000)]
 Days = Annotated[int, Parameter(ge=1, le=3650)]
@@ -63,7 +74,19 @@ class SearchRequest(BaseModel):
     include_cold: Annotated[bool, Field(validation_alias=AliasChoices("include_cold", "includeCold"))] = False
     include_all: Annotated[bool, Field(validation_alias=AliasChoices("include_all", "includeAll"))] = False
     state: State | None = None
+    min_relevance: Annotated[
+        float, Field(ge=0, le=1, validation_alias=AliasChoices("min_relevance", "minRelevance"))
+    ] = 0
+    filters: list[str] | dict[str, Any] = Field(
+        default=[], description='["importance:gte:80"] or {"importance": {"gte": 80}}: applied before ranking'
+    )
     explain: bool = False
+
+    @field_validator("filters")
+    @classmethod
+    def _readable(cls, given: list[str] | dict[str, Any]) -> list[str] | dict[str, Any]:
+        Filter.all_of(given)
+        return given
 
 
 class SearchResponse(BaseModel):
@@ -112,6 +135,8 @@ def build(worker: Siltstone) -> FastAPI:
     """The API of a worker."""
     settings = worker.settings
     api = FastAPI(title="Siltstone", summary="Conversation memory", version="1")
+    owned = OwnedMemories(worker, partial(_partition_here, worker))
+    api.exception_handler(ShardNotHere)(worker.forwarding.to_owner)
     api.exception_handler(SiltstoneError)(_unavailable)
     api.exception_handler(TimeoutError)(_unavailable)
     api.exception_handler(aiokafka.errors.KafkaError)(_unavailable)
@@ -150,14 +175,19 @@ def build(worker: Siltstone) -> FastAPI:
 
         The memory's id is `memory_id`, or the event's where that is not given.
         """
-        value = memory.model_dump_json(exclude_none=True).encode()
-        return await _produce(worker, worker.topics.long_term, memory.user_id, str(memory.event_id), value)
+        for older in memory.supersedes:
+            await owned.one(memory.user_id, older)
+        return await write(memory)
 
     async def write(event: LongTermEvent) -> Accepted:
         value = event.model_dump_json(exclude_none=True).encode()
         return await _produce(worker, worker.topics.long_term, event.user_id, str(event.event_id), value)
 
-    api.include_router(memory_routes(worker, partial(_partition_here, worker), write))
+    api.include_router(memory_routes(owned, write))
+    api.include_router(relation_routes(owned, write))
+    api.include_router(archive_routes(owned, write, WAIT_SECONDS))
+    api.include_router(cleanup_routes(owned, WAIT_SECONDS))
+    api.include_router(reembedding_routes(worker))
 
     @api.get("/v1/sessions/{session_id:path}/memories", tags=["memories"])
     async def notes(session_id: Id, user_id: Id) -> NotesResponse:
@@ -177,6 +207,9 @@ def build(worker: Siltstone) -> FastAPI:
             request.top_k or settings.long_term.top_k,
             states,
             request.explain,
+            replaced=request.include_all and request.state is None,
+            min_relevance=request.min_relevance,
+            filters=Filter.all_of(request.filters),
         )
         return SearchResponse(results=await _search(worker, query))
 
@@ -203,32 +236,26 @@ def build(worker: Siltstone) -> FastAPI:
         )
 
     @api.get("/v1/stats/states", tags=["statistics"])
-    async def states(at: At = None) -> dict[str, Any]:
-        """Memories by state, with percentages, now or as of `at`; nothing is changed by asking."""
-        now = at or worker.clock.now()
+    async def states(at: At = None, days: Days | None = None) -> StatesResponse:
+        """Memories by state, with percentages, now or as of `at`; nothing is changed by asking.
+
+        With `days`, also at the end of each of the last `days` days (UTC, with today), from the recorded changes of
+        state: docs/analytics.md says what those cannot know.
+        """
         async with asyncio.timeout(WAIT_SECONDS):
-            totals = await worker.state_counts(now)
-        total = sum(totals.values())
-        return {
-            "at": iso(now),
-            "total": total,
-            "states": {
-                state.value: {"count": count, "percent": round(100 * count / total, 2) if total else 0.0}
-                for state, count in totals.items()
-            },
-        }
+            return await states_of(worker, await moment(worker, at), days)
 
     @api.get("/v1/stats/transitions", tags=["statistics"])
     async def transitions(days: Days = 30, at: At = None) -> TransitionsResponse:
         """Changes of state on the last `days` days (UTC, with today): by day and pair, and each pair's rate."""
         async with asyncio.timeout(WAIT_SECONDS):
-            return await transitions_of(worker, at or worker.clock.now(), days)
+            return await transitions_of(worker, await moment(worker, at), days)
 
     @api.get("/v1/stats/scores", tags=["statistics"])
     async def scores(at: At = None) -> ScoresResponse:
         """The histogram of the scores, now or as of `at`, with the clusters and the outliers in it."""
         async with asyncio.timeout(WAIT_SECONDS):
-            return await scores_of(worker, at or worker.clock.now())
+            return await scores_of(worker, await moment(worker, at))
 
     @api.get("/v1/stats/pipeline", tags=["statistics"])
     async def pipeline() -> dict[str, Any]:
@@ -284,6 +311,7 @@ async def _produce(worker: Siltstone, topic: str, user_id: str, event_id: str, v
 
 async def _search(worker: Siltstone, query: Query) -> list[SearchHit]:
     async with asyncio.timeout(WAIT_SECONDS):
+        await worker.long_term.whole(_partition_here(worker, query.user_id))
         return await worker.recall.search(query)
 
 
@@ -327,4 +355,4 @@ def _window(worker: Siltstone, user_id: str, session_id: str, limit: int | None)
 
 async def _unavailable(_: Request, exc: Exception) -> JSONResponse:
     detail = str(exc) or "the worker is busy or its broker does not answer; ask again"
-    return JSONResponse({"detail": detail}, 503, headers={"Retry-After": "1"})
+    return later(detail)

@@ -9,12 +9,36 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
+from schemas.memories import State
 from schemas.messages import iso
 from tables.shard import Shard
-from tables.statistics import Change, added, day_of, distribution, first_moment, rates
+from tables.statistics import Change, StateOnDay, added, day_of, distribution, first_moment, rates
 
 if TYPE_CHECKING:
     from streams.app import Siltstone
+
+
+class StateCount(BaseModel):
+    count: int
+    percent: float
+
+
+class DailyStates(BaseModel):
+    """Memories at the end of a UTC day; on the last one, at the answer's `at`."""
+
+    day: date
+    active: int
+    cold: int
+    deprecated: int
+
+
+class StatesResponse(BaseModel):
+    at: str
+    total: int
+    states: dict[State, StateCount]
+    daily: list[DailyStates] = Field(
+        description="with `days`: the last days, oldest first, as far as the recorded changes tell"
+    )
 
 
 class DailyTransitions(BaseModel):
@@ -62,13 +86,50 @@ class Fences(BaseModel):
     high: float
 
 
+class Borders(BaseModel):
+    """The least score of each state; below is deprecated."""
+
+    active: float
+    cold: float
+
+
 class ScoresResponse(BaseModel):
     at: str
     total: int
+    borders: Borders
     histogram: list[Bin]
     clusters: list[Bin] = Field(description="neighbouring bins that each hold more than a tenth of all memories")
     fences: Fences | None = Field(description="1.5 interquartile ranges (10 points at least) beyond the quartiles")
     outliers: list[Outlier] = Field(description="scores beyond the fences")
+
+
+async def moment(worker: Siltstone, at: int | None) -> int:
+    """What is asked about, epoch ms: `at`, or now; on an event clock that has seen no event, the shards' newest."""
+    if asked := at or worker.clock.now():
+        return asked
+    return max(await worker.shards.call_each(Shard.newest_event), default=0)
+
+
+async def states_of(worker: Siltstone, now: int, days: int | None) -> StatesResponse:
+    """The states as of `now` (epoch ms), by today's scores; and of the last `days` UTC days, by recorded changes."""
+    totals = await worker.state_counts(now)
+    total = sum(totals.values())
+    by_day: dict[date, dict[str, int]] = {}
+    if days is not None:
+        recorded: dict[StateOnDay, int] = added(
+            await worker.shards.call_each(Shard.states_over_time, first_moment(now, days), now)
+        )
+        for (day, state), memories in sorted(recorded.items()):
+            by_day.setdefault(day, {})[state] = memories
+    return StatesResponse(
+        at=iso(now),
+        total=total,
+        states={
+            state: StateCount(count=count, percent=round(100 * count / total, 2) if total else 0.0)
+            for state, count in totals.items()
+        },
+        daily=[DailyStates(day=day, **states) for day, states in by_day.items()],
+    )
 
 
 async def transitions_of(worker: Siltstone, now: int, days: int) -> TransitionsResponse:
@@ -93,4 +154,8 @@ async def scores_of(worker: Siltstone, now: int) -> ScoresResponse:
     """The scores as of `now` (epoch ms); nothing is changed by asking."""
     points = added(await worker.shards.call_each(Shard.score_points, now, worker.settings.lifecycle))
     found = await asyncio.to_thread(distribution, points)
-    return ScoresResponse.model_validate({"at": iso(now), "total": sum(points.values()), **asdict(found)})
+    lifecycle = worker.settings.lifecycle
+    borders = {"active": lifecycle.active, "cold": lifecycle.cold}
+    return ScoresResponse.model_validate(
+        {"at": iso(now), "total": sum(points.values()), "borders": borders, **asdict(found)}
+    )

@@ -36,6 +36,14 @@ LEFT JOIN scores USING (state)
 GROUP BY state
 ORDER BY state;
 
+-- Day by day up to copy_info.as_of, as far as the recorded changes tell (docs/analytics.md).
+CREATE VIEW states_over_time AS
+SELECT
+    *,
+    coalesce(round(100 * memories / nullif(sum(memories) OVER (PARTITION BY day), 0), 2), 0) AS percent
+FROM states_between((SELECT min(created_at) FROM memories), (SELECT as_of FROM copy_info))
+ORDER BY day, state;
+
 CREATE VIEW daily_transitions AS
 SELECT cast(occurred_at AS DATE) AS day, from_state, to_state, count(*) AS transitions
 FROM transitions

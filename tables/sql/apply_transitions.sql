@@ -1,15 +1,16 @@
 UPDATE memories
 SET
-    state = changing.to_state,
+    state = to_state,
     meta = json_merge_patch(
         meta,
         json_object(
             'transitions',
             (
                 coalesce(try_cast(meta -> '$.transitions' AS JSON[]), [])
-                || [json_object('at', $at, 'from', changing.from_state, 'to', changing.to_state, 'score', round(changing.score, 2))]
+                || [json_object('at', $at, 'from', from_state, 'to', to_state, 'score', round(score, 2))]
             )[-20:]
         )
     )
-FROM changing
-WHERE memories.seq = changing.seq
+FROM looked_at
+WHERE memories.rowid = place  -- nothing was written since they were looked at
+AND from_state <> to_state

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import product
-from pathlib import Path
-from typing import Any
 
-import duckdb
 import httpx
 import pytest
 
@@ -21,38 +12,11 @@ from schemas.settings import Settings
 from streams.cli.ingest import producing
 from streams.clients.broker import ensure_topics, free_port
 from tests.making import line, until
+from tests.workers import asked, sources, worker_process
 
 pytestmark = pytest.mark.slow
 
 MESSAGES, USERS = 20_000, 100
-
-
-@contextmanager
-def worker_process(settings: Settings, port: int) -> Iterator[subprocess.Popen[bytes]]:
-    """`siltstone worker` as its own process, with policy `all`: every exchange becomes a memory."""
-    kafka = settings.kafka
-    environment = {
-        **os.environ,
-        "SILTSTONE_DATA_DIR": str(settings.data_dir),
-        "SILTSTONE_MEMORY__SCORING__POLICY": "all",
-        "SILTSTONE_MEMORY__CAPACITY": "200",
-        "SILTSTONE_LONG_TERM__NEAR_COPY": "1",
-        "SILTSTONE_HTTP__PORT": str(port),
-        "SILTSTONE_KAFKA__BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
-        "SILTSTONE_KAFKA__TOPIC_PREFIX": kafka.topic_prefix,
-        "SILTSTONE_KAFKA__GROUP_ID": kafka.group_id,
-        "SILTSTONE_KAFKA__PARTITIONS": str(kafka.partitions),
-        "SILTSTONE_KAFKA__SESSION_TIMEOUT_SECONDS": str(kafka.session_timeout_seconds),
-        "SILTSTONE_KAFKA__REBALANCE_TIMEOUT_SECONDS": str(kafka.rebalance_timeout_seconds),
-        "SILTSTONE_KAFKA__HEARTBEAT_SECONDS": str(kafka.heartbeat_seconds),
-    }
-    command = [sys.executable, "-c", "from streams.cli import main; main()", "worker", "--log-level", "WARNING"]
-    process = subprocess.Popen(command, env=environment, cwd=Path(__file__).parent.parent.parent)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
 
 
 async def test_twenty_thousand_messages_survive_a_kill(settings: Settings) -> None:
@@ -113,20 +77,3 @@ async def test_short_term_memories_survive_a_kill_once_they_are_accepted(setting
         assert asked(port, "/v1/stats/states")["total"] == len(users)
         second.send_signal(signal.SIGTERM)
         assert second.wait(20) == 0
-
-
-def asked(port: int, path: str) -> dict[str, Any]:
-    try:
-        answer: dict[str, Any] = httpx.get(f"http://127.0.0.1:{port}{path}", timeout=5, trust_env=False).json()
-    except (httpx.HTTPError, ValueError):
-        return {}
-    return answer
-
-
-def sources(settings: Settings) -> Counter[str]:
-    """How often each message is the source of a memory, over all shards."""
-    found: Counter[str] = Counter()
-    for path in settings.data_dir.glob("shards/*/catalog.duckdb"):
-        with duckdb.connect(str(path)) as db:
-            found.update(row[0] for row in db.execute("SELECT unnest(message_ids) FROM memories").fetchall())
-    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import Any, get_args
 
 import orjson
 import pytest
@@ -11,15 +11,21 @@ from pydantic import ValidationError
 
 from schemas.events import (
     LONG_TERM_EVENT,
+    Archive,
     DeadLetter,
+    Edit,
     Forget,
     ForgetUser,
     Link,
+    LongTermEvent,
     Parts,
     Pin,
     Promotion,
     Remember,
+    Remove,
+    Restore,
     SummaryRequest,
+    Supersede,
     Touch,
     Unlink,
     Unpin,
@@ -49,7 +55,29 @@ EVENTS: dict[type[Any], dict[str, Any]] = {
     ForgetUser: {"type": "forget_user"},
     Pin: {"type": "pin", "memory_id": ID},
     Unpin: {"type": "unpin", "memory_id": ID},
+    Edit: {"type": "edit", "memory_id": ID, "text": "hello"},
+    Supersede: {"type": "supersede", "memory_id": ID, "by": OTHER},
+    Archive: {"type": "archive", "memory_id": ID, "last_accessed": START},
+    Restore: {"type": "restore", "memory_id": ID},
+    Remove: {"type": "remove", "memory_id": ID},
 }
+
+
+def test_every_event_of_the_union_is_among_these() -> None:
+    assert set(get_args(LongTermEvent)) == set(EVENTS)
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"type": "edit", "memory_id": ID}, "text or metadata"),
+        ({"type": "edit", "memory_id": ID, "text": ""}, "at least 1"),
+        ({"type": "remember", "kind": "short_term", "session_id": "s", "text": "x", "supersedes": [ID]}, "supersed"),
+    ],
+)
+def test_an_event_that_would_do_nothing_is_refused(fields: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        LONG_TERM_EVENT.validate_python(COMMON | fields)
 
 
 @pytest.mark.parametrize("model", EVENTS, ids=lambda model: str(EVENTS[model]["type"]))

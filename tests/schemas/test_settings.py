@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from schemas.errors import SettingsError
-from schemas.settings import CONFIG_VARIABLE, DEFAULT_MODEL, OPENAI_URL, Settings
+from schemas.settings import CONFIG_VARIABLE, DEFAULT_MODEL, OPENAI_EMBEDDINGS, OPENAI_URL, Settings
 
 
 @pytest.fixture(autouse=True)
@@ -95,12 +95,22 @@ def problems() -> list[str]:
         ("long_term.near_copy", 0.95),
         ("long_term.top_k", 10),
         ("long_term.context_memories", 3),
+        ("long_term.supersede.enabled", True),
+        ("long_term.supersede.candidates", 3),
+        ("long_term.supersede.min_cosine", 0.35),
+        ("long_term.summaries_by_model", True),
         ("lifecycle.clock", "wall"),
         ("lifecycle.fresh_days", 7),
         ("lifecycle.half_life_days", 30),
         ("lifecycle.active", 70),
         ("lifecycle.cold", 30),
         ("lifecycle.recompute_seconds", 60),
+        ("lifecycle.cleanup.enabled", False),
+        ("lifecycle.cleanup.paused", False),
+        ("lifecycle.cleanup.after_days", 30),
+        ("lifecycle.cleanup.recent_access_days", 7),
+        ("lifecycle.cleanup.link_weight", 0.7),
+        ("lifecycle.cleanup.retention_days", 90),
         ("http.host", "127.0.0.1"),
     ],
 )
@@ -152,6 +162,14 @@ def test_lists_come_from_the_environment_as_json(monkeypatch: pytest.MonkeyPatch
 def test_the_file_may_lie_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CONFIG_VARIABLE, str(write("memory: {capacity: 7}", "other.yaml")))
     assert Settings.load().memory.capacity == 7
+
+
+def test_what_may_be_replaced_is_less_similar_than_a_near_copy() -> None:
+    """Else nothing would ever be asked; where nothing is to be asked, all the same."""
+    write("long_term: {near_copy: 0.5, supersede: {min_cosine: 0.5}}\n")
+    assert problems() == ["long_term: value error, supersede.min_cosine (0.5) must be below near_copy (0.5)"]
+    write("long_term: {near_copy: 0.5, supersede: {min_cosine: 0.5, enabled: false}}\n")
+    assert Settings.load().long_term.near_copy == 0.5
 
 
 def test_a_named_file_that_is_not_there_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,6 +228,28 @@ def test_the_thresholds_must_be_ordered(cold: int, active: int) -> None:
 def test_the_thresholds_lie_within_0_and_100(text: str) -> None:
     write(f"lifecycle: {{{text}}}")
     assert [problem.split(":")[0] for problem in problems()] == [f"lifecycle.{text.split(':')[0]}"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("after_days", "-1"), ("retention_days", ".inf"), ("link_weight", "1.1"), ("whitelist", "{ids: [x]}")],
+)
+def test_cleanups_limits_are_days_weights_and_ids(key: str, value: str) -> None:
+    write(f"lifecycle: {{cleanup: {{{key}: {value}}}}}")
+    (problem,) = problems()
+    assert problem.startswith(f"lifecycle.cleanup.{key}")
+
+
+def test_cleanup_is_set_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists are JSON; null keeps the archive for ever, as it does in a file."""
+    for name, value in {"ENABLED": "true", "RETENTION_DAYS": "null", "WHITELIST__USERS": '["ann"]'}.items():
+        monkeypatch.setenv(f"SILTSTONE_LIFECYCLE__CLEANUP__{name}", value)
+    cleanup = Settings.load().lifecycle.cleanup
+    assert (cleanup.enabled, cleanup.retention_days, cleanup.whitelist.users) == (True, None, ("ann",))
+    for name in ("ENABLED", "RETENTION_DAYS", "WHITELIST__USERS"):
+        monkeypatch.delenv(f"SILTSTONE_LIFECYCLE__CLEANUP__{name}")
+    write("lifecycle: {cleanup: {retention_days: null}}")
+    assert Settings.load().lifecycle.cleanup.retention_days is None
 
 
 def test_settings_cannot_be_changed_afterwards() -> None:
@@ -419,6 +459,108 @@ def test_no_key_is_shown(monkeypatch: pytest.MonkeyPatch, shown: Callable[[objec
     write(SCORING.replace("sk-scoring", "hunter2"))
     settings = Settings.load()
     assert "hunter2" not in shown(settings) + shown(settings.memory) + shown(settings.judge())
+
+
+# The embedding service
+
+EMBEDDING = "embedding: {backend: openai, api_key: sk-emb, base_url: 'https://emb.example/v1', model: emb-model}\n"
+
+
+def embedder_of(text: str) -> tuple[str, str, str]:
+    """Key, URL and model of the embedding service that a file gives."""
+    write(text)
+    embedder = Settings.load().embedder()
+    return embedder.api_key.get_secret_value(), embedder.base_url, embedder.model
+
+
+@pytest.mark.parametrize(
+    ("text", "model"),
+    [
+        ("backend: use", "paraphrase-multilingual-MiniLM-L12-v2"),
+        ("backend: sentence-transformers", "paraphrase-multilingual-MiniLM-L12-v2"),
+        ("backend: sentence-transformers, model: ''", "paraphrase-multilingual-MiniLM-L12-v2"),
+        ("backend: sentence-transformers, model: /models/mine", "/models/mine"),
+        ("backend: openai", "text-embedding-3-small"),
+        ("backend: openai, model: ' '", "text-embedding-3-small"),
+        ("model: mine, backend: openai", "mine"),
+    ],
+)
+def test_each_embedding_backend_has_its_default_model(text: str, model: str) -> None:
+    write(f"embedding: {{{text}}}")
+    assert Settings.load().embedding.model == model
+
+
+def test_a_local_model_needs_no_service() -> None:
+    """Whatever there is of one."""
+    write(LLM + "embedding: {backend: use, base_url: 'https://emb.example/v1'}")
+    settings = Settings.load()
+    assert settings.embedder() == settings.embedding
+
+
+@pytest.mark.parametrize(
+    ("text", "service"),
+    [
+        (EMBEDDING, ("sk-emb", "https://emb.example/v1", "emb-model")),
+        (LLM + EMBEDDING, ("sk-emb", "https://emb.example/v1", "emb-model")),
+        (LLM + "embedding: {backend: openai}", ("sk-llm", "https://llm.example/v1", OPENAI_EMBEDDINGS)),
+        (LLM + "embedding: {backend: openai, api_key: ' '}", ("sk-llm", "https://llm.example/v1", OPENAI_EMBEDDINGS)),
+        (LLM + "embedding: {backend: openai, api_key: sk-emb}", ("sk-emb", OPENAI_URL, OPENAI_EMBEDDINGS)),
+        ("llm: {api_key: sk-llm}\nembedding: {backend: openai, model: m}", ("sk-llm", OPENAI_URL, "m")),
+    ],
+)
+def test_key_and_url_of_the_embedding_service_go_together(text: str, service: tuple[str, str, str]) -> None:
+    """Its own, or without a key the llm's: never a key to another service's URL. The llm's model is no embedder."""
+    assert embedder_of(text) == service
+
+
+def test_openais_variables_are_the_embedding_services_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-env")
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://env.example/v1")
+    assert embedder_of("embedding: {backend: openai}") == ("sk-env", "https://env.example/v1", OPENAI_EMBEDDINGS)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "embedding: {backend: openai}",
+            "embedding.api_key: the backend openai needs a key: set embedding.api_key, or llm.api_key",
+        ),
+        (
+            LLM + "embedding: {backend: openai, base_url: 'http://127.0.0.1:11434/v1'}",
+            "embedding.api_key: is empty beside embedding.base_url: set it (any text, for a service that needs "
+            "none), or remove the URL",
+        ),
+    ],
+)
+def test_an_embedding_service_without_a_key_is_a_mistake(text: str, problem: str) -> None:
+    """Also where the llm has one: what is kept would go to its URL, not to the one that is named."""
+    write(text)
+    with pytest.raises(SettingsError) as caught:
+        Settings.load().embedder()
+    assert caught.value.problems == [problem]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("timeout_seconds: 0", "timeout_seconds: 3601", "dimensions: 0", "batch_size: 0", "batch_size: 2049"),
+        *("base_url: emb.example/v1", "base_url: 'https://user:hunter2@emb.example/v1'", "api_key: hunter2秘密"),
+    ],
+)
+def test_a_mistake_about_embedding_is_one_line_with_its_path(text: str) -> None:
+    """Without the secret that is in it."""
+    write(f"embedding:\n  backend: openai\n  {text}")
+    (problem,) = problems()
+    assert problem.startswith(f"embedding.{text.split(':')[0]}:")
+    assert "hunter2" not in problem
+
+
+@pytest.mark.parametrize("shown", [repr, str, lambda value: f"{value:}"], ids=["repr", "str", "format"])
+def test_no_embedding_key_is_shown(shown: Callable[[object], str]) -> None:
+    write(EMBEDDING.replace("sk-emb", "hunter2"))
+    settings = Settings.load()
+    assert "hunter2" not in shown(settings) + shown(settings.embedding) + shown(settings.embedder())
 
 
 def test_the_promote_threshold_comes_from_file_or_environment(monkeypatch: pytest.MonkeyPatch) -> None:

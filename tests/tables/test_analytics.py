@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from tables.analytics import Copy, Fingerprint, assemble, snapshot_of_files
 from tables.catalog import Catalog, Changes, NewLink
 from tables.statistics import distribution
 from tests.making import START
-from tests.tables.test_catalog import DIMENSION, HALVED, adding, memory
+from tests.tables.test_catalog import DIMENSION, HALVED, adding, dropping, memory
 
 LIFECYCLE = LifecycleSettings()
 
@@ -82,6 +83,7 @@ def test_empty_shards_make_an_empty_copy_with_every_view(catalog: Catalog, tmp_p
     assert counts == {
         "scores": 0,
         "states": 3,
+        "states_over_time": 0,
         "daily_transitions": 0,
         "transition_rates": 0,
         "score_points": 0,
@@ -112,6 +114,25 @@ def test_rates_cover_the_days_since_the_first_change(catalog: Catalog, tmp_path:
     catalog.ageing.recompute(HALVED, LIFECYCLE)
     made = copy_of(tmp_path, catalog, at=HALVED + 3 * DAY_MS)
     assert read(made, "FROM transition_rates") == [("active", "cold", 2, 0.5, 25.0)]
+
+
+def test_states_over_time_are_the_shards(catalog: Catalog, tmp_path: Path) -> None:
+    """From the day of the first memory on; two changes at one moment stay in their order."""
+    kept = [memory(1), memory(2, pinned=True), memory(3, importance=10.0)]
+    catalog.write(adding(*kept), START)
+    for day in (37, 0, 37):
+        catalog.ageing.recompute(START + day * DAY_MS, LIFECYCLE)
+    catalog.write(Changes(updated={kept[0].id: replace(kept[0], last_accessed=HALVED)}), HALVED)
+    catalog.ageing.recompute(HALVED, LIFECYCLE)
+    made = copy_of(tmp_path, catalog, at=HALVED)
+    counted = [(*key, number) for key, number in catalog.ageing.states_over_time(START, HALVED).items()]
+    assert read(made, "SELECT day, state, memories FROM states_over_time") == counted
+    assert read(made, "SELECT state, memories, percent FROM states_over_time WHERE day = '2026-02-07'") == [
+        ("active", 2, 66.67),
+        ("cold", 0, 0.0),
+        ("deprecated", 1, 33.33),
+    ]
+    assert len(read(made, "FROM states_between(TIMESTAMP '2026-01-05', TIMESTAMP '2026-01-06')")) == 6
 
 
 READER = """
@@ -152,7 +173,7 @@ def test_a_shard_that_has_not_changed_is_not_exported(catalog: Catalog, tmp_path
     catalog.ageing.recompute(START, LIFECYCLE)
     catalog.ageing.state_counts(HALVED, LIFECYCLE)
     assert catalog.export(tmp_path / "analytics", found[0]) is None
-    catalog.write(Changes(removed={memory(1).id: memory(1)}), START)
+    catalog.write(dropping(memory(1)), START)
     assert catalog.export(tmp_path / "analytics", found[0]) is not None
 
 
@@ -175,7 +196,7 @@ def test_shards_of_other_workers_stay_in_the_copy(tmp_path: Path) -> None:
 def test_what_is_forgotten_is_in_no_file_of_the_next_copy(catalog: Catalog, tmp_path: Path) -> None:
     catalog.write(adding(memory(1, text="a secret of mine"), memory(2)), START)
     copy_of(tmp_path, catalog)
-    catalog.write(Changes(removed={memory(1).id: memory(1)}), START)
+    catalog.write(dropping(memory(1)), START)
     made = copy_of(tmp_path, catalog)
     assert read(made, "SELECT text FROM memories") == [("text 2",)]
     files = [path for path in made.path.parent.rglob("*") if path.is_file()]
@@ -191,7 +212,7 @@ def test_leftovers_of_a_killed_worker_do_no_harm(catalog: Catalog, tmp_path: Pat
 
 
 def test_a_copy_is_made_of_files_that_nobody_has_open(tmp_path: Path) -> None:
-    """Of those that a killed worker left, too; on the event clock it is of the newest access."""
+    """Of those that a killed worker left, too; on the event clock it is of the newest access or change."""
     one = shard(tmp_path, 5)
     one.write(adding(memory(1)), START)
     with pytest.raises(ShardLocked):
@@ -201,6 +222,22 @@ def test_a_copy_is_made_of_files_that_nobody_has_open(tmp_path: Path) -> None:
     assert (made.partitions, made.memories, made.at) == ([5], 1, HALVED)
     event = LifecycleSettings(clock="event")
     assert snapshot_of_files(tmp_path, HALVED, event).at == START
+    one = shard(tmp_path, 5)
+    one.ageing.recompute(HALVED, LIFECYCLE)
+    one.close()
+    assert snapshot_of_files(tmp_path, START, event).at == HALVED
+
+
+def test_a_copy_is_made_of_shards_that_have_no_archive_yet(tmp_path: Path) -> None:
+    """Those that an older worker left: the copy's archive is empty, and every view answers."""
+    one = shard(tmp_path)
+    one.write(adding(memory(1)), START)
+    one.close()
+    with duckdb.connect(str(tmp_path / "shards" / "0" / "catalog.duckdb")) as db:
+        db.execute("DROP TABLE archive")
+    made = snapshot_of_files(tmp_path, START, LIFECYCLE)
+    assert read(made, "SELECT count(*) FROM archive") == [(0,)]
+    assert read(made, "SELECT memories FROM states_over_time WHERE state = 'active'") == [(1,)]
 
 
 def test_a_directory_without_shards_has_no_copy(tmp_path: Path) -> None:

@@ -49,7 +49,15 @@ def memory(seq: int, **fields: Any) -> Memory:
 
 
 def adding(*memories: Memory) -> Changes:
-    return Changes(new=list(memories), vectors=[axis(kept.seq % DIMENSION) for kept in memories])
+    return Changes(
+        new={kept.id: kept for kept in memories},
+        vectors={kept.id: axis(kept.seq % DIMENSION) for kept in memories},
+        numbered=len(memories),
+    )
+
+
+def dropping(*memories: Memory) -> Changes:
+    return Changes(dropped=[kept.seq for kept in memories], forgotten=[kept.id for kept in memories])
 
 
 def opened(folder: Path) -> Catalog:
@@ -145,11 +153,11 @@ def test_an_update_changes_what_access_can_change_and_nothing_else(catalog: Cata
     assert catalog.of_user("u") == [changed, two]
 
 
-def test_a_removed_memory_takes_its_vector_and_its_links_along(catalog: Catalog, tmp_path: Path) -> None:
+def test_a_forgotten_memory_takes_its_vector_and_its_links_along(catalog: Catalog, tmp_path: Path) -> None:
     one, two, three = memory(1), memory(2), memory(3)
     links = [NewLink("u", a.id, b.id, "related", 1.0, START) for a, b in ((one, two), (two, one), (two, three))]
     catalog.write(replace_links(adding(one, two, three), links), START)
-    catalog.write(Changes(removed={one.id: one}), START)
+    catalog.write(dropping(one), START)
     assert catalog.seqs().tolist() == [2, 3]
     catalog.close()
     assert rows(tmp_path, "SELECT source_id, target_id FROM links") == [(two.id, three.id)]
@@ -188,7 +196,7 @@ def test_a_write_that_fails_leaves_nothing_behind(catalog: Catalog) -> None:
     event = uuid.UUID(int=1)
     changes = adding(memory(1))
     changes.applied.append(event)
-    changes.vectors = [axis(0, DIMENSION + 1)]
+    changes.vectors = dict.fromkeys(changes.new, axis(0, DIMENSION + 1))
     with pytest.raises(duckdb.Error):
         catalog.write(changes, START)
     assert (catalog.count(), catalog.seqs().tolist(), catalog.applied([event])) == (0, [], set())
@@ -200,8 +208,8 @@ def test_a_removal_goes_back_when_the_rest_of_its_batch_fails(catalog: Catalog) 
     one = memory(1)
     catalog.write(adding(one), START)
     changes = adding(memory(2))
-    changes.removed[one.id] = one
-    changes.vectors = [axis(0, DIMENSION + 1)]
+    changes.dropped.append(one.seq)
+    changes.vectors = dict.fromkeys(changes.new, axis(0, DIMENSION + 1))
     with pytest.raises(duckdb.Error):
         catalog.write(changes, START)
     assert catalog.of_user("u") == [one]

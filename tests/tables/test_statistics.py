@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import date
+import random
+from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
 from schemas.settings import LifecycleSettings
 from streams.rules.lifecycle import DAY_MS
-from tables.statistics import Change, added, day_of, distribution, first_moment, rates
+from tables.archive import ToArchive
+from tables.catalog import Catalog, Changes, Move
+from tables.statistics import Change, StateOnDay, added, day_of, distribution, first_moment, rates
 from tests.making import START
-from tests.tables.test_catalog import HALVED, adding, memory, opened
+from tests.tables.test_catalog import HALVED, adding, dropping, memory, opened
 
 
 def test_ten_bins_of_ten_points() -> None:
@@ -80,6 +84,107 @@ def test_a_shard_counts_changes_by_day_and_pair(tmp_path: Path) -> None:
     assert catalog.ageing.daily_transitions(START, HALVED + 90 * DAY_MS) == {cold: 2, deprecated: 2}
     assert catalog.ageing.daily_transitions(START, HALVED) == {cold: 2}
     assert catalog.ageing.daily_transitions(HALVED + 1, HALVED + 90 * DAY_MS) == {deprecated: 2}
+    catalog.close()
+
+
+DAY = date(2026, 1, 1)
+
+
+def over_time(catalog: Catalog, days: int) -> list[tuple[int, int, int]]:
+    """Active, cold and deprecated at the end of each of so many days from START on."""
+    found = catalog.ageing.states_over_time(START, START + days * DAY_MS - 1)
+    return [
+        (found[StateOnDay(day, "active")], found[StateOnDay(day, "cold")], found[StateOnDay(day, "deprecated")])
+        for day in (DAY + timedelta(days=n) for n in range(days))
+    ]
+
+
+def test_states_over_time_are_those_that_were_counted_each_day(tmp_path: Path) -> None:
+    """Sixty days of births, accesses and recomputes: looking back gives what stood there on each evening."""
+    catalog, chance, counted = opened(tmp_path), random.Random(8), []
+    lifecycle = LifecycleSettings(fresh_days=2, half_life_days=5)
+    for day in range(60):
+        morning, evening = START + day * DAY_MS + 1000, START + (day + 1) * DAY_MS - 1
+        catalog.write(
+            adding(
+                *(memory(10 * day + n, created_at=morning, last_accessed=morning) for n in range(chance.randrange(4)))
+            ),
+            morning,
+        )
+        known = catalog.of_user("u")
+        used = chance.sample(known, min(len(known), chance.randrange(3)))
+        catalog.write(Changes(updated={one.id: replace(one, last_accessed=morning) for one in used}), morning)
+        for moment in (morning, evening):
+            catalog.ageing.recompute(moment, lifecycle)
+        states = [one.state.value for one in catalog.of_user("u")]
+        counted.append((states.count("active"), states.count("cold"), states.count("deprecated")))
+    assert over_time(catalog, 60) == counted
+    assert min(max(column) for column in zip(*counted, strict=True)) > 3
+    later = catalog.ageing.states_over_time(START + 40 * DAY_MS, START + 60 * DAY_MS - 1)
+    assert [later[StateOnDay(DAY + timedelta(days=40 + n), "cold")] for n in range(20)] == [
+        n[1] for n in counted[40:]
+    ]
+    catalog.close()
+
+
+def test_the_last_day_ends_at_the_moment_that_is_asked_about(tmp_path: Path) -> None:
+    """What changes or is made later on that day is not in it; what stays as it is counts on every day after."""
+    catalog = opened(tmp_path)
+    noon = START + DAY_MS // 2
+    catalog.write(adding(memory(1), memory(2, importance=10.0), memory(3, created_at=noon + 1)), START)
+    catalog.ageing.recompute(noon, LifecycleSettings())
+    before, after = (catalog.ageing.states_over_time(START, moment) for moment in (noon - 1, noon + 1))
+    assert list(before.values()) == [2, 0, 0]
+    assert list(after.values()) == [2, 0, 1]
+    assert over_time(catalog, 3) == [(2, 0, 1)] * 3
+    catalog.close()
+
+
+def test_a_clock_that_goes_back_makes_no_number_negative(tmp_path: Path) -> None:
+    """The event clock does when a log is replayed. Of two changes at one moment the second one holds."""
+    catalog = opened(tmp_path)
+    made = memory(1, created_at=START + DAY_MS)
+    catalog.write(adding(made), START)
+    for days in (37, 0, 37):
+        catalog.ageing.recompute(START + days * DAY_MS, LifecycleSettings())
+    assert over_time(catalog, 39) == [(0, 0, 0), *[(1, 0, 0)] * 36, *[(0, 1, 0)] * 2]
+    catalog.write(Changes(updated={made.id: replace(made, last_accessed=HALVED)}), HALVED)
+    catalog.ageing.recompute(HALVED, LifecycleSettings())
+    assert over_time(catalog, 39) == [(0, 0, 0), *[(1, 0, 0)] * 38]
+    catalog.close()
+
+
+def test_what_is_gone_counts_between_the_changes_that_are_known_of_it(tmp_path: Path) -> None:
+    """When it was made and when it went is not known any more."""
+    catalog = opened(tmp_path)
+    catalog.write(adding(memory(1), memory(2, pinned=True)), START)
+    for days in (37, 90):
+        catalog.ageing.recompute(START + days * DAY_MS, LifecycleSettings())
+    assert over_time(catalog, 91)[::30] == [(2, 0, 0), (2, 0, 0), (1, 1, 0), (1, 0, 1)]
+    catalog.write(dropping(memory(1)), START + 91 * DAY_MS)
+    assert over_time(catalog, 91)[::30] == [(1, 0, 0), (1, 0, 0), (1, 1, 0), (1, 0, 0)]
+    catalog.close()
+
+
+def test_what_is_archived_counts_until_then(tmp_path: Path) -> None:
+    """And again from the day that brings it back."""
+    catalog, away = opened(tmp_path), memory(1)
+    catalog.write(adding(away, memory(2)), START)
+    gone, back = START + DAY_MS, START + 3 * DAY_MS
+    leaving = Move(away.id, "u", "active", "archived", 100.0, gone, "manual")
+    catalog.write(Changes(archived=[ToArchive(away.seq, gone, "manual")], moves=[leaving]), gone)
+    assert over_time(catalog, 5) == [(2, 0, 0), *[(1, 0, 0)] * 4]
+    returning = adding(replace(away, seq=3))
+    returning.unarchived.append(away.id)
+    returning.moves.append(Move(away.id, "u", "archived", "active", 100.0, back, "manual"))
+    catalog.write(returning, back)
+    assert over_time(catalog, 5) == [(2, 0, 0), *[(1, 0, 0)] * 2, *[(2, 0, 0)] * 2]
+    catalog.close()
+
+
+def test_an_empty_shard_has_no_memory_on_any_day(tmp_path: Path) -> None:
+    catalog = opened(tmp_path)
+    assert over_time(catalog, 2) == [(0, 0, 0)] * 2
     catalog.close()
 
 

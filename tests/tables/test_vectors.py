@@ -113,6 +113,25 @@ def test_numbers_are_given_ascending_over_all_cells() -> None:
     assert VectorIndex(DIMENSION).seqs().tolist() == []
 
 
+def test_a_cells_numbers_are_those_of_its_vectors() -> None:
+    index = filled((9, 1, axis(0)), (2, 7, axis(0)), (5, 7, axis(0)))
+    assert sorted(index.seqs_in(7).tolist()) == [2, 5]
+    assert index.seqs_in(3).tolist() == []
+
+
+def test_what_changed_since_the_file_is_counted(tmp_path: Path) -> None:
+    """Vectors that came and those that went; what was not there did not go."""
+    path = tmp_path / "vectors.faiss"
+    index = filled((1, 5, axis(0)), (2, 6, axis(1)))
+    index.remove(numbers(1, 99))
+    assert index.unsaved == 3
+    index.save(path)
+    assert index.unsaved == 0
+    loaded = VectorIndex.load(path, DIMENSION)
+    assert loaded is not None
+    assert loaded.unsaved == 0
+
+
 @pytest.mark.parametrize("shape", [(1, DIMENSION + 1), (2, DIMENSION), (DIMENSION,)])
 def test_vectors_that_do_not_fit_are_refused(shape: tuple[int, ...]) -> None:
     index = VectorIndex(DIMENSION)

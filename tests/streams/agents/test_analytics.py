@@ -48,7 +48,9 @@ class Setting:
 
     def __init__(self, data: Path) -> None:
         self.data, self.metrics, self.waiting = data, Metrics(), Waiting()
-        self.shards = OwnedShards(data / "shards", LongTermSettings(), Toy(), lambda exc, where: None)
+        self.shards = OwnedShards(
+            data / "shards", LongTermSettings(), LifecycleSettings(), Toy(), lambda exc, where: None
+        )
         self.agent = AnalyticsAgent(
             folder=data / "analytics",
             shards=self.shards,

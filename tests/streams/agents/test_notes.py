@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from schemas.errors import ShardNotHere
 from schemas.events import LONG_TERM_EVENT, Forget, ForgetUser, LongTermEvent, Remember
-from schemas.settings import LongTermSettings, MemorySettings
+from schemas.settings import LifecycleSettings, LongTermSettings, MemorySettings
 from schemas.topics import Topics
 from streams.agents.notes import NotesAgent, promoted
 from streams.clock import EventClock
@@ -37,7 +37,7 @@ class OneShard(OwnedShards):
     """A real shard of partition 0, called at once."""
 
     def __init__(self, folder: Path) -> None:
-        self.shard = Shard(0, folder, "toy", 8, LongTermSettings())
+        self.shard = Shard(0, folder, "toy", 8, LongTermSettings(), LifecycleSettings())
 
     def partitions(self) -> list[int]:
         return [0]

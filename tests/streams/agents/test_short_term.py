@@ -19,6 +19,7 @@ from streams.clock import EventClock
 from streams.dead_letters import DeadLetters
 from streams.hotpath import Outbox
 from streams.metrics import Metrics
+from streams.rerouting import Rerouting
 from streams.rules.promotion import Promoter
 from streams.rules.session import SessionRules
 from tables.short_term import ShortTermStore
@@ -73,7 +74,7 @@ class Run:
             metrics=self.metrics,
             clock=EventClock(),
             topics=TOPICS,
-            partitions=1,
+            rerouting=Rerouting(self.outbox, self.metrics, 1),
             ratings=None,
         )
 

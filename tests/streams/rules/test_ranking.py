@@ -16,11 +16,13 @@ from streams.rules import ranking
 from streams.rules.ranking import (
     LexicalIndex,
     Scale,
+    Scales,
     Scores,
     carry,
     fuse,
     probe,
     questions,
+    scale_of,
     tokens,
     top,
     weight,
@@ -301,6 +303,26 @@ def test_another_embedding_model_brings_its_own_scale() -> None:
     unrelated, answer = fuse(floats([0.75, 0.9]), floats([0, 0.2]), e5)
     assert unrelated < 0.1
     assert answer > 0.6
+
+
+def test_a_models_scale_is_that_of_what_does_not_belong_together() -> None:
+    """The middle cosine, and how far a question's cosines vary."""
+    scale = scale_of(floats([0.5, 0.7, 0.6]) + np.zeros((4, 1), np.float32))
+    assert (scale.centre, scale.spread, scale.least) == pytest.approx((0.6, 0.0816, 0.0408), abs=1e-3)
+
+
+def test_a_model_that_finds_all_alike_has_a_scale() -> None:
+    """Which divides by no zero."""
+    scale = scale_of(np.full((3, 5), 0.9, np.float32))
+    assert np.isfinite(fuse(floats([0.9, 0.9]), floats([0, 0]), scale)).all()
+
+
+def test_the_scale_is_that_of_the_questions_writing() -> None:
+    latin, cjk = Scale(0.1, 0.1, 0.05), Scale(0.6, 0.06, 0.03)
+    scales = Scales(latin=latin, cjk=cjk)
+    assert [
+        scales.of(query) for query in ("where do I live?", "我住在哪里？", "Ann 喜欢什么？", "где я живу?", "")
+    ] == [*(latin, cjk, cjk, latin, latin)]
 
 
 def test_no_memories_have_no_relevance() -> None:

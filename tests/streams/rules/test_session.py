@@ -431,3 +431,27 @@ def test_a_message_older_than_what_was_decided_on_is_an_exchange_of_its_own() ->
     window = Window().hear(*talk(2), end(100), message(9, at=1))
     assert window.closed == [["m0", "m1"], ["m2", "m3"], ["m9"]]
     assert len(window.decisions) == 3
+
+
+def test_what_is_forgotten_is_not_decided_on() -> None:
+    """Exchanges that began up to the moment leave, the open one loses its words; what comes later goes on as ever."""
+    window = Window(promote_threshold=0).hear(*talk(3), message(6, at=70))
+    for until, closed, still_open in [(21, [["m4", "m5"]], ["m6"]), (69, [], ["m6"]), (70, [], [])]:
+        out = window.rules.forgotten(window.session, START + until * 1000, window.stored.__getitem__)
+        left = [[m.message_id for m in window.stored[seq].messages] for seq in out.session.window]
+        assert (left, [m.message_id for m in out.session.open]) == (closed, still_open)
+        assert set(out.session.pending) <= set(out.session.window)
+        assert set(out.gone) == set(window.stored) - set(out.session.window)
+
+
+@given(st.integers(0, 300))
+def test_a_session_goes_on_after_any_forgetting(until: int) -> None:
+    window = Window().hear(*talk(12))
+    out = window.rules.forgotten(window.session, START + until * 1000, window.stored.__getitem__)
+    decided = len(window.decisions)
+    window.session = out.session
+    window.stored = {seq: held for seq, held in window.stored.items() if seq not in out.gone}
+    window.hear(*talk(3, start=20), end(900))
+    after = [decision.exchange.started_at for decision in window.decisions[decided:]]
+    assert all(at > START + until * 1000 for at in after)
+    assert after[-3:] == [START + i * 20_000 for i in (20, 21, 22)]

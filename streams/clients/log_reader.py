@@ -1,0 +1,62 @@
+"""Records of a partition between two offsets, read beside the consumer group."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import aiokafka
+import aiokafka.errors
+
+from schemas.errors import BrokerUnavailable
+from schemas.settings import KafkaSettings
+from streams.clients.broker import client_options
+
+log = logging.getLogger(__name__)
+
+#: A partition that gives nothing for so long has nothing more below its end.
+SILENT_SECONDS = 10.0
+FETCH_BYTES = 4 * 1024 * 1024
+
+
+async def records_between(
+    kafka: KafkaSettings, topic: str, partition: int, start: int, end: int
+) -> AsyncIterator[Sequence[Any]]:
+    """Batches of the records with offsets from `start` up to, not including, `end`, in order.
+
+    What retention has deleted is warned of. Raises `BrokerUnavailable`.
+    """
+    tp = aiokafka.TopicPartition(topic, partition)
+    consumer = aiokafka.AIOKafkaConsumer(
+        **client_options(kafka),
+        group_id=None,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        max_partition_fetch_bytes=FETCH_BYTES,
+    )
+    try:
+        await consumer.start()
+        consumer.assign([tp])
+        consumer.seek(tp, start)
+        position = start
+        while position < end:
+            records = (await consumer.getmany(tp, timeout_ms=round(SILENT_SECONDS * 1000))).get(tp)
+            if not records:
+                log.warning("%s[%d]: there are no records from offset %d up to %d", topic, partition, position, end)
+                return
+            if position == start < records[0].offset:
+                log.warning(
+                    "%s[%d]: offsets %d to %d are no longer in the log: what was in them cannot be rebuilt",
+                    topic,
+                    partition,
+                    start,
+                    records[0].offset - 1,
+                )
+            position = records[-1].offset + 1
+            if wanted := [record for record in records if record.offset < end]:
+                yield wanted
+    except aiokafka.errors.KafkaError as exc:
+        raise BrokerUnavailable(kafka.bootstrap_servers, type(exc).__name__) from exc
+    finally:
+        await consumer.stop()

@@ -1,0 +1,64 @@
+"""What a model is told: prompts, which are files of their own, and within them what users wrote, quoted as data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import NamedTuple, Self
+
+_PROMPTS = Path(__file__).parent / "prompts"
+
+
+class Question(NamedTuple):
+    """What a chat model is asked: one message of each role."""
+
+    system: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """`<name>_system.md`, and `<name>_user.md` with `$mark` above and below `$data`."""
+
+    system: str
+    user: Template
+
+    @classmethod
+    def named(cls, name: str) -> Self:
+        return cls(_read(f"{name}_system"), Template(_read(f"{name}_user")))
+
+    def about(self, data: object) -> Question:
+        """The question about this data, which is quoted."""
+        mark, line = quotation(data)
+        return Question(self.system, self.user.substitute(mark=mark, data=line))
+
+
+def quotation(data: object) -> tuple[str, str]:
+    """A mark to set above and below the data, and the data: one line of JSON.
+
+    Nothing in its texts can pass for the end of the quotation. The line has no line ends, and `<` and what is
+    invisible are escaped, so that it holds no <|control token|> of a chat template either. The mark is a hash of the
+    line: to contain it, a text would have to know its own hash. The same data give the same quotation, so that a
+    replay asks the same.
+    """
+    text = json.dumps(data, ensure_ascii=False)
+    line = "".join(char if char.isprintable() and char not in "<>" else _escaped(char) for char in text)
+    return f"=== {hashlib.sha256(line.encode()).hexdigest()[:32]} ===", line
+
+
+def shortened(text: str, chars: int) -> str:
+    """A text's beginning and end, half of `chars` each, where it is longer."""
+    half = chars // 2
+    return text if len(text) <= chars else f"{text[:half]} … {text[-half:]}"
+
+
+def _read(name: str) -> str:
+    return (_PROMPTS / f"{name}.md").read_text(encoding="utf-8").strip()
+
+
+def _escaped(char: str) -> str:
+    """As JSON: a code unit is \\uXXXX."""
+    return f"\\u{ord(char):04x}" if char.isascii() else json.dumps(char)[1:-1]

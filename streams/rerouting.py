@@ -1,0 +1,37 @@
+"""Records that do not lie where their user's records lie are produced again, once, with the right key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from schemas.topics import REROUTED_HEADER, home_of
+from streams.hotpath import Outbox
+from streams.metrics import Metrics
+
+
+class Rerouting:
+    """Sends records home. Correct producers pay nothing for it."""
+
+    def __init__(self, outbox: Outbox, metrics: Metrics, partitions: int) -> None:
+        self._outbox, self._metrics, self._partitions = outbox, metrics, partitions
+
+    def is_astray(self, record: Any, user_id: str) -> bool:
+        """Whether the record does not lie where the user's do, and has not been sent there."""
+        return (record.key, record.partition) != home_of(user_id, self._partitions) and not any(
+            name == REROUTED_HEADER for name, _ in record.headers
+        )
+
+    def sent_home(self, record: Any, user_id: str) -> bool:
+        """Whether the record was astray: then it is posted again, and not to be used here."""
+        if not self.is_astray(record, user_id):
+            return False
+        key, partition = home_of(user_id, self._partitions)
+        self._outbox.post(
+            record.topic,
+            record.value,
+            key=key,
+            partition=partition,
+            headers=[*record.headers, (REROUTED_HEADER, b"1")],
+        )
+        self._metrics.rerouted.labels(record.topic).inc()
+        return True

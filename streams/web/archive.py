@@ -1,0 +1,186 @@
+"""The archive: what lies in a user's, searched, filled, taken out of.
+
+Writes are events in the log, like everybody's, as of the lifecycle's now.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Sequence
+from typing import Annotated, Any, Self
+
+from fastapi import APIRouter, HTTPException
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+
+from schemas.events import Archive, LongTermEvent, Remove, Restore
+from schemas.memories import SearchHit, State
+from schemas.messages import Id, iso
+from streams.clock import now_ms
+from streams.rules.filtering import matching
+from streams.rules.lifecycle import score_of, state_of
+from streams.web.listing import After, Filters, PageSize, conditions_of, page_of
+from streams.web.owned import OwnedMemories, ShownMemory, Write, command
+from streams.web.statistics import moment
+from tables.archive import Archived
+from tables.shard import Shard
+
+#: Events that are written at the same time.
+AT_ONCE = 500
+
+
+class ShownArchived(ShownMemory):
+    """A memory in the archive; its score goes on falling."""
+
+    archived_at: str
+    reason: str = Field(description="manual, or cleanup")
+
+
+class ArchiveResponse(BaseModel):
+    memories: list[ShownArchived]
+    total: int = Field(description="how many there are in all, with these filters")
+    next: uuid.UUID | None = Field(description="give it as `after` to read on; null at the end")
+
+
+class ToArchive(BaseModel):
+    """One memory of the user's, or several."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    user_id: Id
+    memory_id: uuid.UUID | None = None
+    memory_ids: Annotated[list[uuid.UUID], Field(min_length=1, max_length=1000)] | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.memory_id is None) == (self.memory_ids is None):
+            raise ValueError("give memory_id, or memory_ids")
+        return self
+
+    @property
+    def ids(self) -> list[uuid.UUID]:
+        return [self.memory_id] if self.memory_id is not None else self.memory_ids or []
+
+
+class OfUser(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    user_id: Id
+
+
+class ArchiveQuestion(OfUser):
+    """A question to one user's archive. camelCase spellings are taken as well."""
+
+    model_config = ConfigDict(populate_by_name=True, extra="forbid")
+
+    user_id: Annotated[Id, Field(validation_alias=AliasChoices("user_id", "userId"))]
+    query: Annotated[str, Field(min_length=1, max_length=32_768)]
+    top_k: Annotated[int | None, Field(ge=1, le=1000, validation_alias=AliasChoices("top_k", "topK", "limit"))] = None
+    explain: bool = False
+
+
+class FoundArchived(BaseModel):
+    results: list[SearchHit]
+
+
+class Archiving(BaseModel):
+    """Writes are in the log; they take effect within moments."""
+
+    archiving: int
+    event_ids: list[uuid.UUID]
+
+
+def archive_routes(owned: OwnedMemories, write: Write, wait_seconds: float) -> APIRouter:
+    """`/v1/archive`, but for its cleanup."""
+    api = APIRouter(tags=["archive"])
+    worker = owned.worker
+    lifecycle = worker.settings.lifecycle
+
+    async def now() -> int:
+        return await moment(worker, None) or now_ms()
+
+    async def archived_of(user_id: str) -> list[Archived]:
+        return await worker.shards.call(owned.partition_here(user_id), Shard.archive_of, user_id)
+
+    async def archived(user_id: str, memory_id: uuid.UUID) -> uuid.UUID:
+        """The memory's id, or that of the one that a near-copy of this id went into; else 404."""
+        partition = owned.partition_here(user_id)
+        held = {one.memory.id for one in await archived_of(user_id)}
+        stands = await worker.shards.call(partition, Shard.stands_for, memory_id)
+        for identity in (memory_id, stands):
+            if identity in held:
+                return identity
+        raise HTTPException(404, f"user {user_id} has no memory {memory_id} in the archive")
+
+    async def write_all(events: Sequence[LongTermEvent]) -> Archiving:
+        for start in range(0, len(events), AT_ONCE):
+            await asyncio.gather(*map(write, events[start : start + AT_ONCE]))
+        return Archiving(archiving=len(events), event_ids=[event.event_id for event in events])
+
+    @api.get("/v1/archive")
+    async def archive(
+        user_id: Id,
+        filters: Filters = [],  # noqa: B006
+        limit: PageSize = 50,
+        after: After = None,
+    ) -> ArchiveResponse:
+        """The user's archived memories, oldest first."""
+        conditions = conditions_of(filters)
+        by_id = {one.memory.id: one for one in await archived_of(user_id)}
+        at = await now()
+        found = [
+            ShownArchived.of(
+                memory, at, lifecycle, archived_at=iso(by_id[memory.id].at), reason=by_id[memory.id].reason
+            )
+            for memory in matching([one.memory for one in by_id.values()], conditions)
+        ]
+        page, behind = page_of(found, limit, after)
+        return ArchiveResponse(memories=page, total=len(found), next=behind)
+
+    @api.post("/v1/archive", status_code=202)
+    async def add(chosen: ToArchive) -> Archiving:
+        """Archive memories of the user's, pinned ones too: no search finds them but the archive's own.
+
+        Where one of them is not there, none is archived.
+        """
+        found = {(await owned.one(chosen.user_id, memory_id)).id for memory_id in chosen.ids}
+        at = await now()
+        return await write_all(
+            [command(Archive, chosen.user_id, timestamp=at, memory_id=identity) for identity in sorted(found)]
+        )
+
+    @api.post("/v1/archive/deprecated", status_code=202)
+    async def add_deprecated(whose: OfUser) -> Archiving:
+        """Archive all of the user's deprecated memories, but for pinned ones and what is accessed meanwhile."""
+        at = await now()
+        return await write_all(
+            [
+                command(Archive, whose.user_id, timestamp=at, memory_id=memory.id, last_accessed=memory.last_accessed)
+                for memory in await owned.of_user(whose.user_id)
+                if not memory.pinned and state_of(score_of(memory, at, lifecycle), lifecycle) is State.DEPRECATED
+            ]
+        )
+
+    @api.post("/v1/archive/search")
+    async def search(question: ArchiveQuestion) -> FoundArchived:
+        """The user's archived memories that answer the query, most relevant first; it counts as no access."""
+        owned.partition_here(question.user_id)
+        top_k = question.top_k or worker.settings.long_term.top_k
+        async with asyncio.timeout(wait_seconds):
+            return FoundArchived(
+                results=await worker.recall.search_archive(question.user_id, question.query, top_k, question.explain)
+            )
+
+    @api.post("/v1/archive/{memory_id}/restore", status_code=202)
+    async def restore(memory_id: uuid.UUID, whose: OfUser) -> Any:
+        """Take a memory back out of the archive, as one that is accessed now."""
+        found = await archived(whose.user_id, memory_id)
+        return await write(command(Restore, whose.user_id, timestamp=await now(), memory_id=found))
+
+    @api.delete("/v1/archive/{memory_id}", status_code=202)
+    async def remove(memory_id: uuid.UUID, user_id: Id) -> Any:
+        """Remove a memory from the archive for good. The audit trail keeps that it was there, and no word of it."""
+        found = await archived(user_id, memory_id)
+        return await write(command(Remove, user_id, timestamp=await now(), memory_id=found))
+
+    return api

@@ -1,0 +1,64 @@
+"""A request about a user of another worker is answered by that worker.
+
+Who owns a partition is known from the consumer group itself: each member's address comes with the assignment. While a
+partition moves nobody can answer: 503, with `Retry-After`. A forwarded request is not forwarded again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+import httpx
+from fastapi import Request, Response
+from fastapi.responses import JSONResponse
+
+from schemas.errors import ShardNotHere
+
+log = logging.getLogger(__name__)
+
+FORWARDED: Final = "x-siltstone-forwarded"
+#: Longer than the owner itself waits for its shards.
+WAIT_SECONDS: Final = 15.0
+#: Of one connection, not of the request that it carries.
+_HOP_BY_HOP: Final = frozenset(
+    {"connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
+)
+
+
+class Forwarding:
+    """Sends requests to the owners of partitions. `owner` gives the base URL of a partition's worker, if known."""
+
+    def __init__(self, owner: Callable[[int], str | None], own_url: Callable[[], str]) -> None:
+        self._owner, self._own_url = owner, own_url
+        self._http = httpx.AsyncClient(timeout=WAIT_SECONDS, trust_env=False)
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def to_owner(self, request: Request, moved: Exception) -> Response:
+        """The owner's answer; 503 where there is no other owner, or it does not answer."""
+        assert isinstance(moved, ShardNotHere)
+        url = self._owner(moved.partition)
+        if url is None or url == self._own_url() or FORWARDED in request.headers:
+            return later(str(moved))
+        headers = {name: value for name, value in request.headers.items() if name not in _HOP_BY_HOP}
+        try:
+            answer = await self._http.request(
+                request.method,
+                f"{url}{request.url.path}",
+                params=request.url.query or None,
+                headers={**headers, FORWARDED: "1"},
+                content=await request.body(),
+            )
+        except httpx.HTTPError as exc:
+            log.info("shard %d: its worker at %s does not answer: %s", moved.partition, url, type(exc).__name__)
+            return later(f"shard {moved.partition}: its worker at {url} does not answer; ask again")
+        kept = {name: answer.headers[name] for name in ("content-type", "retry-after") if name in answer.headers}
+        return Response(answer.content, answer.status_code, kept)
+
+
+def later(detail: str) -> JSONResponse:
+    """Nobody can answer now; to be asked again."""
+    return JSONResponse({"detail": detail}, 503, headers={"Retry-After": "1"})

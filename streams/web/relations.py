@@ -1,0 +1,150 @@
+"""How memories belong together: links, what resembles what, and what replaces what."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, HTTPException, Query
+from pydantic import BaseModel, Field
+
+from schemas.events import Link, Supersede, Unlink
+from schemas.memories import State
+from schemas.messages import Id, iso
+from streams.web.owned import OwnedMemories, Write, command
+from tables.shard import Shard
+
+
+class NewLink(BaseModel):
+    """Two memories of the user's belong together."""
+
+    user_id: Id
+    source_id: uuid.UUID
+    target_id: uuid.UUID
+    kind: Id = "related"
+    weight: Annotated[float, Field(ge=0, le=1)] = 1.0
+
+
+class ShownLink(BaseModel):
+    source_id: uuid.UUID
+    target_id: uuid.UUID
+    kind: str
+    weight: float
+    direction: Literal["out", "in"] = Field(description="seen from the memory that was asked about")
+    created_at: str
+
+
+class LinksResponse(BaseModel):
+    id: uuid.UUID
+    links: list[ShownLink] = Field(description="both directions, oldest first")
+
+
+class RelatedMemory(BaseModel):
+    id: uuid.UUID
+    memory: str
+    state: State
+    relation: Literal["explicit", "semantic"]
+    similarity: float = Field(description="cosine, -1 to 1")
+    kind: str | None = Field(description="of the link; null where the relation is semantic")
+    weight: float | None
+    direction: Literal["out", "in"] | None
+
+
+class RelatedResponse(BaseModel):
+    id: uuid.UUID
+    related: list[RelatedMemory] = Field(
+        description="linked ones by weight, then those that resemble it by similarity"
+    )
+
+
+class Replacement(BaseModel):
+    user_id: Id
+    by: uuid.UUID = Field(description="the memory that holds from now on")
+
+
+def relation_routes(owned: OwnedMemories, write: Write) -> APIRouter:
+    """`/v1/links`, and what of `/v1/memories/{memory_id}/…` speaks of two memories."""
+    api = APIRouter(tags=["memories"])
+    call = owned.worker.shards.call
+
+    async def pair(user_id: str, one: uuid.UUID, other: uuid.UUID) -> tuple[uuid.UUID, uuid.UUID]:
+        found = (await owned.one(user_id, one)).id, (await owned.one(user_id, other)).id
+        if found[0] == found[1]:
+            raise HTTPException(422, f"both are memory {found[0]}")
+        return found
+
+    async def links_of(user_id: str, memory_id: uuid.UUID) -> list[ShownLink]:
+        return [
+            ShownLink(
+                source_id=link.source_id,
+                target_id=link.target_id,
+                kind=link.kind,
+                weight=link.weight,
+                direction="out" if link.source_id == memory_id else "in",
+                created_at=iso(link.created_at),
+            )
+            for link in await call(owned.partition_here(user_id), Shard.links_of, memory_id)
+        ]
+
+    @api.post("/v1/links", status_code=202)
+    async def link(new: NewLink) -> Any:
+        """Link two memories of the user's; the same link again gives it another weight."""
+        source, target = await pair(new.user_id, new.source_id, new.target_id)
+        fields = new.model_dump(exclude={"user_id", "source_id", "target_id"})
+        return await write(command(Link, new.user_id, source_id=source, target_id=target, **fields))
+
+    @api.delete("/v1/links", status_code=202)
+    async def unlink(user_id: Id, source_id: uuid.UUID, target_id: uuid.UUID, kind: Id = "related") -> Any:
+        """Remove a link."""
+        return await write(command(Unlink, user_id, source_id=source_id, target_id=target_id, kind=kind))
+
+    @api.get("/v1/memories/{memory_id}/links")
+    async def links(memory_id: uuid.UUID, user_id: Id) -> LinksResponse:
+        """The memory's links, whichever end it is."""
+        found = await owned.one(user_id, memory_id)
+        return LinksResponse(id=found.id, links=await links_of(user_id, found.id))
+
+    @api.get("/v1/memories/{memory_id}/related")
+    async def related(
+        memory_id: uuid.UUID,
+        user_id: Id,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 10,
+        min_similarity: Annotated[float, Query(ge=-1, le=1, description="of semantic relations")] = 0.5,
+    ) -> RelatedResponse:
+        """Memories that are linked with this one, or resemble it; each once. What was replaced resembles nothing."""
+        found = await owned.one(user_id, memory_id)
+        others = {memory.id: memory for memory in await owned.of_user(user_id) if memory.id != found.id}
+        cosines = await call(owned.partition_here(user_id), Shard.resembling, found, list(others.values()))
+        similarity = dict(zip(others, cosines.tolist(), strict=True))
+
+        def shown(identity: uuid.UUID, link: ShownLink | None) -> RelatedMemory:
+            memory = owned.shown(others[identity])
+            return RelatedMemory(
+                id=identity,
+                memory=memory.memory,
+                state=memory.state,
+                relation="semantic" if link is None else "explicit",
+                similarity=round(similarity[identity], 4),
+                kind=link.kind if link else None,
+                weight=link.weight if link else None,
+                direction=link.direction if link else None,
+            )
+
+        strongest: dict[uuid.UUID, ShownLink] = {}
+        for one in sorted(await links_of(user_id, found.id), key=lambda link: -link.weight):
+            strongest.setdefault(one.target_id if one.direction == "out" else one.source_id, one)
+        explicit = [shown(identity, one) for identity, one in strongest.items() if identity in others]
+        semantic = [
+            shown(identity, None)
+            for identity in sorted(similarity, key=lambda identity: -similarity[identity])
+            if similarity[identity] >= min_similarity and identity not in strongest and others[identity].current
+        ]
+        return RelatedResponse(id=found.id, related=[*explicit, *semantic][:limit])
+
+    @api.post("/v1/memories/{memory_id}/supersede", status_code=202)
+    async def supersede(memory_id: uuid.UUID, replacement: Replacement) -> Any:
+        """A newer memory replaces this one: it is kept, and is in no default result."""
+        older, newer = await pair(replacement.user_id, memory_id, replacement.by)
+        return await write(command(Supersede, replacement.user_id, memory_id=older, by=newer))
+
+    return api

@@ -1,0 +1,83 @@
+"""The archive of one shard: memories out of every search but its own, with their vectors, until they are removed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from schemas.memories import Memory
+from tables.memory_rows import COLUMNS, STORED, memory_of, uuids
+from tables.vectors import Vectors
+
+
+class ToArchive(NamedTuple):
+    """The number of a memory that goes to the archive, when (epoch ms) and why."""
+
+    seq: int
+    archived_at: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """A memory in the archive; `at` is in epoch ms."""
+
+    memory: Memory
+    at: int
+    reason: str
+
+
+class Archive:
+    """The table `archive` of a catalog. Its changes belong to the catalog's transactions."""
+
+    def __init__(self, db: duckdb.DuckDBPyConnection) -> None:
+        self._db = db
+
+    def by_id(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Memory]:
+        self._db.register("wanted", pa.table({"id": uuids(ids)}))
+        rows = self._db.execute(f"SELECT {COLUMNS} FROM archive WHERE id IN (SELECT id FROM wanted)").fetchall()
+        return {memory.id: memory for memory in map(memory_of, rows)}
+
+    def of_user(self, user_id: str) -> list[Memory]:
+        """The user's archived memories, oldest first."""
+        return [archived.memory for archived in self.listed(user_id)]
+
+    def listed(self, user_id: str) -> list[Archived]:
+        """The user's archived memories, oldest first, with when and why they went."""
+        rows = self._db.execute(
+            f"SELECT {COLUMNS}, epoch_ms(archived_at), reason FROM archive WHERE user_id = ? "
+            "ORDER BY created_at, seq",
+            [user_id],
+        ).fetchall()
+        return [Archived(memory_of(row[:-2]), *row[-2:]) for row in rows]
+
+    def vectors(self, ids: Sequence[uuid.UUID]) -> Vectors:
+        """float32[n, d] of these, in their order; all must be there."""
+        self._db.register("wanted", pa.table({"id": uuids(ids)}))
+        rows = self._db.execute("SELECT id, vector FROM archive WHERE id IN (SELECT id FROM wanted)").fetchall()
+        found = dict(rows)
+        return np.array([found[identity] for identity in ids], np.float32)
+
+    def count(self) -> int:
+        ((number,),) = self._db.execute("SELECT count(*) FROM archive").fetchall()
+        return int(number)
+
+    def put(self, leaving: Sequence[ToArchive]) -> None:
+        """Copy these memories and their vectors into the archive; their rows are for the caller to delete."""
+        self._db.register("staged", pa.Table.from_pylist([row._asdict() for row in leaving]))
+        self._db.execute(
+            f"INSERT INTO archive ({STORED}, vector, archived_at, reason) "
+            f"SELECT {STORED}, vector, make_timestamp_ms(archived_at), reason "
+            "FROM staged JOIN memories USING (seq) JOIN vectors USING (seq)"
+        )
+
+    def take(self, ids: Collection[uuid.UUID]) -> None:
+        """Delete these from the archive."""
+        self._db.register("staged", pa.table({"id": uuids(ids)}))
+        self._db.execute("DELETE FROM archive WHERE id IN (SELECT id FROM staged)")

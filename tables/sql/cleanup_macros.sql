@@ -1,0 +1,21 @@
+-- The last millisecond at which a memory that nobody has accessed since was not deprecated: when its score went below
+-- `cold`, by the formula and not by a recompute. From its last access on where it was never worth as much; null where
+-- it stays above. Times are epoch ms.
+CREATE OR REPLACE TEMP MACRO deprecated_since(importance, pinned, last_accessed, cold, fresh_days, half_life_days) AS
+    CASE
+        WHEN importance < cold THEN last_accessed
+        WHEN pinned OR cold = 0 THEN NULL
+        ELSE last_accessed + floor((fresh_days + half_life_days * log2(importance / cold)) * 86400000.0)
+    END;
+
+-- Why cleanup never touches a memory, archived or not; null where it may. `tags` in the metadata are a list, or one.
+CREATE OR REPLACE TEMP MACRO untouchable(pinned, user_id, id, meta, users, ids, tags) AS
+    CASE
+        WHEN pinned THEN 'pinned'
+        WHEN list_contains(cast(users AS VARCHAR[]), user_id)
+            OR list_contains(cast(ids AS UUID[]), id)
+            OR len(tags) > 0 AND list_has_any(
+                coalesce(try_cast(meta -> '$.tags' AS VARCHAR[]), [meta ->> '$.tags']), cast(tags AS VARCHAR[])
+            )
+        THEN 'whitelist'
+    END;

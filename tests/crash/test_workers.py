@@ -1,0 +1,109 @@
+"""Several workers: what one does not hold, another answers; what one leaves behind, another takes over."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from schemas.settings import Settings
+from streams.cli.ingest import producing
+from streams.clients.broker import ensure_topics, free_port
+from tests.making import line, until
+from tests.workers import asked, sources, worker_process
+
+pytestmark = pytest.mark.slow
+
+USERS = [f"user-{n}" for n in range(24)]
+
+
+async def say(settings: Settings, messages: range) -> set[str]:
+    """Every user says these, and their sessions end; the ids of what was said."""
+    async with producing(settings.kafka) as producer:
+        for user in USERS:
+            for i in messages:
+                await producer.send(user.encode(), line(i, user, ("user", "assistant")[i % 2], i))
+            await producer.send(user.encode(), line(0, user, "user", messages.stop, type="session_end"))
+    return {f"{user}-{i}" for user in USERS for i in messages}
+
+
+async def found(port: int, user: str) -> set[str] | int:
+    """The messages whose memories a worker finds for a user; the status where it does not answer."""
+    body = {"user_id": user, "query": "message", "top_k": 1000, "include_all": True}
+    async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
+        try:
+            answer = await client.post(f"http://127.0.0.1:{port}/v1/search", json=body)
+        except httpx.HTTPError:
+            return 0
+    if answer.status_code != 200:
+        return answer.status_code
+    return {message for hit in answer.json()["results"] for message in hit["message_ids"]}
+
+
+async def all_found(ports: Sequence[int], expected: set[str], seconds: float = 60) -> None:
+    """Ask each worker for each user until all is found; what is found meanwhile must be no one else's."""
+    deadline = time.monotonic() + seconds
+    for port in ports:
+        for user in USERS:
+            own = {message for message in expected if message.startswith(f"{user}-")}
+            while (got := await found(port, user)) != own:
+                assert isinstance(got, int) or got <= own
+                assert time.monotonic() < deadline, f"port {port}, {user}: {got}"
+                await asyncio.sleep(0.2)
+
+
+def ready(port: int) -> Any:
+    return asked(port, "/readyz").get("ready")
+
+
+def idle(port: int) -> bool:
+    return set(asked(port, "/v1/stats/pipeline").get("lag", {1: 1}).values()) == {0}
+
+
+async def test_any_worker_answers_for_every_user_and_a_killed_ones_are_taken_over(settings: Settings) -> None:
+    """On shared storage: shards move by their path."""
+    one, two = free_port(), free_port()
+    await ensure_topics(settings.kafka)
+    with worker_process(settings, one) as first, worker_process(settings, two) as second:
+        await until(lambda: ready(one) and ready(two), 120)
+        expected = await say(settings, range(8))
+        await all_found([one, two], expected)
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        expected |= await say(settings, range(8, 12))
+        await all_found([two], expected)
+        await until(lambda: idle(two), 60)
+        second.send_signal(signal.SIGTERM)
+        assert second.wait(20) == 0
+    counted = sources(settings)
+    assert counted.keys() == expected
+    assert set(counted.values()) == {1}
+
+
+async def test_a_shard_on_another_disk_is_filled_from_the_log(settings: Settings, tmp_path: Path) -> None:
+    """Before that is done, nobody gets an incomplete answer."""
+    one, two, other_disk = free_port(), free_port(), tmp_path / "other"
+    await ensure_topics(settings.kafka)
+    with worker_process(settings, one) as first:
+        await until(lambda: ready(one), 120)
+        expected = await say(settings, range(8))
+        await all_found([one], expected)
+        await until(lambda: idle(one), 60)
+        with worker_process(settings, two, other_disk) as second:
+            await until(lambda: ready(one) and ready(two), 120)
+            await all_found([one, two], expected)
+            first.send_signal(signal.SIGTERM)
+            assert first.wait(20) == 0
+            await all_found([two], expected)
+            await until(lambda: idle(two), 60)
+            second.send_signal(signal.SIGTERM)
+            assert second.wait(20) == 0
+    counted = sources(settings, other_disk)
+    assert counted.keys() == expected
+    assert set(counted.values()) == {1}
