@@ -148,7 +148,7 @@ class Siltstone:
         return [(memories[row].message_ids[0], memories[row].text) for row in best]
 
     def recompute(self) -> Told:
-        """Milliseconds of a recompute a minute after the last one, beside a scan of all that its outcome depends on."""
+        """Milliseconds of a recompute a minute after the last one, and of a scan of all that decides its outcome."""
         lifecycle, now = LifecycleSettings(), FIRST_AT + DAYS * DAY_MS
         first, _ = _timed(self.shard.recompute, now, lifecycle)
         ((changed,),) = self.shard._catalog._db.execute("SELECT count(*) FROM transitions").fetchall()

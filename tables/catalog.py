@@ -157,9 +157,10 @@ class Catalog:
         return {row[0] for row in rows}
 
     def by_id(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Memory]:
+        """Numbers first: what looks for many ids, and mostly finds none, reads one column."""
         self._db.register("wanted", pa.table({"id": uuids(ids)}))
-        rows = self._db.execute(f"SELECT {COLUMNS} FROM memories WHERE id IN (SELECT id FROM wanted)").fetchall()
-        return {memory.id: memory for memory in map(memory_of, rows)}
+        rows = self._db.execute("SELECT seq FROM memories WHERE id IN (SELECT id FROM wanted)").fetchall()
+        return {memory.id: memory for memory in self.by_seq(seq for (seq,) in rows).values()}
 
     def by_seq(self, seqs: Iterable[int]) -> dict[int, Memory]:
         wanted = pa.array(list(seqs), pa.int64())
@@ -262,6 +263,9 @@ class Catalog:
                 )
             if changes.updated:
                 self._update(list(changes.updated.values()))
+                self._add_sources(
+                    [changes.updated[one.into_id] for one in changes.merged if one.into_id in changes.updated]
+                )
                 self.ageing.touched(memory.seq for memory in changes.updated.values())
             if changes.archived:
                 self.archive.put(changes.archived)
@@ -295,11 +299,21 @@ class Catalog:
     def _update(self, memories: Sequence[Memory]) -> None:
         self._db.register("staged", staged(memories))
         self._db.execute(
-            "UPDATE memories SET message_ids = staged.message_ids, importance = staged.importance, "
+            "UPDATE memories SET importance = staged.importance, "
             "last_accessed = make_timestamp_ms(staged.last_accessed), access_count = staged.access_count, "
             "pinned = staged.pinned, meta = staged.meta, summarized_by = staged.summarized_by, "
             "superseded_by = staged.superseded_by FROM staged WHERE memories.seq = staged.seq"
         )
+
+    def _add_sources(self, memories: Sequence[Memory]) -> None:
+        """An update of a list writes the whole row anew: only where sources were added."""
+        if memories:
+            sources = {memory.seq: list(memory.message_ids) for memory in memories}
+            lists = pa.array(list(sources.values()), pa.list_(pa.string()))
+            self._db.register("staged", pa.table({"seq": list(sources), "message_ids": lists}))
+            self._db.execute(
+                "UPDATE memories SET message_ids = staged.message_ids FROM staged WHERE memories.seq = staged.seq"
+            )
 
     def _delete(self, seqs: Sequence[int]) -> None:
         self._db.register("staged", pa.table({"seq": pa.array(seqs, pa.int64())}))

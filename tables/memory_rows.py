@@ -22,17 +22,17 @@ STORED = (
     "access_count, state, pinned, meta, summary_of, summarized_by, superseded_by"
 )
 
+_MESSAGE_IDS, _STATE, _META, _SUMMARY_OF = map(Memory.__slots__.index, ("message_ids", "state", "meta", "summary_of"))
+
 
 def memory_of(row: tuple[Any, ...]) -> Memory:
     """The memory of a row of `COLUMNS`."""
-    values = dict(zip(Memory.__slots__, row, strict=True))
-    values |= {
-        "message_ids": tuple(values["message_ids"]),
-        "state": State(values["state"]),
-        "meta": orjson.loads(values["meta"]),
-        "summary_of": tuple(values["summary_of"] or ()),
-    }
-    return Memory(**values)
+    values = list(row)
+    values[_MESSAGE_IDS] = tuple(values[_MESSAGE_IDS])
+    values[_STATE] = State(values[_STATE])
+    values[_META] = orjson.loads(values[_META])
+    values[_SUMMARY_OF] = tuple(values[_SUMMARY_OF] or ())
+    return Memory(*values)
 
 
 def uuids(ids: Iterable[uuid.UUID | None]) -> pa.Array:

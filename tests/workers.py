@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import duckdb
 import httpx
 
 from schemas.settings import Settings
+from streams.clients.broker import free_port
 
 
 @contextmanager
@@ -63,3 +65,37 @@ def sources(settings: Settings, data: Path | None = None) -> Counter[str]:
         with duckdb.connect(str(path)) as db:
             found.update(row[0] for row in db.execute("SELECT unnest(message_ids) FROM memories").fetchall())
     return found
+
+
+class Fleet:
+    """Several workers on one data directory; those that are left at the end of the block are killed."""
+
+    def __init__(self, settings: Settings, workers: int) -> None:
+        self._settings, self._workers = settings, workers
+        self._stack = ExitStack()
+        self._running: dict[int, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> Self:
+        for _ in range(self._workers):
+            self.start(free_port())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def ports(self) -> list[int]:
+        return list(self._running)
+
+    @property
+    def processes(self) -> list[subprocess.Popen[bytes]]:
+        return list(self._running.values())
+
+    def start(self, port: int) -> None:
+        self._running[port] = self._stack.enter_context(worker_process(self._settings, port))
+
+    async def kill(self, which: int) -> None:
+        """Without a word."""
+        process = self._running.pop(self.ports[which])
+        process.kill()
+        await asyncio.to_thread(process.wait)

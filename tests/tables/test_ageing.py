@@ -61,7 +61,7 @@ SETTINGS = st.builds(
     ),
     st.floats(0, 50),
     st.floats(0.01, 100),
-    st.sampled_from([0.0, 1e-9, 30.0]) | st.floats(0, 99),
+    st.sampled_from([0.0, 1e-9, 30.0]) | st.floats(0.001, 99),
     st.floats(0.5, 100),
 )
 MEMORIES = st.lists(

@@ -18,7 +18,7 @@ from schemas.errors import DataDirError, EmbeddingMismatch, ShardLocked
 from schemas.memories import Memory, State
 from schemas.settings import LifecycleSettings
 from streams.rules.lifecycle import DAY_MS, score_of, state_of
-from tables.catalog import Catalog, Changes, NewLink, Tombstone
+from tables.catalog import Catalog, Changes, Merged, NewLink, Tombstone
 from tests.making import START, axis
 
 DIMENSION = 8
@@ -149,7 +149,8 @@ def test_an_update_changes_what_access_can_change_and_nothing_else(catalog: Cata
         pinned=True,
         meta={"a": 1},
     )
-    catalog.write(Changes(updated={one.id: changed}), START)
+    said_again = Merged(uuid.UUID(int=9), "u", one.id)
+    catalog.write(Changes(updated={one.id: changed}, merged=[said_again]), START)
     assert catalog.of_user("u") == [changed, two]
 
 

@@ -1,0 +1,101 @@
+"""Where two shards of one partition differ: a live one, and one made of the same log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+
+from schemas.errors import ShardError
+from tables.peek import peek
+
+#: Ids that are named of each table.
+NAMED = 5
+
+_MEMORY = (
+    "id, user_id, session_id, agent_id, text, kind, message_ids, importance, created_at, last_accessed, "
+    "access_count, pinned, list_sort(summary_of) AS summary_of, summarized_by, expires_at, superseded_by, "
+    "json_merge_patch(meta, '{\"transitions\": null}') AS meta"
+)
+#: By table: what is compared, the id first. Left out: what depends on when it was worked out or written (states and
+#: the transitions by decay, `applied_at`), numbers of rows, and the ratings, of which no log knows.
+_ROWS = {
+    "memories": f"SELECT {_MEMORY} FROM {{db}}.memories",
+    "archive": f"SELECT {_MEMORY}, archived_at, reason FROM {{db}}.archive",
+    "links": "SELECT source_id, user_id, target_id, kind, weight, created_at FROM {db}.links",
+    "history": "SELECT memory_id, user_id, occurred_at, event, details FROM {db}.history",
+    "transitions": "SELECT memory_id, user_id, to_state, round(score, 6) AS score, occurred_at, reason "
+    "FROM {db}.transitions WHERE reason <> 'decay'",
+    "merged": "SELECT memory_id, user_id, into_id FROM {db}.merged",
+    "tombstones": "SELECT memory_id, user_id, forgotten_at FROM {db}.tombstones",
+    "applied": "SELECT event_id FROM {db}.applied",
+}
+#: Vectors of one text differ in the last digits, by the batch in which it was embedded.
+_VECTORS = """
+    SELECT coalesce(a.id, b.id), a.id IS NOT NULL, b.id IS NOT NULL
+    FROM (SELECT m.id, m.user_id, v.vector FROM live.vectors v JOIN live.memories m USING (seq)) a
+    FULL JOIN (SELECT m.id, m.user_id, v.vector FROM made.vectors v JOIN made.memories m USING (seq)) b USING (id)
+    WHERE ($users IS NULL OR list_contains($users, coalesce(a.user_id, b.user_id)))
+    AND (a.id IS NULL OR b.id IS NULL OR array_cosine_similarity(a.vector, b.vector) < 0.9999)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Rows of a table that only one of the two has; a row that differs counts on both sides. `ids` are a few."""
+
+    partition: int
+    table: str
+    only_live: int
+    only_rebuilt: int
+    ids: list[str] = field(default_factory=list)
+
+
+def differences(partition: int, live: Path, made: Path, users: Sequence[str] = ()) -> list[Difference]:
+    """Compare two catalogs, or what they hold of some users. Raises `ShardLocked`, and what else `peek` raises."""
+    ours, theirs = peek(partition, live), peek(partition, made)
+    if ours != theirs:
+        raise ShardError(
+            partition,
+            f"its vectors come from {ours.model} ({ours.dimension}), those of {made.parent.parent.parent} from "
+            f"{theirs.model} ({theirs.dimension}): they cannot be compared",
+        )
+    try:
+        with duckdb.connect(config={"threads": 1}) as db:
+            for name, path in (("live", live), ("made", made)):
+                db.execute(f"ATTACH '{str(path).replace(chr(39), 2 * chr(39))}' AS {name} (READ_ONLY)")
+            found = [_of_rows(db, partition, table, sql, users) for table, sql in _ROWS.items()]
+            found.append(_of_vectors(db, partition, users))
+    except duckdb.Error as exc:
+        raise ShardError(partition, f"the two cannot be compared: {str(exc).splitlines()[0]}") from exc
+    return [one for one in found if one is not None]
+
+
+def _of_rows(
+    db: duckdb.DuckDBPyConnection, partition: int, table: str, sql: str, users: Sequence[str]
+) -> Difference | None:
+    if users and table == "applied":
+        return None  # events are noted without their user
+    live, made = (f"SELECT * FROM ({sql.format(db=name)})" for name in ("live", "made"))
+    of_users = " WHERE list_contains($users, user_id)" if users else ""
+    parameters = {"users": list(users)} if users else {}
+    only = [
+        [row[0] for row in db.execute(f"{one}{of_users} EXCEPT ALL {other}{of_users}", parameters).fetchall()]
+        for one, other in ((live, made), (made, live))
+    ]
+    return _difference(partition, table, *only)
+
+
+def _of_vectors(db: duckdb.DuckDBPyConnection, partition: int, users: Sequence[str]) -> Difference | None:
+    rows = db.execute(_VECTORS, {"users": list(users) or None}).fetchall()
+    return _difference(
+        partition, "vectors", [one for one, live, _ in rows if live], [one for one, _, made in rows if made]
+    )
+
+
+def _difference(partition: int, table: str, live: list[object], made: list[object]) -> Difference | None:
+    if not live and not made:
+        return None
+    return Difference(partition, table, len(live), len(made), sorted({str(one) for one in (*live, *made)})[:NAMED])
