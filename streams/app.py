@@ -168,7 +168,6 @@ class Siltstone:
             shards=self.shards,
             outbox=hot.outbox,
             metrics=metrics,
-            clock=clock,
             topics=topics,
             partitions=partitions,
             lifecycle=settings.lifecycle,
@@ -352,8 +351,7 @@ class Siltstone:
             self.metrics.lag.labels(topic).set(lag)
 
     async def _age(self) -> None:
-        await self.lifecycle.recompute()
-        await self.cleanup.tick()
+        await self.cleanup.tick(await self.lifecycle.recompute())
 
     async def _drop_notes(self) -> None:
         if self.recovered:

@@ -100,12 +100,11 @@ class Recall:
     async def search_archive(self, user_id: str, text: str, top_k: int, explain: bool = False) -> list[SearchHit]:
         """The user's archived memories that answer, best first, in every state. It counts as no access."""
         partition = partition_of(user_id, self._partitions)
-        archived = await self._shards.call(partition, Shard.archive_of, user_id)
-        memories = tuple(one.memory for one in archived)
         query = Query(user_id, text, top_k, frozenset(State), explain, replaced=True)
 
         async def ranked(shard: ShardModel) -> list[SearchHit]:
-            stored = await shard.call(Shard.archive_vectors, [memory.id for memory in memories])
+            archived, stored = await shard.call(Shard.archive_with_vectors, user_id)
+            memories = [one.memory for one in archived]
 
             async def cosines(vector: Vectors) -> Vectors:
                 return stored @ vector

@@ -160,9 +160,10 @@ class Shard:
         """A user's archived memories, oldest first."""
         return self._catalog.archive.listed(user_id)
 
-    def archive_vectors(self, ids: Sequence[uuid.UUID]) -> Vectors:
-        """float32[n, d] of archived memories, in their order."""
-        return self._catalog.archive.vectors(ids)
+    def archive_with_vectors(self, user_id: str) -> tuple[list[Archived], Vectors]:
+        """A user's archived memories, oldest first, and their vectors, float32[n, d]."""
+        archived = self._catalog.archive.listed(user_id)
+        return archived, self._catalog.archive.vectors([one.memory.id for one in archived])
 
     def links_of(self, memory_id: uuid.UUID) -> list[NewLink]:
         """Links from and to a memory, oldest first."""

@@ -237,7 +237,7 @@ async def test_cleanup_does_what_the_dry_run_said(worker: Siltstone, http: httpx
     ids = await keep(worker, KEY, TEA, BIKE)
     (bobs,) = await keep(worker, KEY, user="bob")
     worker.clock.observe(LATE)
-    await worker.cleanup.tick()
+    await worker.cleanup.tick(LATE)
     dry = (await http.get("/v1/archive/cleanup", params={"user_id": "bob"})).json()
     (one,) = dry["candidates"]
     assert (one["verdict"], one["cause"], one["since"][:10]) == ("archive", "deprecated", "2026-02-16")
@@ -261,7 +261,7 @@ async def test_while_it_is_paused_nothing_is_cleaned(settings: Settings) -> None
         await running.until_ready(worker)
         (key,) = await keep(worker, KEY)
         worker.clock.observe(LATE)
-        await worker.cleanup.tick()
+        await worker.cleanup.tick(LATE)
         refused = await http.post("/v1/archive/cleanup", json={})
         assert (refused.status_code, "lifecycle.cleanup.paused" in refused.json()["detail"]) == (409, True)
         dry = (await http.get("/v1/archive/cleanup")).json()

@@ -14,7 +14,6 @@ from schemas.errors import ShardNotHere
 from schemas.events import Archive, Remove, event_id
 from schemas.settings import LifecycleSettings
 from schemas.topics import Topics, key_of, partition_of
-from streams.clock import Clock
 from streams.hotpath import Outbox
 from streams.metrics import Metrics
 from streams.shards import OwnedShards
@@ -37,21 +36,18 @@ class CleanupAgent:
         shards: OwnedShards,
         outbox: Outbox,
         metrics: Metrics,
-        clock: Clock,
         topics: Topics,
         partitions: int,
         lifecycle: LifecycleSettings,
     ) -> None:
         self._shards, self._outbox, self._metrics = shards, outbox, metrics
-        self._clock, self._topics, self._partitions = clock, topics, partitions
-        self._lifecycle = lifecycle
+        self._topics, self._partitions, self._lifecycle = topics, partitions, lifecycle
         self._asked: dict[int, set[uuid.UUID]] = {}
 
-    async def tick(self) -> None:
-        """Every shard once, as of the clock's now."""
+    async def tick(self, now: int) -> None:
+        """Every shard once, as of its last recompute: what goes has the state that it goes for."""
         settings = self._lifecycle.cleanup
-        now = self._clock.now()
-        if settings.enabled and not settings.paused and now and self._shards.ready:
+        if settings.enabled and not settings.paused and now:
             await self.clean(now)
 
     async def verdicts(self, now: int, user_id: str | None, limit: int) -> Verdicts:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import uuid
 from collections import Counter
 
+from schemas.errors import ShardNotHere
 from schemas.memories import State
 from schemas.settings import LifecycleSettings
 from schemas.topics import Topics, key_of
@@ -36,23 +38,27 @@ class LifecycleAgent:
         self._shards, self._outbox, self._metrics = shards, outbox, metrics
         self._clock, self._topics, self._lifecycle = clock, topics, lifecycle
 
-    async def recompute(self) -> None:
-        """Every shard once, as of the clock's now."""
+    async def recompute(self) -> int:
+        """Every shard once, as of the clock's now, which is returned (epoch ms); 0 where it is too early for that."""
         now = self._clock.now()
         if not now or not self._shards.ready:
-            return
+            return 0
         totals = dict.fromkeys(State, 0)
         points: Counter[int] = Counter()
         for partition in self._shards.partitions():
-            await self._shards.call(partition, Shard.recompute, now, self._lifecycle)
-            await self._publish(partition)
-            counts = await self._shards.call(partition, Shard.state_counts, now, self._lifecycle)
+            try:
+                await self._shards.call(partition, Shard.recompute, now, self._lifecycle)
+                await self._publish(partition)
+                counts = await self._shards.call(partition, Shard.state_counts, now, self._lifecycle)
+                points.update(await self._shards.call(partition, Shard.score_points, now, self._lifecycle))
+            except ShardNotHere:
+                continue  # it has just moved: its new owner recomputes it
             for state, count in counts.items():
                 totals[state] += count
-            points.update(await self._shards.call(partition, Shard.score_points, now, self._lifecycle))
         for state, count in totals.items():
             self._metrics.states.labels(state.value).set(count)
         self._show(await asyncio.to_thread(distribution, points))
+        return now
 
     def _show(self, scores: ScoreDistribution) -> None:
         for part in scores.histogram:
@@ -87,4 +93,5 @@ class LifecycleAgent:
         """Write the FAISS files that changed, so that the next start has less to rebuild."""
         if self._shards.ready:
             for partition in self._shards.partitions():
-                await self._shards.call(partition, Shard.save)
+                with contextlib.suppress(ShardNotHere):  # it has just moved, and was saved at that
+                    await self._shards.call(partition, Shard.save)

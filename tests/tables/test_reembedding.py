@@ -85,11 +85,9 @@ def has_vectors_of(shard: Shard, toy: Toy) -> bool:
                 return False
             if shard.resembling(memory, memories).tolist() != expected:
                 return False
-        archived = [one.memory for one in shard.archive_of(user)]
-        if archived:
-            vectors = shard.archive_vectors([memory.id for memory in archived])
-            if not np.array_equal(vectors, np.stack([toy.embed(memory.text) for memory in archived])):
-                return False
+        archived, vectors = shard.archive_with_vectors(user)
+        if archived and not np.array_equal(vectors, np.stack([toy.embed(one.memory.text) for one in archived])):
+            return False
     return shard.in_step()
 
 
