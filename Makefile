@@ -38,7 +38,7 @@ test: lint  ## Lint, types and the tests: under three minutes.
 
 test-all: lint $(STAMP_ALL)  ## The same and the slow ones: real models, crash tests.
 	$(BIN)/pytest -m "not slow" $(BESIDE)
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -m slow --numprocesses 3 --dist worksteal
 
 bench: $(STAMP)  ## Speed beside the peers; see benchmarks/README.md.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[embedded,bench]"

@@ -78,7 +78,7 @@ def _of_rows(
 ) -> Difference | None:
     if users and table == "applied":
         return None  # events are noted without their user
-    live, made = (f"SELECT * FROM ({sql.format(db=name)})" for name in ("live", "made"))
+    live, made = (f"SELECT * FROM ({sql.replace('{db}', name)})" for name in ("live", "made"))
     of_users = " WHERE list_contains($users, user_id)" if users else ""
     parameters = {"users": list(users)} if users else {}
     only = [

@@ -143,9 +143,11 @@ class VectorIndex:
 
     def seqs(self) -> Seqs:
         """The numbers of all vectors, ascending."""
+        if not len(self):
+            return np.empty(0, np.int64)
         lists = self._index.invlists
         parts = [self.seqs_in(cell) for cell in range(CELLS) if lists.list_size(cell)]
-        return np.sort(np.concatenate(parts)) if parts else np.empty(0, np.int64)
+        return np.sort(np.concatenate(parts))
 
     def save(self, path: Path) -> None:
         """Write the file whole or not at all."""

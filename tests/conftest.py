@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from schemas.settings import Settings
 from streams.clients.broker import EmbeddedBroker, embedded_broker
+from tests.shared_model import of_its_own, shared
 
 
 @pytest.fixture(autouse=True)
@@ -18,6 +20,19 @@ def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("SILTSTONE_CONFIG", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_model() -> Iterator[None]:
+    """All workers that a test process starts embed in one process; a test marked `own_model` has its own."""
+    with shared():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _own_model(request: pytest.FixtureRequest) -> Iterator[None]:
+    with of_its_own() if request.node.get_closest_marker("own_model") else nullcontext():
+        yield
 
 
 @pytest.fixture(scope="session")

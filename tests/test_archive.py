@@ -129,6 +129,7 @@ async def test_what_is_archived_is_found_by_the_archive_alone(worker: Siltstone,
     assert (await http.get("/v1/archive", params={"user_id": "ann", "filter": "x"})).status_code == 422
 
 
+@pytest.mark.slow
 async def test_what_is_restored_is_as_it_was_and_just_accessed(worker: Siltstone, http: httpx.AsyncClient) -> None:
     (key,) = await keep(worker, KEY)
     await http.post("/v1/archive", json={"user_id": "ann", "memory_id": key})
@@ -144,6 +145,7 @@ async def test_what_is_restored_is_as_it_was_and_just_accessed(worker: Siltstone
     assert await moves(worker, 2) == [(key, "active", "archived", "manual"), (key, "archived", "active", "restore")]
 
 
+@pytest.mark.slow
 async def test_what_is_removed_is_gone_but_for_the_audit_trail(worker: Siltstone, http: httpx.AsyncClient) -> None:
     """From the archive alone: what lies among the memories is not removed."""
     (key,) = await keep(worker, KEY)
@@ -162,6 +164,7 @@ async def test_what_is_removed_is_gone_but_for_the_audit_trail(worker: Siltstone
     }
 
 
+@pytest.mark.slow
 async def test_what_is_another_users_is_not_there(worker: Siltstone, http: httpx.AsyncClient) -> None:
     """Neither to be archived nor, once it is, to be seen, found, restored or removed."""
     key, tea = await keep(worker, KEY, TEA)
@@ -180,6 +183,7 @@ async def test_what_is_another_users_is_not_there(worker: Siltstone, http: httpx
         assert (await http.post("/v1/archive", json={"user_id": "ann", **wrong})).status_code == 422
 
 
+@pytest.mark.slow
 async def test_a_user_archives_all_that_is_deprecated(worker: Siltstone, http: httpx.AsyncClient) -> None:
     """But for what is pinned, active or cold, and what is others'."""
     key, tea, bike = await keep(worker, KEY, TEA, BIKE)
@@ -254,6 +258,7 @@ async def test_cleanup_does_what_the_dry_run_said(worker: Siltstone, http: httpx
     await until_archived(http, *ids)
 
 
+@pytest.mark.slow
 async def test_while_it_is_paused_nothing_is_cleaned(settings: Settings) -> None:
     """Not even when it is told to; looking is allowed, and by hand anything goes."""
     settings = with_cleanup(settings, enabled=True, paused=True)
@@ -275,6 +280,7 @@ async def test_while_it_is_paused_nothing_is_cleaned(settings: Settings) -> None
         await until_archived(http, key)
 
 
+@pytest.mark.slow
 async def test_the_log_counts_what_became_deprecated(worker: Siltstone, caplog: pytest.LogCaptureFixture) -> None:
     """Which ones, at DEBUG; never a text."""
     caplog.set_level("DEBUG", "streams.agents.lifecycle")
@@ -288,6 +294,7 @@ async def test_the_log_counts_what_became_deprecated(worker: Siltstone, caplog: 
     assert (lines[1][0], key in lines[1][1], len(lines)) == ("DEBUG", True, 2)
 
 
+@pytest.mark.slow
 async def test_the_commands(worker: Siltstone, http: httpx.AsyncClient) -> None:
     """Each does what its help says, as a table or as one JSON object."""
     url = f"http://127.0.0.1:{worker.port}"
@@ -346,6 +353,7 @@ def test_wrong_usage_is_said(words: list[str]) -> None:
     assert (result.exit_code, "Error: " in result.output) == (2, True)
 
 
+@pytest.mark.slow
 async def test_an_id_that_is_not_there_is_one_clear_line(worker: Siltstone) -> None:
     words = ["archive", "restore", str(uuid.uuid4()), "--user", "ann", "--url", f"http://127.0.0.1:{worker.port}"]
     result = await siltstone(*words)

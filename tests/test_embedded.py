@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import multiprocessing
-import os
 import shutil
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +23,10 @@ from streams.web.owned import WAIT_SECONDS
 from tests.making import line, until
 from tests.openai_server import DIMENSIONS, Answer, OpenAIServer
 from tests.streams.clients.test_embedding import transformer
+from tests.streams.clients.test_embedding_process import child, kill
 from tests.test_readme import siltstone
+
+pytestmark = pytest.mark.own_model
 
 KEY = "sk-secret-0123456789"
 
@@ -144,6 +144,7 @@ async def test_while_the_service_fails_events_wait_and_searches_say_why(
     assert KEY not in caplog.text
 
 
+@pytest.mark.slow
 async def test_a_search_has_its_answer_in_time_while_the_service_hangs(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,6 +162,7 @@ async def test_a_search_has_its_answer_in_time_while_the_service_hangs(
         assert await found(worker, "what does box 0 hold?")
 
 
+@pytest.mark.slow
 async def test_a_worker_that_stops_in_an_outage_leaves_the_events_to_the_next(settings: Settings) -> None:
     async with OpenAIServer() as server:
         served = served_by(settings, server.base_url)
@@ -200,6 +202,7 @@ async def test_a_service_that_refuses_the_key_stops_the_start_with_one_line(sett
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.slow
 async def test_a_service_that_is_not_there_stops_the_start(settings: Settings) -> None:
     async with running.started(served_by(settings, "http://127.0.0.1:9/v1")) as worker:
         with pytest.raises(
@@ -213,15 +216,14 @@ def test_a_service_without_a_key_is_a_mistake_in_the_settings(settings: Settings
         Siltstone(with_embedding(settings, backend="openai"))
 
 
+@pytest.mark.slow
 async def test_when_the_models_process_is_killed_nothing_is_lost(settings: Settings) -> None:
     """And searches go on."""
     async with running.started(settings) as worker:
         await running.until_ready(worker)
         await tell(worker, 0, 4)
         await until(lambda: written(worker) > 0)
-        (process,) = multiprocessing.active_children()
-        assert process.pid is not None
-        os.kill(process.pid, signal.SIGKILL)
+        kill(child())
         await tell(worker, 4, 8)
         await until(lambda: written(worker) == 8)
         assert worker.hot.halted is None

@@ -87,6 +87,7 @@ async def test_what_is_another_users_is_not_there(worker: Siltstone, http: httpx
     assert [str(memory.id) for memory in await held(worker, "ann")] == [memory_id]
 
 
+@pytest.mark.slow
 async def test_a_pinned_memory_is_shown_as_such_and_forgotten_all_the_same(
     worker: Siltstone, http: httpx.AsyncClient
 ) -> None:
@@ -109,6 +110,7 @@ async def test_a_pinned_memory_is_shown_as_such_and_forgotten_all_the_same(
     assert (await http.get(f"/v1/memories/{memory_id}", params={"user_id": "ann"})).status_code == 404
 
 
+@pytest.mark.slow
 async def test_a_user_can_have_everything_forgotten(worker: Siltstone, http: httpx.AsyncClient) -> None:
     *_, last = await remember(worker, http, "ann", "red apples", "green tea in Kyoto")
     assert (await http.delete("/v1/memories", params={"user_id": "ann"})).status_code == 202
@@ -222,6 +224,7 @@ async def test_an_access_counts_once_for_each_answer(worker: Siltstone, http: ht
     assert (shown["access_count"], shown["importance"]) == (3, 86)
 
 
+@pytest.mark.slow
 async def test_a_near_copys_id_means_the_memory_that_it_went_into(worker: Siltstone, http: httpx.AsyncClient) -> None:
     (first,) = await remember(worker, http, "ann", "I drink green tea every morning")
     body = {"user_id": "ann", "text": "I drink green tea every morning"}

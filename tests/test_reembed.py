@@ -174,6 +174,7 @@ async def until_phase(http: httpx.AsyncClient, *phases: str) -> dict[str, Any]:
     return await state(http)
 
 
+@pytest.mark.slow
 async def test_a_worker_changes_its_model_while_it_is_read_and_written(one: Settings, service: Service) -> None:
     """Each search meanwhile answers rightly; what came meanwhile has the new vectors too; so has the next start."""
     async with working(one) as (worker, http):
@@ -221,6 +222,7 @@ async def test_a_worker_changes_its_model_while_it_is_read_and_written(one: Sett
             await finds(http, number)
 
 
+@pytest.mark.slow
 async def test_ctrl_c_stops_it_and_the_next_run_goes_on(one: Settings, service: Service) -> None:
     """Meanwhile the worker is as it was; another model is refused until the half-done one is dropped."""
     async with working(one) as (worker, http):
@@ -249,6 +251,7 @@ async def test_ctrl_c_stops_it_and_the_next_run_goes_on(one: Settings, service: 
             await finds(http, number)
 
 
+@pytest.mark.slow
 async def test_what_is_half_done_is_dropped_when_it_is_asked_for(one: Settings, service: Service) -> None:
     async with working(one) as (worker, http):
         await kept(worker, *range(20))
@@ -271,6 +274,7 @@ async def test_what_is_half_done_is_dropped_when_it_is_asked_for(one: Settings, 
             await finds(http, number)
 
 
+@pytest.mark.own_model
 async def test_a_model_that_is_none_changes_nothing(one: Settings) -> None:
     async with working(one) as (worker, http):
         await kept(worker, 1)
@@ -300,6 +304,7 @@ async def test_a_backend_that_cannot_work_is_refused_at_once(settings: Settings)
         assert (await state(http))["phase"] == "idle"
 
 
+@pytest.mark.slow
 async def test_files_are_changed_where_there_is_no_worker(one: Settings, service: Service) -> None:
     """Interrupted, then gone on with; while a worker has them it is refused. No option: the settings' model."""
     two = in_environment(with_model(one, "two"))
@@ -330,6 +335,7 @@ async def test_files_are_changed_where_there_is_no_worker(one: Settings, service
     assert (nothing.returncode, nothing.stdout) == (0, "Nothing was half done.\n")
 
 
+@pytest.mark.slow
 async def test_a_change_that_ended_between_two_shards_is_finished_by_the_next_start(one: Settings) -> None:
     """With the new settings: one shard had changed over."""
     async with working(one) as (worker, _):

@@ -109,6 +109,7 @@ def _wait_for(file: Path) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.own_model
 async def test_the_service_is_up_before_the_model_is(settings: Settings, tmp_path: Path) -> None:
     """The API answers meanwhile, and says what it waits for."""
     worker = Siltstone(settings)

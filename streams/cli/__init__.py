@@ -19,6 +19,7 @@ from streams.cli.explain import explain
 from streams.cli.ingest import ingest
 from streams.cli.rebuild_index import rebuild_indexes
 from streams.cli.reembed import reembed
+from streams.cli.replay import replay
 from streams.cli.running import configure_logging
 from streams.cli.search import search
 from streams.cli.snapshot import snapshot
@@ -50,6 +51,7 @@ for _command in (
     doctor,
     reembed,
     rebuild_indexes,
+    replay,
 ):
     cli.add_command(_command)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import aiokafka
@@ -22,10 +22,10 @@ FETCH_BYTES = 4 * 1024 * 1024
 
 async def records_between(
     kafka: KafkaSettings, topic: str, partition: int, start: int, end: int
-) -> AsyncIterator[Sequence[Any]]:
+) -> AsyncGenerator[Sequence[Any], None]:
     """Batches of the records with offsets from `start` up to, not including, `end`, in order.
 
-    What retention has deleted is warned of. Raises `BrokerUnavailable`.
+    What retention has deleted is warned of. Raises `BrokerUnavailable`. Who may leave early closes it (`aclosing`).
     """
     tp = aiokafka.TopicPartition(topic, partition)
     consumer = aiokafka.AIOKafkaConsumer(

@@ -598,7 +598,7 @@ HELD = {
 }
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(events=st.lists(COMMANDS, min_size=5, max_size=25), limit=st.sampled_from([0, 2, 3]), data=st.data())
 def test_cuts_redeliveries_and_crashes_change_nothing(
     tmp_path_factory: pytest.TempPathFactory, events: list[LongTermEvent], limit: int, data: st.DataObject

@@ -20,7 +20,7 @@ from streams.clients.embedders import Model, ToyEmbedder, Vectors, model_of
 from streams.clients.embedding import EMBEDDED_CHARS, Embedding
 from tests.openai_server import DIMENSIONS, OpenAIServer
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.own_model, pytest.mark.asyncio(loop_scope="module")]
 
 BATCH = 3
 TRANSFORMER = pytest.param("sentence-transformers", marks=pytest.mark.slow)

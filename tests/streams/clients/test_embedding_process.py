@@ -27,6 +27,8 @@ from streams.clients.embedding_process import MOST_DEATHS, EmbeddingProcess
 from tests.making import until
 from tests.streams.clients.test_embedding import transformer
 
+pytestmark = pytest.mark.own_model
+
 TEXTS = ["I live in Oslo.", "我对花生过敏", "My cat is called Pepper."]
 
 
@@ -47,9 +49,8 @@ async def started(settings: EmbeddingSettings) -> AsyncIterator[Embedding]:
 
 
 def child() -> BaseProcess:
-    """The one process that multiprocessing has started here."""
-    (process,) = multiprocessing.active_children()
-    return process
+    """The process that multiprocessing has started last: an earlier one serves other tests."""
+    return max(multiprocessing.active_children(), key=lambda process: process._identity)
 
 
 def kill(process: BaseProcess) -> None:
@@ -70,6 +71,7 @@ async def test_a_killed_process_is_started_again(caplog: pytest.LogCaptureFixtur
     assert warnings == ["the embedding model's process was ended from outside; it is started again"]
 
 
+@pytest.mark.slow
 async def test_what_is_under_way_when_it_is_killed_is_not_lost() -> None:
     """From several callers at once, each of which gets its own vectors."""
     async with started(EmbeddingSettings(batch_size=8)) as embedding:
@@ -90,6 +92,7 @@ def _end(_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 async def test_texts_that_kill_every_process_end_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not in a loop; the worker stops with it, and nothing is acknowledged."""
     async with started(EmbeddingSettings()) as embedding:
@@ -117,6 +120,7 @@ def _hang(_: object) -> None:
     time.sleep(30)
 
 
+@pytest.mark.slow
 async def test_a_question_does_not_wait_for_a_model_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.clients.embedding.QUESTION_SECONDS", 0.2)
     async with started(EmbeddingSettings()) as embedding:

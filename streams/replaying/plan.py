@@ -1,0 +1,191 @@
+"""What a replay reads: settled when it begins, and kept, so that a resumed one reads the same."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import aiokafka
+import aiokafka.errors
+import orjson
+
+from schemas.errors import BrokerUnavailable, DataDirError, SiltstoneError
+from schemas.settings import KafkaSettings
+from schemas.topics import Topics, partition_of
+from streams.clients.broker import client_options, ensure_topics
+from streams.clients.log_reader import records_between
+
+EARLIEST, NOW = "earliest", "now"
+#: How long the ends of a topic are asked for.
+PROBE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked for. Times are epoch milliseconds of the Kafka records, or `earliest` and `now`."""
+
+    begin: int | str
+    end: int | str
+    users: tuple[str, ...]
+    conversations: bool
+    topic_prefix: str
+    partitions: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing that is in the log is left out."""
+        return (self.begin, self.end, self.users) == (EARLIEST, NOW, ())
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Offsets of one partition: from `start` up to, not including, `end`.
+
+    What lies between `before` and `start` is read for the windows alone: exchanges that are under way at the start
+    are cut where the workers cut them.
+    """
+
+    before: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    asked: Asked
+    conversations: Mapping[int, Span]
+    long_term: Mapping[int, Span]
+
+    @property
+    def partitions(self) -> list[int]:
+        return sorted(self.long_term)
+
+    @property
+    def records(self) -> int:
+        return sum(span.end - span.start for spans in (self.conversations, self.long_term) for span in spans.values())
+
+
+async def planned(asked: Asked, folder: Path, kafka: KafkaSettings, lead_ms: int) -> Plan:
+    """The plan that is in the folder already, or a new one. `lead_ms`: how far before its begin windows are read.
+
+    Raises `BrokerUnavailable`, `DataDirError`, `SettingsError`; `SiltstoneError` where the folder belongs to another
+    replay, or there is nothing to read.
+    """
+    path = folder / "plan.json"
+    if path.exists():
+        plan = _read(path)
+        if plan.asked != asked:
+            raise SiltstoneError(f"{folder} holds a replay that was begun with other options: choose another folder")
+        return plan
+    _prepare(folder)
+    await ensure_topics(kafka.model_copy(update={"create_topics": False}))
+    plan = await _looked_up(asked, kafka, lead_ms)
+    if not plan.records:
+        raise SiltstoneError("there is nothing to replay: the topics hold no records of that time")
+    _write(path, plan)
+    return plan
+
+
+async def _looked_up(asked: Asked, kafka: KafkaSettings, lead_ms: int) -> Plan:
+    topics = Topics.with_prefix(asked.topic_prefix)
+    partitions = sorted({partition_of(user, asked.partitions) for user in asked.users}) or range(asked.partitions)
+    consumer = aiokafka.AIOKafkaConsumer(**client_options(kafka), group_id=None, enable_auto_commit=False)
+    try:
+        await consumer.start()
+
+        async def spans(topic: str) -> dict[int, Span]:
+            tps = {p: aiokafka.TopicPartition(topic, p) for p in partitions}
+            consumer.assign(list(tps.values()))
+            first = await consumer.beginning_offsets(list(tps.values()))
+            last = await _ends(consumer, list(tps.values()))
+
+            async def offsets(when: int | str, lead: int = 0) -> dict[int, int]:
+                if isinstance(when, str):
+                    return {p: (first if when == EARLIEST else last)[tp] for p, tp in tps.items()}
+                at = max(0, when - lead)
+                found = await consumer.offsets_for_times(dict.fromkeys(tps.values(), at))
+                hints = {p: found.get(tp) for p, tp in tps.items()}
+                return {
+                    p: last[tps[p]] if hint is None else await _first(kafka, tps[p], hint.offset, last[tps[p]], at)
+                    for p, hint in hints.items()
+                }
+
+            before, start, end = (
+                await offsets(asked.begin, lead_ms),
+                await offsets(asked.begin),
+                await offsets(asked.end),
+            )
+            return {p: Span(min(before[p], start[p]), start[p], max(start[p], end[p])) for p in tps}
+
+        # Conversations first: what is promoted out of them by then is in the log that is read after.
+        conversations = await spans(topics.conversations) if asked.conversations else {}
+        return Plan(asked, conversations, await spans(topics.long_term))
+    except (aiokafka.errors.KafkaError, TimeoutError) as exc:
+        raise BrokerUnavailable(kafka.bootstrap_servers, type(exc).__name__) from exc
+    finally:
+        await consumer.stop()
+
+
+async def _ends(consumer: aiokafka.AIOKafkaConsumer, tps: list[Any]) -> dict[Any, int]:
+    """The offset after the newest record of each partition.
+
+    Tansu answers with the first offset of the last batch + 1; what a fetch says is right.
+    """
+    ends: dict[Any, int] = dict(await consumer.end_offsets(tps))
+    for tp in tps:
+        consumer.seek(tp, max(0, ends[tp] - 1))
+    unsure = [tp for tp in tps if ends[tp]]
+    async with asyncio.timeout(PROBE_SECONDS):
+        while unsure:
+            await consumer.getmany(*unsure, timeout_ms=100)
+            ends |= {tp: max(ends[tp], end) for tp in unsure if (end := consumer.highwater(tp)) is not None}
+            unsure = [tp for tp in unsure if consumer.highwater(tp) is None]
+    return ends
+
+
+async def _first(kafka: KafkaSettings, tp: Any, start: int, end: int, at: int) -> int:
+    """The first offset from `start` on with a record of that time (epoch ms) or later: Tansu's answer is early."""
+    if start < end:
+        async with aclosing(records_between(kafka, tp.topic, tp.partition, start, end)) as batches:
+            async for records in batches:
+                for record in records:
+                    if record.timestamp >= at:
+                        return int(record.offset)
+    return end
+
+
+def _prepare(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise SiltstoneError(f"{folder} is not empty, and holds no replay: choose another folder")
+    except OSError as exc:
+        raise DataDirError(folder, exc.strerror or str(exc)) from exc
+
+
+def _write(path: Path, plan: Plan) -> None:
+    kept = orjson.dumps(asdict(plan), option=orjson.OPT_NON_STR_KEYS)
+    draft = path.with_suffix(".new")
+    try:
+        with draft.open("wb") as file:
+            file.write(kept)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as exc:
+        raise DataDirError(path.parent, exc.strerror or str(exc)) from exc
+
+
+def _read(path: Path) -> Plan:
+    try:
+        kept = orjson.loads(path.read_bytes())
+        asked = Asked(**{**kept["asked"], "users": tuple(kept["asked"]["users"])})
+        spans = [{int(p): Span(**span) for p, span in kept[name].items()} for name in ("conversations", "long_term")]
+    except (OSError, ValueError, KeyError, TypeError) as exc:
+        raise SiltstoneError(f"{path} cannot be read ({type(exc).__name__}): choose another folder") from exc
+    return Plan(asked, *spans)

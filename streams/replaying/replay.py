@@ -1,0 +1,396 @@
+"""A replay: what the log says was promoted, what the conversations promote by today's rules, and shards of both.
+
+    1. the log      `long-term` is looked through: what is promoted in it, and what was forgotten
+    2. the windows  `conversations` go through the workers' rules again; what is promoted and in neither is *found*
+    3. the shards   where there is a folder for them: the log in its order, and each found promotion before the first
+                    event of the log that is no older, of equal ones as they were found; those left come last
+
+A backfill has no third step: what is found is sent to `long-term`, and the workers apply it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import aiokafka
+import aiokafka.errors
+
+from schemas.errors import BadRecord, BrokerUnavailable, ShardLocked
+from schemas.events import Forget, ForgetUser, Promotion
+from schemas.settings import JudgeSettings, KafkaSettings, Settings
+from schemas.topics import Topics, key_of
+from streams.agents.long_term import EVENTS_A_TRANSACTION, LongTermAgent, decode
+from streams.agents.notes import NotesAgent
+from streams.agents.short_term import ShortTermAgent
+from streams.clients.broker import MAX_RECORD_BYTES, client_options
+from streams.clients.embedding import Embedding
+from streams.clients.judge import ModelJudge
+from streams.clients.log_reader import records_between
+from streams.clock import EventClock
+from streams.dead_letters import DeadLetters
+from streams.hotpath import Outbox
+from streams.metrics import Metrics, labelled
+from streams.precedence import IntakeFirst
+from streams.replaying.diary import Diary, Found
+from streams.replaying.intake import Intake, Judging, Kept, Send
+from streams.replaying.plan import EARLIEST, Plan, Span
+from streams.rerouting import Rerouting
+from streams.rules.estimator import estimate
+from streams.rules.promotion import Promoter
+from streams.rules.session import SessionRules
+from streams.shards import OwnedShards
+from tables.bequest import Rated, bequest
+from tables.peek import catalogs
+from tables.shard import Shard
+from tables.short_term import ShortTermStore
+
+if TYPE_CHECKING:
+    from streams.clients.chat import ChatModel
+
+Batches = AsyncGenerator[Sequence[Any], None]
+
+#: Partitions that are read at a time: while one waits for the broker or its vectors, another goes on.
+SIDE_BY_SIDE = 4
+#: What a partition has behind it, as its diary notes it.
+LOOKED_THROUGH, HEARD, WRITTEN = "looked_through", "heard", "written"
+
+
+class Tell(Protocol):
+    """Shows how many records are done, of how many."""
+
+    def __call__(self, done: int, total: int, note: str = "") -> None: ...
+
+
+class _Again(NamedTuple):
+    """A found promotion as a record of `long-term`: at the offset before its place."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes
+    timestamp: int
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+class Replay:
+    """What a plan asks for, in its folder. Whatever ends it, the next one with the same folder goes on.
+
+    With `rebuild` shards are made in `<folder>/shards`; else what is found is sent to the workers.
+
+        async with replaying(settings, plan, folder, rebuild=True) as replay:
+            await replay.run(bar=lambda name: tell)
+        replay.figures()
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        plan: Plan,
+        diaries: dict[int, Diary],
+        shards: OwnedShards | None,
+        chat: ChatModel | None,
+        send: Send | None,
+    ) -> None:
+        self._settings, self._plan, self._diaries = settings, plan, diaries
+        self._shards, self._chat, self._send = shards, chat, send
+        self._topics = Topics.with_prefix(plan.asked.topic_prefix)
+        self._keys = {key_of(user) for user in plan.asked.users}
+        self._promoter = Promoter(settings.memory, _estimate if chat is None else None)
+        self.metrics = Metrics()
+
+    async def run(self, bar: Callable[[str], Tell]) -> None:
+        """To its end. `bar` gives what shows the progress of a step, by its name."""
+        asked = self._plan.asked
+        if asked.conversations:
+            await self._each(self._look_through, LOOKED_THROUGH, self._plan.long_term, bar("log"))
+            await self._each(self._hear, HEARD, self._plan.conversations, bar("conversations"))
+        if self._shards is not None and self._send is None:
+            await self._each(self._write, WRITTEN, self._plan.long_term, bar("memories"))
+
+    def figures(self) -> dict[str, int]:
+        """What was counted, since the replay was first begun."""
+        names = ("messages", "exchanges", "promoted", "in_log", "forgotten", "found", "unusable", "misrouted")
+        return {name: sum(diary.noted.get(name, 0) for diary in self._diaries.values()) for name in names}
+
+    def effects(self) -> dict[str, int]:
+        """What the events came to in the shards, in this run; without those that were in."""
+        counts = {name: count for (name,), count in labelled(self.metrics.memories).items()}
+        return {name: count for name, count in counts.items() if name != "repeated"}
+
+    async def memories(self) -> int:
+        """How many the shards hold."""
+        return 0 if self._shards is None else sum(await self._shards.call_each(Shard.count))
+
+    async def _each(
+        self, step: Callable[[int, Span, Callable[[int], None]], Awaitable[None]], name: str, spans: Any, tell: Tell
+    ) -> None:
+        """One step of all partitions that have it before them."""
+        total, done = sum(span.end - span.before for span in spans.values()), dict.fromkeys(spans, 0)
+        places = asyncio.Semaphore(SIDE_BY_SIDE)
+
+        async def one(partition: int) -> None:
+            span, diary = spans[partition], self._diaries[partition]
+
+            def told(position: int) -> None:
+                done[partition] = position - span.before
+                tell(sum(done.values()), total)
+
+            async with places:
+                if not diary.noted.get(name):
+                    await step(partition, span, told)
+                    diary.note(**{name: 1})
+                told(span.end)
+
+        tasks = [asyncio.create_task(one(partition)) for partition in spans]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _look_through(self, partition: int, span: Span, told: Callable[[int], None]) -> None:
+        """The whole log, whatever part of it is asked for: what is promoted in it is not found again."""
+        diary = self._diaries[partition]
+        position = diary.noted.get("looked_at", 0)
+        await self._take_over(partition)
+        async with aclosing(self._read(self._topics.long_term, partition, position, span.end)) as batches:
+            async for records in batches:
+                position = records[-1].offset + 1
+                diary.log(*_promoted_and_forgotten(records), {"looked_at": position})
+                told(position)
+
+    async def _take_over(self, partition: int) -> None:
+        """What the live shard alone knows: of what was forgotten, and of a model's answers. A worker may have it."""
+        live = catalogs(self._settings.data_dir).get(partition)
+        diary = self._diaries[partition]
+        if live is None or diary.noted.get("took_over"):
+            return
+        try:
+            left = await asyncio.to_thread(bequest, partition, live)
+        except ShardLocked:
+            return
+        diary.log([], [(grave.user_id, grave.memory_id, grave.forgotten_at) for grave in left.tombstones], {})
+        if self._shards is not None and left.ratings:
+            await self._shards.call(partition, _keep_ratings, left.ratings)
+        diary.note(took_over=1)
+
+    async def _hear(self, partition: int, span: Span, told: Callable[[int], None]) -> None:
+        judging = None
+        if self._chat is not None:
+            judge = self._settings.judge()
+            assert judge is not None
+            assert self._shards is not None
+            judging = Judging(ModelJudge(self._chat), judge.concurrency, self._shards)
+        intake = Intake(
+            partition,
+            span,
+            self._diaries[partition],
+            memory=self._settings.memory,
+            promoter=self._promoter,
+            topics=self._topics,
+            partitions=self._plan.asked.partitions,
+            judging=judging,
+            send=self._send,
+        )
+        try:
+            position = await intake.begin()
+            async with aclosing(self._read(self._topics.conversations, partition, position, span.end)) as batches:
+                async for records in batches:
+                    position = records[-1].offset + 1
+                    await intake.take(self._of_users(records), position)
+                    told(position)
+            await intake.end()
+        finally:
+            await intake.close()
+
+    async def _write(self, partition: int, span: Span, told: Callable[[int], None]) -> None:
+        await self._take_over(partition)
+        diary, agent = self._diaries[partition], self._writer(partition, span, told)
+        agent.own(frozenset(self._plan.partitions))
+        await agent.catch_up(partition, span.end)
+        rest: Iterator[Found] = diary.found()
+        while found := list(islice(rest, EVENTS_A_TRANSACTION)):  # those that are in change nothing
+            await agent.handle(partition, [self._again(partition, span.end, one) for one in found])
+
+    def _writer(self, partition: int, span: Span, told: Callable[[int], None]) -> LongTermAgent:
+        """The workers' own, over a log with the found promotions in it."""
+        assert self._shards is not None
+        settings, outbox, clock = self._settings, Outbox(), EventClock()
+        outbox.connect(Kept(self._topics.long_term, self._diaries[partition], None))
+        store = ShortTermStore()
+        dead_letters = DeadLetters(outbox, self._topics.dead_letters, Metrics())
+        rerouting = Rerouting(outbox, Metrics(), self._plan.asked.partitions)
+        windows = ShortTermAgent(
+            store=store,
+            rules=SessionRules(settings.memory, self._promoter),
+            outbox=outbox,
+            dead_letters=dead_letters,
+            metrics=Metrics(),
+            clock=clock,
+            topics=self._topics,
+            rerouting=rerouting,
+            ratings=None,
+        )
+        notes = NotesAgent(
+            store=store,
+            shards=self._shards,
+            outbox=outbox,
+            metrics=Metrics(),
+            clock=clock,
+            topics=self._topics,
+            memory=settings.memory,
+            important=settings.lifecycle.active,
+            opened=windows.quiet.heard,
+        )
+
+        async def read(partition: int, start: int, end: int) -> AsyncIterator[Sequence[Any]]:
+            # From the beginning on, it is warned of what is in the log no more.
+            begin = start if self._plan.asked.begin == EARLIEST else max(start, span.start)
+            async for records in self._merged(partition, begin, end):
+                told(records[-1].offset + 1)
+                yield records
+
+        return LongTermAgent(
+            shards=self._shards,
+            dead_letters=dead_letters,
+            metrics=self.metrics,
+            clock=clock,
+            precedence=IntakeFirst(lambda: 0, 0.0),
+            notes=notes,
+            windows=windows,
+            rerouting=rerouting,
+            refining=None,
+            read=read,
+        )
+
+    async def _merged(self, partition: int, start: int, end: int) -> AsyncIterator[Sequence[Any]]:
+        waiting = self._diaries[partition].found()
+        first = next(waiting, None)
+        async for records in self._read(self._topics.long_term, partition, start, end):
+            merged: list[Any] = []
+            for record in self._of_users(records):
+                if first is not None and (at := _time_of(record)) is not None:
+                    while first is not None and first.at <= at:
+                        merged.append(self._again(partition, record.offset, first))
+                        first = next(waiting, None)
+                merged.append(record)
+            if merged:
+                yield merged
+
+    def _again(self, partition: int, offset: int, found: Found) -> _Again:
+        return _Again(self._topics.long_term, partition, offset - 1, found.key, found.value, found.at)
+
+    def _of_users(self, records: Sequence[Any]) -> Sequence[Any]:
+        return [record for record in records if record.key in self._keys] if self._keys else records
+
+    def _read(self, topic: str, partition: int, start: int, end: int) -> Batches:
+        return records_between(self._settings.kafka, topic, partition, start, end) if start < end else _nothing()
+
+
+@asynccontextmanager
+async def replaying(settings: Settings, plan: Plan, folder: Path, *, rebuild: bool) -> AsyncIterator[Replay]:
+    """A replay in `folder`, with all that it needs open. Raises `SiltstoneError` where another is at work in it."""
+    async with AsyncExitStack() as stack:
+        diaries = {}
+        for partition in plan.partitions:
+            diaries[partition] = Diary(folder / f"{partition}.sqlite")
+            stack.callback(diaries[partition].close)
+        judge = settings.judge() if plan.asked.conversations else None
+        chat = None if judge is None else _chat_model(judge)
+        if chat is not None:
+            stack.push_async_callback(chat.close)
+        shards = None
+        if rebuild or chat is not None:  # a model's answers are kept in shards, also where nothing else is
+            embedding = Embedding(settings.embedder())
+            embedding.start()
+            stack.push_async_callback(embedding.stop)
+            shards = OwnedShards(
+                folder / "shards", settings.long_term, settings.lifecycle, embedding, on_failure=_raised_by_the_call
+            )
+            stack.push_async_callback(shards.close)
+            shards.own(frozenset(plan.partitions))
+        send = None if rebuild else await stack.enter_async_context(_sending(settings.kafka, plan.asked.topic_prefix))
+        yield Replay(settings, plan, diaries, shards, chat, send)
+
+
+@asynccontextmanager
+async def _sending(kafka: KafkaSettings, prefix: str) -> AsyncIterator[Send]:
+    producer = aiokafka.AIOKafkaProducer(
+        **client_options(kafka), acks="all", linger_ms=20, max_request_size=MAX_RECORD_BYTES
+    )
+    topic = Topics.with_prefix(prefix).long_term
+
+    async def send(value: bytes, key: bytes | None) -> asyncio.Future[Any]:
+        acknowledged: asyncio.Future[Any] = await producer.send(topic, value, key=key)
+        return acknowledged
+
+    try:
+        try:
+            await producer.start()
+        except (aiokafka.errors.KafkaError, OSError) as exc:
+            raise BrokerUnavailable(kafka.bootstrap_servers, type(exc).__name__) from exc
+        yield send
+    finally:
+        await producer.stop()
+
+
+def _keep_ratings(shard: Shard, ratings: Sequence[Rated]) -> None:
+    for one in ratings:
+        if shard.rating(one.memory_id, one.model) is None:
+            shard.keep_rating(*one)
+
+
+def _promoted_and_forgotten(
+    records: Sequence[Any],
+) -> tuple[list[uuid.UUID], list[tuple[str, uuid.UUID | None, int]]]:
+    """The promotions' event ids; and (user, memory or None for all, epoch ms up to which) of what was forgotten."""
+    promoted: list[uuid.UUID] = []
+    graves: list[tuple[str, uuid.UUID | None, int]] = []
+    for record in records:
+        try:
+            event = decode(record)
+        except BadRecord:
+            continue
+        match event:
+            case Promotion():
+                promoted.append(event.event_id)
+            case Forget():
+                graves.append((event.user_id, event.memory_id, event.timestamp))
+            case ForgetUser():
+                graves.append((event.user_id, None, event.timestamp))
+    return promoted, graves
+
+
+def _time_of(record: Any) -> int | None:
+    """An event's time (epoch ms); None where it is no event."""
+    try:
+        return decode(record).timestamp
+    except BadRecord:
+        return None
+
+
+async def _nothing() -> Batches:
+    for records in tuple[Sequence[Any], ...]():
+        yield records
+
+
+def _estimate(user: str, assistant: str) -> int:
+    return estimate(user, assistant).value
+
+
+def _raised_by_the_call(_exc: BaseException, _where: str) -> None:
+    """Whoever calls a shard that cannot be opened is told so by the call."""
+
+
+def _chat_model(settings: JudgeSettings) -> ChatModel:
+    from streams.clients.chat import ChatModel  # its packages take most of a second, and most replays need none
+
+    return ChatModel(settings)
