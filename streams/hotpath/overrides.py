@@ -213,6 +213,7 @@ class _Consumer(driver.Consumer):
         self._hot: HotPath = cast(_Transport, self.transport).hot
         self._ledgers: defaultdict[TP, Ledger] = defaultdict(Ledger)
         self._seeks = 0
+        self.sought: set[TP] = set()
 
     def _new_consumer_thread(self) -> _Thread:
         return _Thread(self, loop=self.loop, beacon=self.beacon)
@@ -289,6 +290,7 @@ class _Consumer(driver.Consumer):
     async def _seek_to_start(self) -> None:
         self._seeks += 1
         self._ledgers.clear()
+        ours = {TP(*tp) for tp in self.assignment()}
         await super().perform_seek()
         uncommitted = [
             tp for tp in self.assignment() if not self._committed_offset.get(tp) and not self._is_changelog_tp(tp)
@@ -297,6 +299,7 @@ class _Consumer(driver.Consumer):
             for tp, offset in (await self.earliest_offsets(*uncommitted)).items():
                 self._thread.seek(tp, offset)
                 self._read_offset[TP(*tp)] = None
+        self.sought = ours  # what has come since is not among them, and its committed offset not known
         for call in self._hot.when_sought:
             call()
 
@@ -403,10 +406,10 @@ class HotPath:
         return sum(ledger.committable() or 0 for tp, ledger in ledgers.items() if tp.topic == topic)
 
     def committed(self, topic: str) -> dict[int, int]:
-        """The group's offset in each of our partitions of the topic; known from `when_sought` on."""
+        """The group's offset in each of our partitions of the topic where it was sought since it was assigned."""
         consumer = cast(_Consumer, self.app.consumer)
-        ours = [tp for tp in consumer.assignment() if tp.topic == topic]
-        return {tp.partition: consumer._committed_offset[TP(*tp)] or 0 for tp in ours}
+        ours = [tp for tp in consumer.sought if tp.topic == topic and tp in consumer.assignment()]
+        return {tp.partition: consumer._committed_offset.get(tp) or 0 for tp in ours}
 
     def advertise(self, url: str) -> None:
         """Where this worker serves, for the other members of its group. To be called before the app starts."""
@@ -424,6 +427,6 @@ class HotPath:
         lag = dict.fromkeys(self.topics, 0)
         for tp in consumer.assignment():
             if tp.topic in self.topics and (end := consumer.highwater(tp)) is not None:
-                done = consumer._ledgers[tp].committable() or consumer._committed_offset[tp] or 0
+                done = consumer._ledgers[tp].committable() or consumer._committed_offset.get(tp) or 0
                 lag[tp.topic] += max(0, end - done)
         return lag
