@@ -9,8 +9,11 @@ STAMP_ALL := $(VENV)/.installed-all
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
+# Without its bytecode every process compiles all of this project anew, and tests start many.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Tests wait for brokers and workers most of the time, so several run at once.
-BESIDE := --numprocesses 5 --dist worksteal
+BESIDE := --numprocesses 4 --dist worksteal
 
 .PHONY: demo test test-all lint bench clean
 
@@ -46,3 +49,4 @@ bench: $(STAMP)  ## Speed beside the peers; see benchmarks/README.md.
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
+	find schemas streams tables tests benchmarks -name __pycache__ -exec rm -rf {} +

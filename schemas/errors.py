@@ -4,7 +4,10 @@ SiltstoneError                 everything that we raise on purpose
 ├── SettingsError              a setting is wrong: names its key and the allowed values
 ├── BadRecord                  a record that cannot be used; it becomes a dead letter
 ├── BrokerUnavailable          no Kafka broker answers at the configured address
+├── BrokerEmptied              the broker came back without our topics
 ├── DataDirError               the data directory cannot be created, read or written
+├── SummaryFilesError          the files of daily summaries cannot be read or removed
+│   └── SummaryNotWritten      a summary could be written nowhere
 ├── ShardError                 a shard cannot be opened or used
 │   ├── ShardLocked            another process holds the shard's DuckDB file
 │   ├── ShardNotHere           the partition is not (or no longer) this worker's
@@ -18,7 +21,9 @@ SiltstoneError                 everything that we raise on purpose
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 
 class SiltstoneError(Exception):
@@ -52,6 +57,17 @@ class BrokerUnavailable(SiltstoneError):
         )
 
 
+class BrokerEmptied(SiltstoneError):
+    """The broker has come back without `topics`. A worker starts anew by itself, and has them created.
+
+    What was in them and in no shard is lost, unless its producers send it again.
+    """
+
+    def __init__(self, topics: list[str]) -> None:
+        self.topics = topics
+        super().__init__(f"the broker has lost its topics ({', '.join(topics)}): start the worker anew")
+
+
 class DataDirError(SiltstoneError):
     """The data directory is unusable. Give the worker's user the rights, or choose another with --data."""
 
@@ -59,6 +75,40 @@ class DataDirError(SiltstoneError):
         self.path = path
         super().__init__(
             f"cannot write to the data directory {path}: {reason}; choose another with --data or data_dir"
+        )
+
+
+class Unusable(NamedTuple):
+    """A path that cannot be used, and what the system says of it."""
+
+    path: Path
+    errno: int
+    reason: str
+
+    @classmethod
+    def of(cls, path: Path, exc: OSError) -> Unusable:
+        return cls(path, exc.errno or 0, exc.strerror or type(exc).__name__)
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"
+
+
+class SummaryFilesError(SiltstoneError):
+    """Files of daily summaries cannot be read or removed. `unusable` says which and why; give the rights for them."""
+
+    def __init__(self, what: str, unusable: Sequence[Unusable]) -> None:
+        self.unusable = tuple(unusable)
+        super().__init__(f"{what}: {'; '.join(map(str, self.unusable))}")
+
+
+class SummaryNotWritten(SummaryFilesError):
+    """A summary could be written to none of its places. Give the rights, make room, or name another place."""
+
+    def __init__(self, unusable: Sequence[Unusable]) -> None:
+        super().__init__(
+            "a summary could not be written; make room, give the worker's user the rights, or set "
+            "agents.summary.fallback_dir",
+            unusable,
         )
 
 

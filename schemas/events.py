@@ -6,11 +6,13 @@ import uuid
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import BaseModel, ConfigDict, FailFast, Field, TypeAdapter, model_validator
 
-from schemas.messages import SILTSTONE, ChatMessage, Content, Id, Metadata, Timestamp
+from schemas.messages import SILTSTONE, ChatMessage, Content, Id, Label, Metadata, MetadataOfMany, Timestamp
 
 Ids = Annotated[list[Id], Field(min_length=1, max_length=1000)]
+
+Thousandths = Annotated[int, Field(ge=0, le=1000)]
 
 #: A century: an expiry must still be a date.
 LONGEST_TTL_SECONDS = 100 * 365 * 86_400
@@ -32,11 +34,11 @@ class Parts:
     """
 
     reason: str
-    fullness: int = 0
-    sentiment: int = 0
-    content: int = 0
-    value: int | None = None
-    total: int = 0
+    fullness: Thousandths = 0
+    sentiment: Thousandths = 0
+    content: Thousandths = 0
+    value: Annotated[int, Field(ge=0, le=10)] | None = None
+    total: Thousandths = 0
 
 
 class Promotion(_Event):
@@ -45,14 +47,16 @@ class Promotion(_Event):
     type: Literal["promotion"] = "promotion"
     memory_id: uuid.UUID
     session_id: Id
-    agent_id: str | None = None
+    agent_id: Label | None = None
     text: str
-    message_ids: list[str]
+    message_ids: Annotated[list[str], FailFast()]
     importance: Annotated[float, Field(ge=0, le=100)]
     started_at: Timestamp
     parts: Parts
-    speakers: list[str] = Field(default=[], description="names that stand before lines of the text")
-    metadata: Metadata | None = None
+    speakers: Annotated[list[str], FailFast()] = Field(
+        default=[], description="names that stand before lines of the text"
+    )
+    metadata: MetadataOfMany | None = None
 
 
 class Remember(_Event):
@@ -63,7 +67,7 @@ class Remember(_Event):
     text: Annotated[Content, Field(min_length=1)]
     memory_id: uuid.UUID | None = None
     session_id: Id | None = Field(default=None, description="needed where kind is short_term")
-    agent_id: str | None = None
+    agent_id: Label | None = None
     importance: Annotated[float, Field(ge=0, le=100)] = Field(
         default=100.0, description="where it is not given and kind is short_term, 50"
     )
@@ -73,6 +77,10 @@ class Remember(_Event):
     )
     metadata: Metadata | None = None
     supersedes: list[uuid.UUID] = Field(default=[], max_length=100, description="older memories that it replaces")
+    origin: Literal["remember", "summary_item"] = Field(
+        default="remember", description="what asked for it: the kind of the long-term memory"
+    )
+    message_ids: list[Id] = Field(default=[], max_length=1000, description="the messages that say it, where any do")
 
     @model_validator(mode="before")
     @classmethod
@@ -96,7 +104,7 @@ class Touch(_Event):
     """Memories were returned to a user: an access of each."""
 
     type: Literal["touch"] = "touch"
-    memory_ids: list[uuid.UUID]
+    memory_ids: Annotated[list[uuid.UUID], FailFast()]
 
 
 class Link(_Event):

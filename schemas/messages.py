@@ -6,7 +6,7 @@ import hashlib
 import uuid
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Self
 from urllib.parse import quote
 
 import orjson
@@ -18,6 +18,7 @@ from pydantic import (
     ConfigDict,
     Field,
     WithJsonSchema,
+    model_validator,
 )
 
 #: Namespace of every deterministic id of ours (uuid5).
@@ -63,17 +64,25 @@ def _fits(content: str) -> str:
     return content
 
 
-def _keepable(value: Any) -> Any:
-    """JSON is read to a greater depth than it is written, and a record that keeps the value adds its own."""
+def _writable(value: Any) -> int:
+    """The size of the value in a record that keeps it: JSON is read to a greater depth than it is written."""
     within = value
     for _ in range(LEVELS_OF_OUR_OWN):
         within = [within]
     try:
-        size = len(orjson.dumps(within))
+        return len(orjson.dumps(within))
     except TypeError as exc:
         raise ValueError(f"cannot be kept: {exc}") from None
-    if size > MAX_METADATA_BYTES:
+
+
+def _keepable(value: Any) -> Any:
+    if _writable(value) > MAX_METADATA_BYTES:
         raise ValueError(f"must be at most {MAX_METADATA_BYTES} bytes of JSON")
+    return value
+
+
+def _nestable(value: Any) -> Any:
+    _writable(value)
     return value
 
 
@@ -92,6 +101,9 @@ Timestamp = Annotated[
 Id = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]
 Content = Annotated[str, AfterValidator(_fits)]
 Metadata = Annotated[dict[str, Any], AfterValidator(_keepable)]
+#: That of all messages of an exchange, each of which has no more than fits.
+MetadataOfMany = Annotated[dict[str, Any], AfterValidator(_nestable)]
+Label = Annotated[str, Field(max_length=MAX_ID_CHARS)]
 
 
 class Role(StrEnum):
@@ -104,7 +116,7 @@ class Role(StrEnum):
 
 
 class ChatMessage(BaseModel):
-    """One chat message. Unknown fields are kept, with `metadata` (see `all_metadata`)."""
+    """One chat message. Unknown fields are kept, with `metadata` (see `all_metadata`); both have one limit."""
 
     model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
     __pydantic_extra__: dict[str, Annotated[Any, AfterValidator(_keepable)]]
@@ -115,10 +127,18 @@ class ChatMessage(BaseModel):
     role: Role
     content: Content
     timestamp: Timestamp = Field(validation_alias=AliasChoices("timestamp", "created_at"))
-    emotion: Annotated[str, Field(max_length=MAX_ID_CHARS)] | None = None
-    name: Annotated[str, Field(max_length=MAX_ID_CHARS)] | None = None
-    agent_id: Annotated[str, Field(max_length=MAX_ID_CHARS)] | None = None
+    emotion: Label | None = None
+    name: Label | None = None
+    agent_id: Label | None = None
     metadata: Metadata | None = None
+
+    @model_validator(mode="after")
+    def _little_enough_together(self) -> Self:
+        if self.__pydantic_extra__ and _writable(self.all_metadata) > MAX_METADATA_BYTES:
+            raise ValueError(
+                f"metadata and unknown fields must be at most {MAX_METADATA_BYTES} bytes of JSON together"
+            )
+        return self
 
     @property
     def all_metadata(self) -> dict[str, Any]:

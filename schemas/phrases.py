@@ -16,4 +16,11 @@ FORCE_PHRASES = (
     "请记住", "帮我记住", "记一下", "记住",
     "remember that", "please remember", "don't forget", "do not forget",
 )
+
+SUMMARY_PHRASES = (
+    "总结今天的对话", "总结一下今天", "总结今日", "总结一下今日", "总结我们今天的对话",
+    "生成每日概要", "生成今日概要", "生成每日总结", "生成今天的总结",
+    "summarize today", "summarise today", "summarize our conversation today", "summarise our conversation today",
+    "summarize the conversation today", "summarise the conversation today", "generate a daily summary",
+)
 # fmt: on

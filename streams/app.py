@@ -16,7 +16,7 @@ import faust
 from faust.contrib.asgi import AsgiService
 from faust.types.auth import SASLMechanism
 
-from schemas.errors import DataDirError, SiltstoneError
+from schemas.errors import BrokerEmptied, BrokerUnavailable, DataDirError, SiltstoneError
 from schemas.memories import State
 from schemas.settings import JudgeSettings, KafkaSettings, Settings
 from schemas.topics import Topics, partition_of
@@ -27,11 +27,13 @@ from streams.agents.long_term import LongTermAgent
 from streams.agents.notes import NotesAgent
 from streams.agents.refining import RefiningAgent
 from streams.agents.short_term import ShortTermAgent
-from streams.clients.broker import MAX_RECORD_BYTES, ensure_topics, ssl_context
+from streams.agents.summaries import SummariesAgent
+from streams.clients.broker import MAX_RECORD_BYTES, ensure_topics, missing_topics, ssl_context
 from streams.clients.embedding import Embedding
 from streams.clients.judge import ModelJudge
 from streams.clients.log_reader import records_between
 from streams.clients.refiner import ModelRefiner
+from streams.clients.summariser import ModelSummariser
 from streams.clock import clock_of
 from streams.dead_letters import DeadLetters
 from streams.hotpath import HotPath
@@ -45,9 +47,11 @@ from streams.rules.estimator import estimate
 from streams.rules.explaining import Explainer
 from streams.rules.promotion import Promoter
 from streams.rules.session import SessionRules
+from streams.rules.summary.triggers import Triggers
 from streams.shards import OwnedShards
 from streams.web.api import build
 from streams.web.forwarding import Forwarding
+from tables.pending_summaries import PendingSummaries
 from tables.shard import Shard
 from tables.short_term import ShortTermStore
 
@@ -56,6 +60,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: Seconds before the first, and at the most between two, attempts to reach the broker.
+FIRST_RETRY, LONGEST_RETRY = 1.0, 30.0
+#: How long a stop waits for the broker to take what is due.
+SETTLE_SECONDS = 6.0
 #: How often silence is looked for, and lag is measured.
 TICK_SECONDS = 1.0
 #: How often expired notes are dropped; no answer shows them meanwhile.
@@ -102,9 +110,11 @@ class Siltstone:
         at_once = _estimate if judge is None else None
         promoter = Promoter(settings.memory, at_once)
         self.explainer = Explainer(settings.memory, at_once, "the local estimator" if judge is None else judge.model)
+        self.summary_plan = plan = settings.summaries()
+        self._summing_chat = None if plan.model is None else _chat_model(plan.model)
         self.short_term = ShortTermAgent(
             store=self.windows,
-            rules=SessionRules(settings.memory, promoter),
+            rules=SessionRules(settings.memory, promoter, Triggers(plan)),
             outbox=hot.outbox,
             dead_letters=dead_letters,
             metrics=metrics,
@@ -127,6 +137,23 @@ class Siltstone:
         self.short_term.when_ended(self.notes.session_ended)
         self.precedence = IntakeFirst(
             lambda: hot.lag()[topics.conversations], settings.long_term.intake_first_seconds
+        )
+        self.pending_summaries = PendingSummaries()
+        self.summaries = SummariesAgent(
+            plan=plan,
+            folder=settings.data_dir / "memory",
+            summariser=None if self._summing_chat is None else ModelSummariser(self._summing_chat, plan),
+            memory=settings.memory,
+            embed=lambda texts: self.embedding.embed(texts, patient=True),
+            pending=self.pending_summaries,
+            shards=self.shards,
+            outbox=hot.outbox,
+            dead_letters=dead_letters,
+            rerouting=rerouting,
+            metrics=metrics,
+            precedence=self.precedence,
+            backlog=lambda: hot.lag()[topics.long_term],
+            topics=topics,
         )
         self.reembedder = Reembedder(self.shards, self.precedence, settings.embedder())
         self.refining = (
@@ -154,6 +181,7 @@ class Siltstone:
             windows=self.short_term,
             rerouting=rerouting,
             refining=self.refining,
+            summaries=self.summaries,
             read=partial(records_between, settings.kafka, topics.long_term),
         )
         self.lifecycle = LifecycleAgent(
@@ -199,27 +227,35 @@ class Siltstone:
             topic_configs=large,
         )
         hot.table("notes", self.windows.notes, partitions=partitions)
+        hot.table("pending-summaries", self.pending_summaries, partitions=partitions, topic_configs=large)
         hot.agent(topics.conversations, self.short_term.handle, name="short-term")
         hot.agent(topics.long_term, self.long_term.handle, name="long-term")
+        hot.agent(topics.summary_requests, self.summaries.handle, name="summaries")
         hot.when_sought.append(self._sought)
+        hot.when_reconnected.append(self._same_topics)
+        hot.before_commit.append(self._same_offsets)
         self.faust.on_partitions_assigned.connect(self._assigned)
         self.recovered = False
+        self._no_broker = ""
         self._api: AsgiService | None = None
         self._listener: socket.socket | None = None
         self._timers: list[asyncio.Task[None]] = []
-        self._catching_up: list[asyncio.Task[None]] = []
+        self._catching_up: set[asyncio.Task[None]] = set()
         self.port = settings.http.port
         self.forwarding = Forwarding(partial(hot.owner, "sessions"), lambda: self.url)
 
-    async def start(self) -> None:
+    async def start(self, *, patient: bool = False) -> None:
         """Start, and return when partitions are assigned and tables are recovered.
 
-        Raises `BrokerUnavailable`, `DataDirError`, `SettingsError` or what else keeps the worker from working.
+        A patient worker waits for its broker, and says so where it is asked for its health. Raises
+        `BrokerUnavailable`, `DataDirError`, `SettingsError` or what else keeps the worker from working.
         """
         _usable(self.settings.data_dir)
-        await ensure_topics(self.settings.kafka)
-        self.embedding.start()
+        for warning in self.summary_plan.warnings:
+            log.warning("%s", warning)
         await self._serve()
+        await self._find_broker(patient)
+        self.embedding.start()
         await self.faust.start()
         if self.ratings is not None:
             self.ratings.start(self.short_term.answered)
@@ -248,9 +284,10 @@ class Siltstone:
 
     async def stop(self) -> None:
         """Commit what is done, close the shards, end."""
-        for task in (*self._timers, *self._catching_up):
+        at_work = (*self._timers, *self._catching_up)
+        for task in at_work:
             task.cancel()
-        await asyncio.gather(*self._timers, *self._catching_up, return_exceptions=True)
+        await asyncio.gather(*at_work, return_exceptions=True)
         if self._api is not None:
             await self._api.stop()
         await self.forwarding.close()
@@ -260,10 +297,15 @@ class Siltstone:
             await self.ratings.stop()
         if self.refining is not None:
             await self.refining.stop()
-        if self._chat is not None:
-            await self._chat.close()
+        for chat in (self._chat, self._summing_chat):
+            if chat is not None:
+                await chat.close()
         await self.reembedder.close()
-        await self.faust.stop()
+        try:
+            async with asyncio.timeout(SETTLE_SECONDS):
+                await self.faust.stop()
+        except TimeoutError:
+            log.warning("the broker did not take what was due: it is read again at the next start")
         await asyncio.to_thread(self.analytics.close)
         await self.shards.close()
         await self.shards.models.stop()
@@ -283,6 +325,10 @@ class Siltstone:
         reasons = []
         if self.hot.halted is not None:
             reasons.append(f"the worker has stopped: {self.hot.halted}")
+        if self._no_broker:
+            reasons.append(self._no_broker)
+        elif self.recovered and not self.hot.reaches_broker:
+            reasons.append(str(BrokerUnavailable(self.settings.kafka.bootstrap_servers)))
         if not self.recovered:
             reasons.append("the short-term tables are being recovered")
         if not self.embedding.ready:
@@ -311,6 +357,21 @@ class Siltstone:
                 totals[state] += count
         return totals
 
+    async def _find_broker(self, patient: bool) -> None:
+        delay = FIRST_RETRY
+        while True:
+            try:
+                await ensure_topics(self.settings.kafka)
+                self._no_broker = ""
+                return
+            except BrokerUnavailable as exc:
+                if not patient:
+                    raise
+                self._no_broker = str(exc)
+                log.warning("%s; next attempt in %.0f s", exc, delay)
+            await asyncio.sleep(delay)
+            delay = min(LONGEST_RETRY, delay * 2)
+
     async def _assigned(self, _app: Any, /, *arguments: Any, signal: Any, **_: Any) -> None:
         (assigned,) = arguments
         self.recovered = False
@@ -327,16 +388,36 @@ class Siltstone:
         self.recovered = True
 
     def _sought(self) -> None:
+        for partition in self.hot.read_from_start(self.topics.conversations):
+            self.short_term.begin_anew(partition)
         committed = self.hot.committed(self.topics.long_term)
         for partition in self.long_term.behind:
             if partition in committed:
-                self._catching_up.append(asyncio.create_task(self._catch_up(partition, committed[partition])))
+                task = asyncio.create_task(self._catch_up(partition, committed[partition]))
+                self._catching_up.add(task)
+                task.add_done_callback(self._catching_up.discard)
 
     async def _catch_up(self, partition: int, committed: int) -> None:
         try:
             await self.long_term.catch_up(partition, committed)
         except Exception as exc:
             self.hot.halt(exc, f"shard {partition}")
+
+    async def _same_topics(self) -> None:
+        """Raises `BrokerEmptied` where the broker has lost topics, or offsets that it was told."""
+        while True:
+            try:
+                if lost := await missing_topics(self.settings.kafka):
+                    raise BrokerEmptied(lost)
+                break
+            except BrokerUnavailable:
+                await asyncio.sleep(FIRST_RETRY)
+        await self._same_offsets()
+
+    async def _same_offsets(self) -> None:
+        """Raises `BrokerEmptied` where the broker has lost offsets that it was told."""
+        if lost := await self.hot.forgotten():
+            raise BrokerEmptied(lost)
 
     async def _tick(self) -> None:
         if not self.recovered:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from schemas.errors import BadRecord
 from schemas.events import DeadLetter
 from schemas.messages import iso
+from streams.clients.broker import MAX_VALUE_BYTES
 from streams.clock import now_ms
 from streams.hotpath import Outbox
 from streams.metrics import Metrics
@@ -18,12 +19,17 @@ from streams.metrics import Metrics
 log = logging.getLogger(__name__)
 
 REASON_CHARS = 500
+MAX_KEY_BYTES = 64 * 1024
+#: Each field is looked at by itself, and keeps others waiting.
+MAX_FIELDS = 10_000
 
 
 def json_object(raw: bytes | None) -> dict[str, Any]:
     """The JSON object in a record's value. Raises `BadRecord` with a reason that a person understands."""
     if raw is None:
         raise BadRecord("null_value", "the record has no value (null)")
+    if len(raw) > MAX_VALUE_BYTES:
+        raise BadRecord("too_large", f"the value has {len(raw)} bytes: at most {MAX_VALUE_BYTES} are read")
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as exc:
@@ -36,13 +42,15 @@ def json_object(raw: bytes | None) -> dict[str, Any]:
         raise BadRecord("not_json", f"the value is not JSON: {exc.msg} (character {exc.pos})") from exc
     if not isinstance(value, dict):
         raise BadRecord("not_an_object", f"the value is a JSON {type(value).__name__}, not an object")
+    if len(value) > MAX_FIELDS:
+        raise BadRecord("invalid_fields", f"the object has {len(value)} fields: at most {MAX_FIELDS} are read")
     return value
 
 
 def invalid(exc: ValidationError) -> BadRecord:
     """The fields that are wrong, and how."""
     problems = [
-        f"{'.'.join(str(part) for part in error['loc']) or 'record'}: {error['msg']}"
+        f"{'.'.join(str(part) for part in error['loc']) or 'record'}: {error['msg'][:REASON_CHARS]}"
         for error in exc.errors(include_url=False, include_context=False, include_input=False)
     ]
     return BadRecord("invalid_fields", "; ".join(problems))
@@ -55,7 +63,10 @@ class DeadLetters:
         self._outbox, self._topic, self._metrics = outbox, topic, metrics
 
     def bury(self, record: Any, error: BadRecord) -> None:
-        """Keep the record's original bytes, with where it came from and what is wrong."""
+        """Keep the record's original bytes, with where it came from and what is wrong.
+
+        No more of them than a broker takes: a compressed record can be of any size.
+        """
         where = f"{record.topic}[{record.partition}]@{record.offset}"
         log.warning("%s is a dead letter: %s", where, error.kind)
         letter = DeadLetter(
@@ -66,5 +77,9 @@ class DeadLetters:
             error_message=str(error)[:REASON_CHARS],
             failed_at=iso(now_ms()),
         )
-        self._outbox.post(self._topic, record.value, key=record.key, headers=letter.headers())
+        key = None if record.key is None else record.key[:MAX_KEY_BYTES]
+        value = None if record.value is None else record.value[:MAX_VALUE_BYTES]
+        if key is value is None:
+            key = b""  # aiokafka sends no record that has neither
+        self._outbox.post(self._topic, value, key=key, headers=letter.headers())
         self._metrics.dead_letters.labels(record.topic, error.kind).inc()

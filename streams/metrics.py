@@ -53,6 +53,13 @@ class Metrics:
             "New memories that a model is still to be asked about",
             registry=registry,
         )
+        self.summaries = Counter(
+            "siltstone_summaries",
+            "Requests for a summary, by outcome (written, written_elsewhere: in the fallback directory, empty, "
+            "repeated, forgotten, failed: tried again with the user's next one)",
+            ["outcome"],
+            registry=registry,
+        )
         self.dead_letters = Counter(
             "siltstone_dead_letters",
             "Records that could not be used, by topic and kind",

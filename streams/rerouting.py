@@ -8,9 +8,12 @@ from schemas.topics import REROUTED_HEADER, home_of
 from streams.hotpath import Outbox
 from streams.metrics import Metrics
 
+#: More are left behind: beside a large value they might be more than a broker takes.
+MAX_HEADERS_BYTES = 64 * 1024
+
 
 class Rerouting:
-    """Sends records home. Correct producers pay nothing for it."""
+    """Sends records home, with their headers. Correct producers pay nothing for it."""
 
     def __init__(self, outbox: Outbox, metrics: Metrics, partitions: int) -> None:
         self._outbox, self._metrics, self._partitions = outbox, metrics, partitions
@@ -26,12 +29,14 @@ class Rerouting:
         if not self.is_astray(record, user_id):
             return False
         key, partition = home_of(user_id, self._partitions)
+        size = sum(len(name) + len(value or b"") for name, value in record.headers)
+        headers = record.headers if size <= MAX_HEADERS_BYTES else ()
         self._outbox.post(
             record.topic,
             record.value,
             key=key,
             partition=partition,
-            headers=[*record.headers, (REROUTED_HEADER, b"1")],
+            headers=[*headers, (REROUTED_HEADER, b"1")],
         )
         self._metrics.rerouted.labels(record.topic).inc()
         return True

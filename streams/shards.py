@@ -13,9 +13,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from schemas.errors import EmbeddingMismatch, ShardLocked, ShardNotHere
+import duckdb
+
+from schemas.errors import DataDirError, EmbeddingMismatch, ShardLocked, ShardNotHere
 from schemas.settings import LifecycleSettings, LongTermSettings
 from streams.clients.embedding import Embedding
+from streams.clock import Clock
 from streams.models import ModelChanged, Models, ShardModel
 from tables.shard import Shard
 from tables.vectors import VectorIndex
@@ -76,6 +79,9 @@ class OwnedShards:
             return await asyncio.get_running_loop().run_in_executor(
                 self._threads[partition], lambda: method(shard, *args, **kwargs)
             )
+        except (duckdb.OperationalError, duckdb.FatalException) as exc:
+            why = str(exc).splitlines()[0]
+            raise DataDirError(self._folder / str(partition), f"{why} (is the disk full?)") from exc
         except (KeyError, RuntimeError) as exc:
             if partition not in self._open:
                 raise ShardNotHere(partition, "its partition has just moved; ask again") from exc
@@ -86,6 +92,10 @@ class OwnedShards:
     ) -> list[T]:
         """`call` on every shard of ours, one after the other."""
         return [await self.call(partition, method, *args, **kwargs) for partition in self.partitions()]
+
+    async def moment(self, clock: Clock) -> int:
+        """The clock's now, epoch ms. An event clock knows nothing before the first event: then the shards' newest."""
+        return clock.now() or max(await self.call_each(Shard.newest_event), default=0)
 
     async def with_model(self, partition: int, work: Callable[[ShardModel], Awaitable[T]]) -> T:
         """`work`, which embeds for a shard; done anew where the shard's model changes before it is through."""

@@ -207,7 +207,7 @@ class Batch:
             identity, kind, message_ids = event.memory_id, "exchange", tuple(event.message_ids)
             created = event.started_at
         else:
-            identity, kind, message_ids = event.memory_id or event.event_id, "remember", ()
+            identity, kind, message_ids = event.memory_id or event.event_id, event.origin, tuple(event.message_ids)
             created = event.timestamp
         return Memory(
             seq=self.space.next_seq,

@@ -61,7 +61,7 @@ class Shard:
         try:
             self._catalog.reembedding.finish(VectorModel(model, dimension), self._index_path)
             self._catalog.bind_model(model, dimension)
-            self._next = self._catalog.next_seq()
+            self._next, self._position = self._catalog.next_seq(), self._catalog.position()
             self._index = self._recovered_index(dimension)
         except BaseException:
             self._catalog.close()
@@ -120,17 +120,18 @@ class Shard:
             self._commit(space.changes, now, position if done == len(left) else None)
             self._users.follow(space.changes, {event.user_id for event in left[:done]})
             left = left[done:]
-        if not fresh and position is not None and position != self.position():
-            self._catalog.write(Changes(), now, position)
+        if not fresh and position is not None and position != self._position:
+            self._commit(Changes(), now, position)
         return applied
 
     def position(self) -> int:
         """The offset in the log up to which the events are in; 0 in a new shard."""
-        return self._catalog.position()
+        return self._position
 
     def _commit(self, changes: Changes, now: int, position: int | None) -> None:
         self._catalog.write(changes, now, position)
         self._next += changes.numbered
+        self._position = self._position if position is None else position
         self._index.remove(np.array(changes.leaving, np.int64))
         leaving = set(changes.leaving)
         staying = [memory for memory in changes.new.values() if memory.seq not in leaving]

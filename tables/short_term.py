@@ -25,6 +25,8 @@ class Session(NamedTuple):
     exchanges again; `left_at` is the time of the newest message that left it. `pending` are those not yet evaluated
     for promotion; `asked` those whose value somebody was asked for, which are kept until it is known, in the window
     or not. `exchanges` counts them since the session began, `offset` is the newest source record that is included.
+    `said` counts user messages since the last summary, which held what was said until `summed_up`; at `day_ends` the
+    day of what came after is over.
     Times are epoch milliseconds of event time.
     """
 
@@ -41,6 +43,9 @@ class Session(NamedTuple):
     asked: tuple[int, ...] = ()
     exchanges: int = 0
     ended: bool = False
+    said: int = 0
+    summed_up: int = 0
+    day_ends: int = 0
 
     @property
     def window(self) -> Sequence[int]:
@@ -174,7 +179,10 @@ class ShortTermStore:
 
     def of_user(self, partition: int, user_id: str) -> list[Session]:
         """The user's sessions; all of the partition's are looked through."""
-        return [one for where, one in self.all_sessions() if (where, one.user_id) == (partition, user_id)]
+        return [session for session in self.of_partition(partition) if session.user_id == user_id]
+
+    def of_partition(self, partition: int) -> Iterator[Session]:
+        return (session for where, session in self.all_sessions() if where == partition)
 
     def forget_message_ids(self, partition: int, session: Session) -> None:
         """They are worked out anew where they are asked for."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import uuid
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
+import httpcore2
 import pytest
 
-from schemas.settings import Settings
+from schemas.settings import SUMMARY_VARIABLES, Settings
 from streams.clients.broker import EmbeddedBroker, embedded_broker
 from tests.shared_model import of_its_own, shared
 
@@ -18,8 +20,16 @@ from tests.shared_model import of_its_own, shared
 def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No test sees the settings of the machine that it runs on."""
     monkeypatch.chdir(tmp_path)
-    for name in ("SILTSTONE_CONFIG", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+    for name in ("SILTSTONE_CONFIG", "OPENAI_API_KEY", "OPENAI_BASE_URL", *SUMMARY_VARIABLES):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_certificate_store() -> Iterator[None]:
+    """Each client of `openai` would read the machine's certificates anew, which takes longer than most tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(httpcore2, "default_ssl_context", functools.cache(httpcore2.default_ssl_context))
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

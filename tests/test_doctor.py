@@ -98,6 +98,28 @@ def test_a_variable_that_sets_nothing_is_a_warning(monkeypatch: pytest.MonkeyPat
     assert finding.todo == "write SILTSTONE_KAFKA__PARTITIONS"
 
 
+def test_what_the_summaries_cannot_use_is_a_warning_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the values: one of them is a key in the wrong line."""
+    write(f"llm: {{providers: {{deepseek: {{api_key: {KEY}}}}}}}\nagents: {{defaults: {{model: deepseek/v3}}}}")
+    monkeypatch.setenv("NANOBOT_SUMMARY_MODEL", KEY)
+    monkeypatch.setenv("NANOBOT_SUMMARY_INTERVAL", "1000")
+    found = Reading.now().findings()
+    assert outcomes(found) == [("settings", OK), *[("settings", WARNING)] * 3]
+    assert [finding.what.split(":")[0] for finding in found[1:]] == [
+        *("NANOBOT_SUMMARY_MODEL", "llm.providers.deepseek.base_url", "NANOBOT_SUMMARY_INTERVAL")
+    ]
+    assert not any(KEY in finding.what + finding.todo for finding in found)
+
+
+def test_a_mistake_about_a_provider_comes_before_what_follows_from_it() -> None:
+    write("llm: {providers: {deepseek: {api_kye: x}}}\nagents: {summary: {model: deepseek/v3}}")
+    (finding,) = Reading.now().findings()
+    assert (finding.outcome, finding.todo) == (
+        FAILED,
+        "there is no such setting; llm.providers.deepseek.api_key is one",
+    )
+
+
 async def test_settings_that_cannot_be_read_leave_nothing_to_check() -> None:
     write("kafka: [")
     found = await examine(Reading.now())
@@ -126,7 +148,7 @@ async def test_topics_are_compared_with_the_settings(settings: Settings) -> None
     assert (await check_broker(settings))[1].what == "all 5 are there, with 4 partitions where it matters"
     kafka = settings.kafka.model_copy(update={"partitions": 7})
     found = await check_broker(settings.model_copy(update={"kafka": kafka}))
-    assert outcomes(found) == [("broker", OK), ("topics", FAILED), ("topics", FAILED)]
+    assert outcomes(found) == [("broker", OK), *[("topics", FAILED)] * 3]
     prefix = settings.kafka.topic_prefix
     assert found[1].what == f"{prefix}conversations has 4 partitions, and kafka.partitions is 7"
     assert found[1].todo == "set kafka.partitions to 4"
@@ -143,6 +165,7 @@ ALL = {
     [
         (ALL, {}, OK, "all 5"),
         (ALL | {"siltstone.transitions": 3}, {}, OK, "all 5"),
+        (ALL | {"siltstone.summary-requests": 3}, {}, FAILED, "siltstone.summary-requests has 3 partitions"),
         (ALL | {"siltstone-sessions-changelog": 4}, {}, FAILED, "siltstone-sessions-changelog has 4 partitions"),
         (ALL | {"another-sessions-changelog": 4}, {}, OK, "all 5"),
         ({}, {"create_topics": False}, FAILED, "there is no siltstone.conversations, siltstone.long-term,"),

@@ -289,7 +289,7 @@ async def test_a_forgotten_user_has_none_left(client: Client) -> None:
 async def test_a_note_is_written_after_the_session_that_it_names(settings: Settings) -> None:
     """And, as tables are emptied in the reverse order, deleted before it."""
     names = [topic.split("-")[-2] for topic, _ in Siltstone(settings).hot.outbox._tables]
-    assert names == ["exchanges", "sessions", "notes"]
+    assert names[:3] == ["exchanges", "sessions", "notes"]
 
 
 async def test_a_worker_that_takes_over_has_them(settings: Settings) -> None:

@@ -32,11 +32,11 @@ async def worker(settings: Settings) -> AsyncIterator[Siltstone]:
 
 async def feed(worker: Siltstone, records: Records) -> None:
     """Produce, and wait until all of it is in the windows and the shards."""
-    processed = worker.hot.processed(worker.topics.conversations)
     async with producing(worker.settings.kafka) as producer:
         for key, value in records:
             await producer.send(key, value)
-    await until(lambda: worker.hot.processed(worker.topics.conversations) >= processed + len(records))
+    ends = producer.ends  # the worker's own records of silence come in between
+    await until(lambda: worker.hot.processed(worker.topics.conversations, ends) == sum(ends.values()))
     await until(lambda: written(worker) >= promoted(worker))
 
 

@@ -205,19 +205,26 @@ def close_to(one: dict[int, dict[str, list[str]]], other: dict[int, dict[str, li
 
 @pytest.mark.parametrize("source", ["long-term", pytest.param("conversations", marks=pytest.mark.slow)])
 async def test_a_rebuild_holds_what_the_worker_held(lived: Settings, tmp_path: Path, source: str) -> None:
-    """With its access counts, pins, edits, archive and tombstones; once more into the same folder changes nothing."""
+    """With its access counts, pins, edits, archive and tombstones."""
     figures = await replayed(lived, "--into", str(tmp_path / "a"), "--source", source)
     close_to(rows(tmp_path / "a"), rows(lived.data_dir))
-    held = rows(tmp_path / "a")
     for partition, path in catalogs(tmp_path / "a").items():
         assert differences(partition, catalogs(lived.data_dir)[partition], path) == []
-    again = await replayed(lived, "--into", str(tmp_path / "a"), "--source", source)
-    assert (again["memories"], again["effects"], rows(tmp_path / "a")) == (figures["memories"], {}, held)
     counted = {name: figures[name] for name in ("found", "unusable", "misrouted")}
     assert counted == {"found": 0, "unusable": 0, "misrouted": 0}
     if source == "conversations":
         assert figures["promoted"] == figures["in_log"] > 30
         assert figures["messages"] == len([said for _, said in samples() if said and b"session_end" not in said]) + 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", ["long-term", "conversations"])
+async def test_once_more_into_the_same_folder_changes_nothing(lived: Settings, tmp_path: Path, source: str) -> None:
+    into = ("--into", str(tmp_path / "a"), "--source", source)
+    figures = await replayed(lived, *into)
+    held = rows(tmp_path / "a")
+    again = await replayed(lived, *into)
+    assert (again["memories"], again["effects"], rows(tmp_path / "a")) == (figures["memories"], {}, held)
 
 
 @pytest.mark.slow

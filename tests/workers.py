@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -18,10 +18,17 @@ import httpx
 from schemas.settings import Settings
 from streams.clients.broker import free_port
 
+SILTSTONE = (sys.executable, "-c", "from streams.cli import main; main()")
+
 
 @contextmanager
 def worker_process(
-    settings: Settings, port: int, data: Path | None = None, **environment_of_its_own: str
+    settings: Settings,
+    port: int,
+    data: Path | None = None,
+    *,
+    program: Sequence[str] = SILTSTONE,
+    environment_of_its_own: Mapping[str, str] | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """`siltstone worker` as its own process, with policy `all`: every exchange becomes a memory."""
     kafka = settings.kafka
@@ -39,9 +46,9 @@ def worker_process(
         "SILTSTONE_KAFKA__SESSION_TIMEOUT_SECONDS": str(kafka.session_timeout_seconds),
         "SILTSTONE_KAFKA__REBALANCE_TIMEOUT_SECONDS": str(kafka.rebalance_timeout_seconds),
         "SILTSTONE_KAFKA__HEARTBEAT_SECONDS": str(kafka.heartbeat_seconds),
-        **environment_of_its_own,
+        **(environment_of_its_own or {}),
     }
-    command = [sys.executable, "-c", "from streams.cli import main; main()", "worker", "--log-level", "WARNING"]
+    command = [*program, "worker", "--log-level", "WARNING"]
     process = subprocess.Popen(command, env=environment, cwd=Path(__file__).parent.parent)
     try:
         yield process

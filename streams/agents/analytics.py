@@ -103,7 +103,7 @@ class AnalyticsAgent:
             self._count("unchanged")
             return None
         made = await asyncio.get_running_loop().run_in_executor(
-            self._thread, copied, self._folder, exported, await self._now(), self._lifecycle
+            self._thread, copied, self._folder, exported, await self._shards.moment(self._clock), self._lifecycle
         )
         self._copied |= prints
         self._count("made")
@@ -113,12 +113,6 @@ class AnalyticsAgent:
         """Of the shard as it was last copied; None where somebody has deleted what was copied."""
         there = parquet(self._folder, "memories", partition).exists()
         return self._copied.get(partition) if there else None
-
-    async def _now(self) -> int:
-        """The event clock knows nothing before the first event: then it is the newest one of the shards."""
-        if now := self._clock.now():
-            return now
-        return max(await self._shards.call_each(Shard.newest_event), default=0)
 
     def _count(self, outcome: str) -> None:
         self._metrics.snapshots.labels(outcome).inc()

@@ -18,6 +18,7 @@ from schemas.events import LONG_TERM_EVENT, Edit, ForgetUser, LongTermEvent, Pro
 from streams.agents.notes import NotesAgent, is_short_term
 from streams.agents.refining import RefiningAgent
 from streams.agents.short_term import ShortTermAgent
+from streams.agents.summaries import SummariesAgent
 from streams.clock import Clock, now_ms
 from streams.dead_letters import DeadLetters, invalid, json_object
 from streams.metrics import Metrics
@@ -63,12 +64,13 @@ class LongTermAgent:
         windows: ShortTermAgent,
         rerouting: Rerouting,
         refining: RefiningAgent | None,
+        summaries: SummariesAgent | None,
         read: Callable[[int, int, int], AsyncIterator[Sequence[Any]]],
     ) -> None:
         self._shards, self._precedence = shards, precedence
         self._notes, self._windows, self._rerouting = notes, windows, rerouting
         self._dead_letters, self._metrics, self._clock = dead_letters, metrics, clock
-        self._refining, self._read = refining, read
+        self._refining, self._summaries, self._read = refining, summaries, read
         self._order: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._whole: dict[int, asyncio.Event] = {}
 
@@ -84,6 +86,8 @@ class LongTermAgent:
                 for event in events:
                     if isinstance(event, ForgetUser):
                         self._windows.forget_user(partition, event.user_id, event.timestamp)
+                        if self._summaries is not None:
+                            await self._summaries.forget_user(partition, event.user_id)
                 await self._notes.take(partition, events)
 
     def own(self, partitions: frozenset[int]) -> None:

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import partial
 from typing import Any
 
@@ -19,9 +20,10 @@ from pydantic import ValidationError
 
 from schemas.errors import BadRecord
 from schemas.events import Promotion, event_id
-from schemas.messages import LATEST_MS, ChatMessage, ConversationRecord, SessionEnded, Silence, render
+from schemas.messages import LATEST_MS, ChatMessage, ConversationRecord, Message, SessionEnded, Silence, render
 from schemas.settings import MemorySettings
 from schemas.topics import Topics, key_of
+from streams.agents.summaries import request_of
 from streams.clock import Clock
 from streams.dead_letters import DeadLetters, invalid, json_object
 from streams.hotpath import Outbox
@@ -30,6 +32,7 @@ from streams.ratings import Key, Ratings
 from streams.rerouting import Rerouting
 from streams.rules.promotion import Decision
 from streams.rules.session import Outcome, SessionRules
+from streams.rules.summary.triggers import Wanted
 from tables.short_term import Session, ShortTermStore, session_key
 
 log = logging.getLogger(__name__)
@@ -95,7 +98,7 @@ class ShortTermAgent:
             by_session.setdefault((said.user_id, said.session_id), []).append((record.offset, said))
         # Nothing is awaited before all of it is in the windows and posted: no commit and no rebalance in between.
         advanced = [self._advance(partition, *ids, of_session) for ids, of_session in by_session.items()]
-        self._follow(advanced)
+        self._follow(partition, advanced)
         for outcome in advanced:
             if outcome.ended_at is not None:
                 for call in self._at_end:
@@ -103,13 +106,15 @@ class ShortTermAgent:
         await self._outbox.deliver()
         return self._ask(partition, advanced)
 
-    def _follow(self, outcomes: Sequence[Outcome]) -> None:
-        """Count and promote what was decided."""
+    def _follow(self, partition: int, outcomes: Sequence[Outcome]) -> None:
+        """Count and promote what was decided, and ask for the summaries that are due."""
         self._count(outcomes)
         for outcome in outcomes:
             for decision in outcome.decisions:
                 if decision.kept:
                     self._promote(outcome.session, decision)
+            for wanted in outcome.summaries:
+                self._have_summed_up(partition, outcome.session, wanted)
 
     def _ask(self, partition: int, outcomes: Sequence[Outcome]) -> Awaitable[Any] | None:
         """Have values asked for; what comes back is done when each was asked for once."""
@@ -132,7 +137,7 @@ class ShortTermAgent:
             return  # its partition has moved, or the session is gone
         outcome = self._rules.answered(session, self._store.exchange(partition, session, seq), value)
         self._store.save(partition, outcome.session, outcome.closed, outcome.gone)
-        self._follow([outcome])
+        self._follow(partition, [outcome])
         await self._outbox.deliver()
 
     def _advance(
@@ -156,6 +161,26 @@ class ShortTermAgent:
         event = promotion(session, decision)
         self._outbox.post(self._topics.long_term, event.model_dump_json().encode(), key=key_of(session.user_id))
 
+    def _have_summed_up(self, partition: int, session: Session, wanted: Wanted) -> None:
+        """A user who asks for it means the whole day, not one session's newest messages."""
+        whole = self.said_on(partition, session.user_id, wanted.day) if wanted.reason == "manual" else ()
+        known = {message.message_id for message in wanted.messages}
+        others = [said for said in whole if said[1].message_id not in known]
+        request = request_of(session, wanted, others)
+        self._outbox.post(self._topics.summary_requests, request, key=key_of(session.user_id))
+
+    def said_on(self, partition: int, user_id: str, day: date) -> list[tuple[str, Message]]:
+        """What the user's windows hold of a day: (session, message), in no particular order."""
+        triggers, store = self._rules.triggers, self._store
+        assert triggers is not None
+        return [
+            (session.session_id, message)
+            for session in store.of_user(partition, user_id)
+            for exchange in [*store.window(partition, session), session.open_exchange]
+            for message in exchange.messages
+            if triggers.day_of(message.timestamp) == day
+        ]
+
     def _count(self, outcomes: Sequence[Outcome]) -> None:
         metrics = self._metrics
         metrics.messages.inc(sum(outcome.messages for outcome in outcomes))
@@ -170,7 +195,7 @@ class ShortTermAgent:
 
     async def note_silence(self, memory: MemorySettings) -> None:
         """Write a `Silence` for every session that has been quiet for as long as closes or ends something."""
-        for silence in self.quiet.due(memory, self._store.session):
+        for silence in self.quiet.due(memory, self._store.session, self._clock.now()):
             await self._outbox.send(
                 self._topics.conversations, silence.model_dump_json().encode(), key=key_of(silence.user_id)
             )
@@ -187,6 +212,15 @@ class ShortTermAgent:
             outcome = self._rules.forgotten(session, until, partial(store.exchange, partition, session))
             store.save(partition, outcome.session, (), outcome.gone)
             store.forget_message_ids(partition, session)
+
+    def begin_anew(self, partition: int) -> None:
+        """The partition's log is read from its start. Rows that say that they include some of it are of another log.
+
+        They were on their way to a broker that has lost everything, and came to the one in its place.
+        """
+        for session in list(self._store.of_partition(partition)):
+            self._store.drop(partition, session)
+            self.quiet.forget(partition, session)
 
     async def recovered(self) -> None:
         """The tables are back: take up the sessions' silence, and what is asked about, from now."""
@@ -234,11 +268,15 @@ def promotion(session: Session, decision: Decision) -> Promotion:
 
 @dataclass(slots=True)
 class _Quiet:
-    """Since when nothing arrived from a session (monotonic seconds), and which silences are noted since."""
+    """Since when nothing arrived from a session (monotonic seconds), and which silences are noted since.
+
+    `day_ends` (epoch ms) is when a day is over of which something is to be summed up; 0: none.
+    """
 
     since: float
     noted_gap: bool
     noted_idle: bool
+    day_ends: int
 
 
 class QuietSessions:
@@ -251,14 +289,20 @@ class QuietSessions:
     def clear(self) -> None:
         self._sessions.clear()
 
+    def forget(self, partition: int, session: Session) -> None:
+        """Nothing is known of the session any more."""
+        self._sessions.pop((partition, session_key(session.user_id, session.session_id)), None)
+
     def heard(self, partition: int, session: Session) -> None:
         """Something arrived; what is closed or ended already needs no note of silence."""
         key = partition, session_key(session.user_id, session.session_id)
-        quiet = _Quiet(self._monotonic(), not session.open, session.ended)
+        quiet = _Quiet(self._monotonic(), not session.open, session.ended, session.day_ends)
         self._sessions[key] = session.user_id, session.session_id, quiet
 
-    def due(self, memory: MemorySettings, session_of: Callable[[int, str, str], Session]) -> list[Silence]:
-        """The silences to write now; each is given once."""
+    def due(
+        self, memory: MemorySettings, session_of: Callable[[int, str, str], Session], clock_now: int
+    ) -> list[Silence]:
+        """The silences to write now; each is given once. A session that is over is also silent until its day is."""
         now, silences = self._monotonic(), []
         for (partition, _), (user_id, session_id, quiet) in self._sessions.items():
             silent = now - quiet.since
@@ -268,6 +312,10 @@ class QuietSessions:
             elif not quiet.noted_gap and silent >= memory.exchange_gap_seconds:
                 quiet.noted_gap = True
                 seconds = memory.exchange_gap_seconds
+            elif quiet.noted_idle and 0 < quiet.day_ends <= clock_now:
+                silences.append(Silence(user_id=user_id, session_id=session_id, timestamp=quiet.day_ends))
+                quiet.day_ends = 0
+                continue
             else:
                 continue
             last_at = session_of(partition, user_id, session_id).last_at

@@ -5,29 +5,47 @@ Exit 0 good, 1 failed, 2 wrong usage; an error is one clear line that says what 
 
 from __future__ import annotations
 
+import pkgutil
 import sys
 
 import click
 
 from schemas.errors import SettingsError, SiltstoneError
-from streams.cli.archive import archive
-from streams.cli.context import context
-from streams.cli.demo import demo
-from streams.cli.dev import dev
-from streams.cli.doctor import doctor
-from streams.cli.explain import explain
-from streams.cli.ingest import ingest
-from streams.cli.rebuild_index import rebuild_indexes
-from streams.cli.reembed import reembed
-from streams.cli.replay import replay
-from streams.cli.running import configure_logging
-from streams.cli.search import search
-from streams.cli.snapshot import snapshot
-from streams.cli.stats import stats
-from streams.cli.worker import worker
+from streams.cli.process import configure_logging
+
+#: Where each command is. It is imported when it is asked for: what a worker consists of takes a second to import.
+COMMANDS = {
+    "demo": "demo:demo",
+    "dev": "dev:dev",
+    "worker": "worker:worker",
+    "ingest": "ingest:ingest",
+    "search": "search:search",
+    "context": "context:context",
+    "explain": "explain:explain",
+    "summarize": "summarize:summarize",
+    "summaries": "summaries:summaries",
+    "stats": "stats:stats",
+    "archive": "archive:archive",
+    "snapshot": "snapshot:snapshot",
+    "doctor": "doctor:doctor",
+    "reembed": "reembed:reembed",
+    "rebuild-index": "rebuild_index:rebuild_indexes",
+    "replay": "replay:replay",
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = pkgutil.resolve_name(f"streams.cli.{COMMANDS[cmd_name]}")
+        return command
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="siltstone")
 def cli() -> None:
     """Conversation memory: Kafka topics of chat messages become memories that answer questions.
@@ -35,25 +53,6 @@ def cli() -> None:
     Settings come from config.yaml (or the file that SILTSTONE_CONFIG names) and the environment, e.g.
     SILTSTONE_KAFKA__BOOTSTRAP_SERVERS; a command's options win.
     """
-
-
-for _command in (
-    demo,
-    dev,
-    worker,
-    ingest,
-    search,
-    context,
-    explain,
-    stats,
-    archive,
-    snapshot,
-    doctor,
-    reembed,
-    rebuild_indexes,
-    replay,
-):
-    cli.add_command(_command)
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import tempfile
 import time
 from collections.abc import AsyncIterator
@@ -23,7 +24,9 @@ from schemas.settings import Settings
 from streams.app import Siltstone
 from streams.cli import running, show
 from streams.cli.client import json_option
+from streams.cli.demo_summaries import days_summed_up, show_richest
 from streams.cli.ingest import producing, said
+from streams.cli.process import run
 from streams.clients.broker import embedded_broker
 from streams.metrics import labelled
 from streams.rules.lifecycle import DAY_MS
@@ -35,6 +38,7 @@ LATER = (0, 30, 90)
 SHOWN_PROMOTIONS, SHOWN_QUESTIONS, SHOWN_EXCHANGES = 8, 8, 6
 #: No progress for this long means that something is wrong.
 STALLED_SECONDS = 60.0
+API_SECONDS = 30.0
 
 
 def _time(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
@@ -77,7 +81,7 @@ def demo(file: Path | None, data: Path | None, now: int | None, as_json: bool) -
             }
         )
         questions = [] if file else orjson.loads((SAMPLES / "questions.json").read_bytes())
-        summary = running.run(_run(settings, chats, questions, now, console))
+        summary = run(_run(settings, chats, questions, now, console))
     summary["seconds"] = round(time.monotonic() - started, 2)
     if as_json:
         show.as_json(summary)
@@ -131,6 +135,14 @@ class Chats:
         ]
 
     @property
+    def newest(self) -> dict[str, int]:
+        """When each user was heard last (epoch ms)."""
+        found: dict[str, int] = {}
+        for (user, _), at in self.sessions.items():
+            found[user] = max(at, found.get(user, 0))
+        return found
+
+    @property
     def newest_session(self) -> tuple[str, str] | None:
         return max(self.sessions, key=lambda session: self.sessions[session], default=None)
 
@@ -138,31 +150,25 @@ class Chats:
 async def _run(
     settings: Settings, chats: Chats, questions: list[dict[str, Any]], now: int | None, console: Console
 ) -> dict[str, Any]:
-    with console.status("Starting the broker and the worker …"):
-        worker = Siltstone(settings)
-        await _start(worker)
-    try:
+    async with contextlib.AsyncExitStack() as stack:
+        with console.status("Starting the broker and the worker …"):
+            worker = await stack.enter_async_context(running.started(settings))
+            await running.until_ready(worker)
         await _feed(worker, chats, console)
         if now is not None:
             worker.clock.observe(now)
         await worker.lifecycle.recompute()
         at = now if now is not None else worker.clock.now()
         memories = [m for p in worker.shards.partitions() for m in await _memories(worker, p, chats)]
+        api = await stack.enter_async_context(
+            httpx.AsyncClient(base_url=f"http://127.0.0.1:{worker.port}", trust_env=False, timeout=API_SECONDS)
+        )
+        with console.status("Summing up the days …"):
+            summed = await days_summed_up(worker, api, chats.newest)
         if not console.quiet:
-            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{worker.port}", trust_env=False) as api:
-                await _show(worker, api, chats, questions, memories, at, console)
-        return await _summary(worker, at)
-    finally:
-        await worker.stop()
-
-
-async def _start(worker: Siltstone) -> None:
-    try:
-        await worker.start()
-        await running.until_ready(worker)
-    except BaseException:
-        await worker.stop()
-        raise
+            await _show(worker, api, chats, questions, memories, at, console)
+            await show_richest(worker, list(chats.newest), summed, console)
+        return {**await _summary(worker, at), "summaries": summed.written}
 
 
 async def _feed(worker: Siltstone, chats: Chats, console: Console) -> None:
@@ -176,7 +182,8 @@ async def _feed(worker: Siltstone, chats: Chats, console: Console) -> None:
                 await producer.send(key, line)
                 bars.advance(produced)
         processed = bars.add_task("messages processed", total=len(records))
-        async for done in _progress(lambda: worker.hot.processed(worker.topics.conversations), len(records)):
+        ends = producer.ends  # the worker's own records of silence come in between
+        async for done in _progress(lambda: worker.hot.processed(worker.topics.conversations, ends), len(records)):
             bars.update(processed, completed=done)
         promoted = worker.metrics.promoted()
         kept = bars.add_task("memories written  ", total=promoted)

@@ -7,8 +7,11 @@ from pathlib import Path
 import click
 
 from schemas.settings import Settings
-from streams.cli import running, show
-from streams.cli.worker import LEVELS
+from streams.app import Siltstone
+from streams.cli import show
+from streams.cli.options import LEVELS
+from streams.cli.process import configure_logging, run
+from streams.cli.running import serve
 from streams.clients.broker import embedded_broker
 
 
@@ -34,7 +37,7 @@ def dev(data: Path, port: int, kafka_port: int, log_level: str) -> None:
 
     The broker keeps its topics in memory: they end with it. The memories stay in the data directory.
     """
-    running.configure_logging(log_level)
+    configure_logging(log_level)
     settings = Settings.load()
     with embedded_broker(kafka_port) as broker:
         embedded = settings.model_copy(
@@ -44,17 +47,13 @@ def dev(data: Path, port: int, kafka_port: int, log_level: str) -> None:
                 "http": settings.http.model_copy(update={"port": port}),
             }
         )
-        running.run(_run(embedded))
+        run(serve(embedded, patient=False, announce=_announce))
 
 
-async def _run(settings: Settings) -> None:
-    console = show.console()
-    async with running.started(settings) as worker:
-        await running.until_ready(worker)
-        base = f"http://{settings.http.host}:{worker.port}"
-        console.print(f"produce to  {settings.kafka.bootstrap_servers}, topic {worker.topics.conversations}")
-        console.print(f"ask         {base}  (pages at {base}/docs)")
-        console.print(f"data        {settings.data_dir}")
-        console.print("Ctrl-C stops it.")
-        await running.until_interrupted(worker)
-        console.print("stopping …")
+def _announce(worker: Siltstone) -> None:
+    settings, console = worker.settings, show.console()
+    base = f"http://{settings.http.host}:{worker.port}"
+    console.print(f"produce to  {settings.kafka.bootstrap_servers}, topic {worker.topics.conversations}")
+    console.print(f"ask         {base}  (pages at {base}/docs)")
+    console.print(f"data        {settings.data_dir}")
+    console.print("Ctrl-C stops it.")

@@ -11,9 +11,10 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from streams.cli import running, show
+from streams.cli import show
 from streams.cli.client import json_option
-from streams.cli.worker import bootstrap_option, data_option, port_option, with_options
+from streams.cli.options import bootstrap_option, data_option, port_option, with_options
+from streams.cli.process import configure_logging, run
 from streams.doctor import Finding, Outcome, Reading, examine
 
 STYLE = {Outcome.OK: "green", Outcome.WARNING: "yellow", Outcome.FAILED: "bold red"}
@@ -30,18 +31,18 @@ def doctor(data: Path | None, bootstrap_servers: str | None, port: int | None, a
     Checks the settings, the broker and its topics, the data directory and its shards, the embedding model, the judge
     (a configured model is asked once) and the HTTP port. Nothing is changed. The exit code is 1 if anything failed.
     """
-    running.configure_logging("CRITICAL")
+    configure_logging("CRITICAL")
     reading = Reading.now()
     if reading.settings is not None:
         settings = with_options(reading.settings, data, bootstrap_servers, port)
         reading = replace(reading, settings=settings)
     console = show.console()
     if as_json:
-        findings = running.run(examine(reading))
+        findings = run(examine(reading))
         show.as_json({"ok": not _failed(findings), "findings": [asdict(finding) for finding in findings]})
     else:
         with console.status("Examining …"):
-            findings = running.run(examine(reading))
+            findings = run(examine(reading))
         console.print(_table(findings))
         console.print(_summary(findings))
     if _failed(findings):

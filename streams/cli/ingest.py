@@ -19,8 +19,9 @@ from schemas.errors import BadRecord, BrokerUnavailable
 from schemas.messages import ChatMessage, SessionEnded
 from schemas.settings import KafkaSettings, Settings
 from schemas.topics import Topics, key_of
-from streams.cli import running, show
+from streams.cli import show
 from streams.cli.client import json_option
+from streams.cli.process import run
 from streams.clients.broker import client_options, ensure_topics
 from streams.clock import now_ms
 from streams.dead_letters import invalid, json_object
@@ -39,7 +40,7 @@ def ingest(file: Path, bootstrap_servers: str | None, as_json: bool) -> None:
     if bootstrap_servers:
         kafka = kafka.model_copy(update={"bootstrap_servers": bootstrap_servers})
     started = time.monotonic()
-    produced, bad = running.run(_ingest(file, file.stat().st_size, kafka))
+    produced, bad = run(_ingest(file, file.stat().st_size, kafka))
     seconds = time.monotonic() - started
     if as_json:
         show.as_json({"produced": produced, "bad": bad, "seconds": round(seconds, 3)})
@@ -107,12 +108,16 @@ def said(line: bytes) -> ChatMessage | SessionEnded:
 
 
 class producing:  # noqa: N801  (reads as what happens in the block)
-    """A producer of `conversations` records; everything is acknowledged at the end of the block."""
+    """A producer of `conversations` records; everything is acknowledged at the end of the block.
+
+    Then `ends` has the offset after the newest one of each partition.
+    """
 
     def __init__(self, kafka: KafkaSettings) -> None:
         self._kafka = kafka
         self._topic = Topics.with_prefix(kafka.topic_prefix).conversations
         self._sent: list[asyncio.Future[Any]] = []
+        self.ends: dict[int, int] = {}
 
     async def __aenter__(self) -> producing:
         self._producer = aiokafka.AIOKafkaProducer(
@@ -141,6 +146,7 @@ class producing:  # noqa: N801  (reads as what happens in the block)
         sent, self._sent = self._sent, []
         for future in sent:
             try:
-                await future
+                record = await future
             except aiokafka.errors.KafkaError as exc:
                 raise BrokerUnavailable(self._kafka.bootstrap_servers, type(exc).__name__) from exc
+            self.ends[record.partition] = max(record.offset + 1, self.ends.get(record.partition, 0))

@@ -11,8 +11,8 @@ from schemas.errors import SiltstoneError
 from schemas.settings import Settings
 from streams.cli import show
 from streams.cli.client import json_option
+from streams.cli.options import data_option
 from streams.cli.shard_files import RowsBar, shard_files
-from streams.cli.worker import data_option
 from tables.rebuilding import rebuild_index
 
 

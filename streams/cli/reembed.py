@@ -11,11 +11,12 @@ from pydantic import ValidationError
 
 from schemas.errors import ApiError, NoWorker, SettingsError, SiltstoneError
 from schemas.settings import EmbeddingSettings, Settings
-from streams.cli import running, show
+from streams.cli import show
 from streams.cli.client import ask, json_option, url_option
+from streams.cli.options import data_option
+from streams.cli.process import run
 from streams.cli.reembed_files import abandon_files, reembed_files
 from streams.cli.shard_files import RowsBar
-from streams.cli.worker import data_option
 from streams.doctor.data import numbered
 from streams.reembedding import Phase
 
@@ -67,7 +68,7 @@ def reembed(
     else:
         embedder = settings.model_copy(update={"embedding": wanted}).embedder()
         try:
-            done = running.run(reembed_files(files, embedder, settings.embedding))
+            done = run(reembed_files(files, embedder, settings.embedding))
         except KeyboardInterrupt:
             raise SiltstoneError(f"stopped; {GO_ON}") from None
     if as_json:

@@ -20,11 +20,12 @@ from pydantic import TypeAdapter, ValidationError
 from schemas.errors import DataDirError, SiltstoneError
 from schemas.messages import Timestamp, iso
 from schemas.settings import Settings
-from streams.cli import running, show
+from streams.cli import show
 from streams.cli.client import json_option
+from streams.cli.options import bootstrap_option, data_option
+from streams.cli.process import run
 from streams.cli.replay_files import as_rows, compared, free, swap, table_of
 from streams.cli.shard_files import RowsBar
-from streams.cli.worker import bootstrap_option, data_option
 from streams.clock import now_ms
 from streams.replaying.plan import EARLIEST, NOW, Asked, planned
 from streams.replaying.replay import replaying
@@ -106,7 +107,7 @@ def replay(
     with _folder(settings, asked, into, check) as folder:
         started = time.monotonic()
         try:
-            result, found = running.run(_replayed(_Wanted(settings, asked, folder, into is not None or check, check)))
+            result, found = run(_replayed(_Wanted(settings, asked, folder, into is not None or check, check)))
         except KeyboardInterrupt:
             raise SiltstoneError(STOPPED) from None
         result["seconds"] = round(time.monotonic() - started, 3)

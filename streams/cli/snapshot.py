@@ -12,7 +12,7 @@ from schemas.messages import iso
 from schemas.settings import Settings
 from streams.cli import show
 from streams.cli.client import ask, json_option, url_option
-from streams.cli.worker import data_option
+from streams.cli.options import data_option
 from streams.clock import now_ms
 from tables.analytics import described, snapshot_of_files
 

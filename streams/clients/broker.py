@@ -9,7 +9,7 @@ import ssl
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,8 @@ START_SECONDS = 20.0
 EMBEDDED_PARTITIONS = 4
 #: An exchange of 16 messages of 32 KiB, escaped, fits.
 MAX_RECORD_BYTES = 8 * 1024 * 1024
+#: Of a value: the rest is for its key and headers, and for those that it is sent on with.
+MAX_VALUE_BYTES = 7 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,30 +149,39 @@ async def ensure_topics(kafka: KafkaSettings, *, check: bool = True) -> None:
     Raises `BrokerUnavailable` where nothing answers, `SettingsError` where a topic has another number.
     """
     names = Topics.with_prefix(kafka.topic_prefix)
+    if kafka.create_topics and (missing := await missing_topics(kafka)):
+        async with _admin(kafka) as admin:
+            await admin.create_topics([_new_topic(name, kafka) for name in missing])
+    if not check:
+        return
+    async with _admin(kafka) as admin:
+        found = await _partitions(admin, [names.conversations, names.long_term, names.summary_requests])
+    wrong = {name: count for name, count in found.items() if count != kafka.partitions}
+    if wrong:
+        raise SettingsError(
+            [
+                f"kafka.partitions: is {kafka.partitions}, but topic {name} "
+                + (f"has {count}: set it to {count}" if count else "does not exist: create it")
+                for name, count in wrong.items()
+            ]
+        )
+
+
+async def missing_topics(kafka: KafkaSettings) -> list[str]:
+    """Our topics that the broker does not have. Raises `BrokerUnavailable`."""
+    async with _admin(kafka) as admin:
+        existing = set(await admin.list_topics())
+    return [name for name in Topics.with_prefix(kafka.topic_prefix).all() if name not in existing]
+
+
+@contextlib.asynccontextmanager
+async def _admin(kafka: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
     admin = AIOKafkaAdminClient(**client_options(kafka), request_timeout_ms=10_000)
     try:
         await admin.start()
+        yield admin
     except (aiokafka.errors.KafkaError, OSError) as exc:
-        await admin.close()
         raise BrokerUnavailable(kafka.bootstrap_servers, type(exc).__name__) from exc
-    try:
-        if kafka.create_topics:
-            existing = set(await admin.list_topics())
-            missing = [name for name in names.all() if name not in existing]
-            if missing:
-                await admin.create_topics([_new_topic(name, kafka) for name in missing])
-        if not check:
-            return
-        found = await _partitions(admin, [names.conversations, names.long_term])
-        wrong = {name: count for name, count in found.items() if count != kafka.partitions}
-        if wrong:
-            raise SettingsError(
-                [
-                    f"kafka.partitions: is {kafka.partitions}, but topic {name} "
-                    + (f"has {count}: set it to {count}" if count else "does not exist: create it")
-                    for name, count in wrong.items()
-                ]
-            )
     finally:
         await admin.close()
 

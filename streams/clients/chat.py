@@ -8,9 +8,12 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from openai import APIStatusError, AsyncOpenAI
+from openai import APIStatusError, AsyncOpenAI, BadRequestError, UnprocessableEntityError, omit
+from openai.types.chat.chat_completion import Choice
+from openai.types.shared_params import ResponseFormatJSONSchema
 
-from schemas.settings import JudgeSettings
+from schemas.settings import ChatSettings
+from streams.clients.answers import NoAnswer
 from streams.clients.openai_client import connected, retry_after
 from streams.clients.prompting import Question
 
@@ -20,7 +23,7 @@ T = TypeVar("T")
 
 
 class ChatModel:
-    """Asks a model. Every failure is a None and one warning, so that it never holds up the stream.
+    """Asks a model. No failure is ever raised, so that it never holds up the stream.
 
     `settings.timeout_seconds` bounds each asking as a whole, from when it has its place among the
     `settings.concurrency` simultaneous ones, whoever asks: waiting for a place is not the service's fault.
@@ -33,7 +36,7 @@ class ChatModel:
     the type of the newest failure; empty where there was none.
     """
 
-    def __init__(self, settings: JudgeSettings, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, settings: ChatSettings, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
         self.name = settings.model
         self.failure = ""
@@ -45,24 +48,55 @@ class ChatModel:
     async def ask(
         self, question: Question, *, read: Callable[[str], T], max_tokens: int, failure: str, whole: bool = False
     ) -> T | None:
-        """What `read` makes of the answer; None where there is none, or the service asked to be left alone for now.
+        """As `attempt`, and a failure is None and one warning. `failure` says in it what did not come about."""
+        answer = await self.attempt(question, read=read, max_tokens=max_tokens, whole=whole)
+        if isinstance(answer, NoAnswer):
+            self.tell(answer, failure)
+            return None
+        return answer
+
+    async def attempt(
+        self,
+        question: Question,
+        *,
+        read: Callable[[str], T],
+        max_tokens: int,
+        whole: bool = False,
+        response_format: ResponseFormatJSONSchema | None = None,
+    ) -> T | NoAnswer:
+        """What `read` makes of the answer, or why there is none; nothing is logged.
 
         `read` raises ValueError for an answer that says nothing. One that was cut off at `max_tokens` says nothing
-        where the `whole` is needed. `failure` says in the log what did not come about.
+        where the `whole` is needed.
         """
         if self._places is None:
             self._places = asyncio.Semaphore(self._settings.concurrency)
         if self._paused():
-            return None
+            return NoAnswer()
         async with self._places:
             if self._paused():  # since it began to wait for its place
-                return None
+                return NoAnswer()
+            said = False
             try:
                 async with asyncio.timeout(self._settings.timeout_seconds):
-                    return read(await self._answer(question, max_tokens, whole))
+                    choice = await self._answer(question, max_tokens, response_format)
+                said = True
+                if whole and choice.finish_reason == "length":
+                    raise ValueError("the answer was cut off")
+                return read(choice.message.content or "")
             except Exception as exc:  # whatever it is, the stream goes on without an answer
-                self._failed(exc, failure)
-                return None
+                return self._failed(exc, said)
+
+    def tell(self, none: NoAnswer, failure: str) -> None:
+        """Log one line, without the exception's text. `failure` says what did not come about."""
+        if none.exception is not None:
+            log.warning(
+                "%s: %s, api_key_empty=%s%s",
+                failure,
+                none.reason,
+                not self._settings.api_key.get_secret_value(),
+                f"; nothing is asked within {none.pause:g} s" if none.pause else "",
+            )
 
     def resumes_in(self) -> float:
         """Seconds until the service wants to be asked again; 0 where it may be asked now."""
@@ -73,7 +107,9 @@ class ChatModel:
         if self._client is not None:
             await self._client.close()
 
-    async def _answer(self, question: Question, max_tokens: int, whole: bool) -> str:
+    async def _answer(
+        self, question: Question, max_tokens: int, response_format: ResponseFormatJSONSchema | None
+    ) -> Choice:
         if self._client is None:
             self._client = connected(self._settings.api_key, self._settings.base_url)
         answer = await self._client.chat.completions.create(
@@ -84,24 +120,23 @@ class ChatModel:
             ],
             max_tokens=max_tokens,
             temperature=0,
+            response_format=response_format or omit,
         )
-        choice = answer.choices[0]
-        if whole and choice.finish_reason == "length":
-            raise ValueError("the answer was cut off")
-        return choice.message.content or ""
+        return answer.choices[0]
 
     def _paused(self) -> bool:
         return self.resumes_in() > 0
 
-    def _failed(self, exc: Exception, failure: str) -> None:
-        """One line, without the exception's text: that may quote the key, or what was said."""
-        self.failure = type(exc).__name__
+    def _failed(self, exc: Exception, said: bool) -> NoAnswer:
         pause = retry_after(exc.response.headers) if isinstance(exc, APIStatusError) else 0.0
+        none = NoAnswer(exc, said, _refusal(exc), pause)
+        self.failure = none.reason
         self._resume_at = max(self._resume_at, self._monotonic() + pause)
-        log.warning(
-            "%s: %s, api_key_empty=%s%s",
-            failure,
-            type(exc).__name__,
-            not self._settings.api_key.get_secret_value(),
-            f"; nothing is asked within {pause:g} s" if pause else "",
-        )
+        return none
+
+
+def _refusal(exc: Exception) -> str:
+    if not isinstance(exc, BadRequestError | UnprocessableEntityError):
+        return ""
+    body = exc.body
+    return f"{body.get('param')}: {body.get('message')}" if isinstance(body, dict) else exc.message

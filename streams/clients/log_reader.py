@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
@@ -12,8 +13,12 @@ import aiokafka.errors
 from schemas.errors import BrokerUnavailable
 from schemas.settings import KafkaSettings
 from streams.clients.broker import client_options
+from streams.clients.header_names import take_any_header_name
 
 log = logging.getLogger(__name__)
+
+#: A broker that says nothing about a partition's end for so long does not work.
+PROBE_SECONDS = 30.0
 
 #: A partition that gives nothing for so long has nothing more below its end.
 SILENT_SECONDS = 10.0
@@ -27,6 +32,7 @@ async def records_between(
 
     What retention has deleted is warned of. Raises `BrokerUnavailable`. Who may leave early closes it (`aclosing`).
     """
+    take_any_header_name()
     tp = aiokafka.TopicPartition(topic, partition)
     consumer = aiokafka.AIOKafkaConsumer(
         **client_options(kafka),
@@ -60,3 +66,23 @@ async def records_between(
         raise BrokerUnavailable(kafka.bootstrap_servers, type(exc).__name__) from exc
     finally:
         await consumer.stop()
+
+
+async def ends(consumer: aiokafka.AIOKafkaConsumer, partitions: Sequence[aiokafka.TopicPartition]) -> dict[Any, int]:
+    """The offset after the newest record of each of the consumer's partitions. Raises `TimeoutError`.
+
+    What a fetch says is right. Asked for it (ListOffsets), Tansu answers with the first offset of the last batch + 1,
+    or with an end that it had before it lost the records. Apache Kafka says the same in both ways.
+    """
+    take_any_header_name()
+    said: dict[Any, int] = dict(await consumer.end_offsets(partitions))
+    unsure = [tp for tp in partitions if said[tp]]
+    for tp in unsure:
+        consumer.seek(tp, said[tp] - 1)
+    async with asyncio.timeout(PROBE_SECONDS):
+        while unsure:
+            await consumer.getmany(*unsure, timeout_ms=100)
+            known = {tp: end for tp in unsure if (end := consumer.highwater(tp)) is not None}
+            said |= known
+            unsure = [tp for tp in unsure if tp not in known]
+    return said

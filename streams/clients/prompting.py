@@ -21,19 +21,24 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """`<name>_system.md`, and `<name>_user.md` with `$mark` above and below `$data`."""
+    """`<name>_system.md`, and `<name>_user.md` with `$mark` above and below `$data`, and `$words` of its own."""
 
     system: str
     user: Template
 
     @classmethod
     def named(cls, name: str) -> Self:
-        return cls(_read(f"{name}_system"), Template(_read(f"{name}_user")))
+        return cls(_read(f"{name}_system"), template(f"{name}_user"))
 
-    def about(self, data: object) -> Question:
-        """The question about this data, which is quoted."""
+    def about(self, data: object, **words: str) -> Question:
+        """The question about this data, which is quoted; the words are not."""
         mark, line = quotation(data)
-        return Question(self.system, self.user.substitute(mark=mark, data=line))
+        return Question(self.system, self.user.substitute(words, mark=mark, data=line))
+
+
+def template(name: str) -> Template:
+    """`<name>.md`."""
+    return Template(_read(name))
 
 
 def quotation(data: object) -> tuple[str, str]:

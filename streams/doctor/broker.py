@@ -54,7 +54,8 @@ def topic_findings(kafka: KafkaSettings, counts: Mapping[str, int], brokers: int
     """`counts` are the partitions of every topic that the broker has."""
     names = Topics.with_prefix(kafka.topic_prefix)
     changelogs = {name for name in counts if name.startswith(f"{kafka.group_id}-") and name.endswith("-changelog")}
-    keyed = [name for name in (names.conversations, names.long_term, *sorted(changelogs)) if name in counts]
+    ours = names.conversations, names.long_term, names.summary_requests
+    keyed = [name for name in (*ours, *sorted(changelogs)) if name in counts]
     found = [
         failed(TOPICS, f"{name} has {counts[name]} partitions, and kafka.partitions is {kafka.partitions}", todo)
         for name in keyed

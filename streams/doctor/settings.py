@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic_settings import SettingsConfigDict
@@ -51,7 +51,7 @@ class Reading:
             return cls(None, wrong, problems)
 
     def findings(self) -> list[Finding]:
-        """One for each mistake, and for each variable that sets nothing."""
+        """One for each mistake, for what the summaries cannot use, and for each variable that sets nothing."""
         found = [failed(CHECK, problem, _advice(problem)) for problem in self.problems]
         if not found:
             named = os.environ.get(CONFIG_VARIABLE)
@@ -60,7 +60,13 @@ class Reading:
                 f"{file} and the environment" if file else "defaults and the environment: there is no config.yaml"
             )
             found.append(ok(CHECK, source))
-        return found + [_unknown(name) for name in sorted(os.environ) if _sets_nothing(name)]
+        return [*found, *self._unused(), *(_unknown(name) for name in sorted(os.environ) if _sets_nothing(name))]
+
+    def _unused(self) -> list[Finding]:
+        """What the summaries cannot use, though it is set."""
+        if self.settings is None or self.wrong & {"agents", "llm"}:
+            return []
+        return [warning(CHECK, unused.what, unused.todo) for unused in self.settings.summaries().warnings]
 
 
 def _section(problem: str) -> str:
@@ -114,5 +120,12 @@ def _keys(model: type[BaseModel] = Settings, above: str = "") -> Iterator[str]:
 
 def _names(section: str) -> list[str]:
     """The settings and sections right below a section."""
-    below = (key.removeprefix(f"{section}.") for key in _keys() if not section or key.startswith(f"{section}."))
-    return list(dict.fromkeys(key.split(".")[0] for key in below))
+    model: type[BaseModel] = Settings
+    parts = iter(section.split(".") if section else ())
+    for part in parts:
+        annotation: Any = model.model_fields[part].annotation
+        if get_origin(annotation) is dict:  # of sections, by a name that anybody may give them
+            next(parts, None)
+            annotation = get_args(annotation)[1]
+        model = annotation
+    return list(model.model_fields)

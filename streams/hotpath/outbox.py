@@ -78,6 +78,11 @@ class Outbox:
         if producer is not self._producer:
             self._producer, self._lock, self._delivery = producer, asyncio.Lock(), asyncio.Lock()
 
+    @property
+    def connected(self) -> bool:
+        """Whether there is a producer to send with."""
+        return self._producer is not None
+
     def add_table(self, changelog_topic: str, keeper: Keeper) -> None:
         """Write this keeper's changes; tables are written in the order in which they were added."""
         self._tables.append((changelog_topic, keeper))

@@ -2,7 +2,8 @@
 
 Replaced, and why:
 
-    Consumer._getmany            a partition's fetched records become one message, whose value is the list
+    Consumer._getmany            a partition's fetched records become one message, whose value is the list; nothing
+                                 that came over a new connection is used before it is known to be of the same log
     Consumer._to_message         … which is entered in the partition's `Ledger`
     Consumer.ack                 acknowledges whole batches; never one that was skipped because of a rebalance
     Consumer._add_gap,
@@ -14,8 +15,9 @@ Replaced, and why:
     Consumer.on_partitions_…     ledgers end with their assignment
     Stream.__aiter__             the Python iteration: the Cython one acknowledges past `Consumer.ack`
     AIOKafkaConsumerThread._create_worker_consumer   fetches are not held back for one and a half seconds
-    AIOKafkaConsumerThread._highwaters   Tansu answers with the base offset of the last batch + 1: recovery
-                                 would stop early. The end is taken from a fetch; on Apache Kafka both agree
+    AIOKafkaConsumerThread._highwaters   Tansu answers with the base offset of the last batch + 1, where recovery
+                                 would stop early, or with an end that is not there, for which it would wait. The end
+                                 is taken from a fetch; on Apache Kafka both agree
     Table.apply_changelog_batch, persisted_offset, on_rebalance, on_recovery_completed
                                  rows live in a `Keeper`, by partition; each assignment reads them anew
 
@@ -28,7 +30,6 @@ import asyncio
 import hashlib
 import inspect
 import logging
-import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -43,7 +44,9 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 from yarl import URL
 
-from schemas.errors import FaustChanged
+from schemas.errors import FaustChanged, SiltstoneError
+from streams.clients.header_names import take_any_header_name
+from streams.clients.log_reader import ends
 from streams.hotpath.ledger import Ledger
 from streams.hotpath.outbox import Keeper, Outbox
 
@@ -176,10 +179,6 @@ class _Thread(driver.AIOKafkaConsumerThread):
         return consumer
 
     async def _highwaters(self, partitions: list[TP]) -> Mapping[TP, int]:
-        ends = dict(await super()._highwaters(partitions))
-        open_ends = {driver.ensure_aiokafka_TP(tp): end for tp, end in ends.items() if end}
-        if not open_ends:
-            return ends
         conf, transport = self.app.conf, cast(_Transport, self.transport)
         probe = aiokafka.AIOKafkaConsumer(
             bootstrap_servers=driver.server_list(transport.url, transport.default_port),
@@ -191,20 +190,11 @@ class _Thread(driver.AIOKafkaConsumerThread):
         )
         await probe.start()
         try:
-            probe.assign(list(open_ends))
-            for tp, end in open_ends.items():
-                probe.seek(tp, end - 1)
-            deadline = time.monotonic() + conf.broker_request_timeout
-            while open_ends:
-                if time.monotonic() > deadline:
-                    raise TimeoutError(f"no high watermark for {sorted(open_ends)}")
-                await probe.getmany(timeout_ms=100)
-                for tp in [tp for tp in open_ends if probe.highwater(tp) is not None]:
-                    del open_ends[tp]
-                    ends[TP(*tp)] = max(ends[TP(*tp)], probe.highwater(tp))
+            asked = [driver.ensure_aiokafka_TP(tp) for tp in partitions]
+            probe.assign(asked)
+            return {TP(*tp): end for tp, end in (await ends(probe, asked)).items()}
         finally:
             await probe.stop()
-        return ends
 
 
 class _Consumer(driver.Consumer):
@@ -213,7 +203,9 @@ class _Consumer(driver.Consumer):
         self._hot: HotPath = cast(_Transport, self.transport).hot
         self._ledgers: defaultdict[TP, Ledger] = defaultdict(Ledger)
         self._seeks = 0
+        self._connections: dict[Any, Any] = {}
         self.sought: set[TP] = set()
+        self.from_start: set[TP] = set()
 
     def _new_consumer_thread(self) -> _Thread:
         return _Thread(self, loop=self.loop, beacon=self.beacon)
@@ -225,12 +217,30 @@ class _Consumer(driver.Consumer):
             # Fetched across a seek: these records may lie before or after the new position.
             await self._seek_to_start()
             return {}
+        if self._reconnected() and not await self._is_still_the_same_log(self._hot.when_reconnected):
+            return {}
         return {
             tp: [replace(records[-1], value=records, key=None)]
             if records and tp.topic in self._hot.topics
             else records
             for tp, records in fetched.items()
         }
+
+    def _reconnected(self) -> bool:
+        """Whether a connection to a broker was made anew since the last fetch: it may be another broker."""
+        connections = dict(cast(Any, self._thread)._consumer._client._conns)
+        anew = any(self._connections.get(node, made) is not made for node, made in connections.items())
+        self._connections |= connections
+        return anew
+
+    async def _is_still_the_same_log(self, checks: Sequence[Callable[[], Awaitable[None]]]) -> bool:
+        """Where it is not, the offsets that we hold are of another one: nothing that was fetched may be used."""
+        try:
+            for check in checks:
+                await check()
+        except SiltstoneError as exc:
+            self._hot.halt(exc, "the log")
+        return self._hot.halted is None
 
     def _to_message(self, tp: TP, record: Any) -> Any:
         if tp.topic in self._hot.topics:
@@ -280,6 +290,8 @@ class _Consumer(driver.Consumer):
     async def _commit_offsets(self, offsets: Mapping[TP, int], start_new_transaction: bool = True) -> bool:
         if self._hot.halted or not await self._hot.outbox.settle():
             return False
+        if not await self._is_still_the_same_log(self._hot.before_commit):
+            return False
         return await super()._commit_offsets(offsets, start_new_transaction)
 
     async def perform_seek(self) -> None:
@@ -291,14 +303,19 @@ class _Consumer(driver.Consumer):
         self._seeks += 1
         self._ledgers.clear()
         ours = {TP(*tp) for tp in self.assignment()}
+        for tp in ours:
+            self._committed_offset.pop(tp, None)  # what is not known any more stays as it was otherwise
         await super().perform_seek()
         uncommitted = [
             tp for tp in self.assignment() if not self._committed_offset.get(tp) and not self._is_changelog_tp(tp)
         ]
+        self.from_start.clear()
         if uncommitted:  # seek_to_committed() leaves these wherever they are
             for tp, offset in (await self.earliest_offsets(*uncommitted)).items():
                 self._thread.seek(tp, offset)
                 self._read_offset[TP(*tp)] = None
+                if offset == 0:
+                    self.from_start.add(TP(*tp))
         self.sought = ours  # what has come since is not among them, and its committed offset not known
         for call in self._hot.when_sought:
             call()
@@ -328,11 +345,14 @@ class HotPath:
 
     def __init__(self, app: faust.App) -> None:
         check_faust()
+        take_any_header_name()
         self.app = app
         self.topics: set[str] = set()
         self.outbox = Outbox()
         self.effects: dict[tuple[TP, int], asyncio.Future[Any]] = {}
         self.when_sought: list[Callable[[], None]] = []
+        self.when_reconnected: list[Callable[[], Awaitable[None]]] = []
+        self.before_commit: list[Callable[[], Awaitable[None]]] = []
         self.halted: BaseException | None = None
         self._halted = asyncio.Event()
         app.conf.Stream = cast(Any, _Stream)
@@ -400,16 +420,53 @@ class HotPath:
         assert self.halted is not None
         raise self.halted
 
-    def processed(self, topic: str) -> int:
-        """How many records of the topic are processed, from the start of the assigned partitions."""
+    @property
+    def reaches_broker(self) -> bool:
+        """Whether the broker that looks after our consumer group answered when it was last spoken to."""
+        consumer = cast(Any, self.app.consumer)._thread._consumer
+        return consumer is not None and consumer._coordinator.coordinator_id is not None
+
+    def processed(self, topic: str, ends: Mapping[int, int] | None = None) -> int:
+        """How many records of the topic are processed, from the start of the assigned partitions.
+
+        With `ends`, of those before these offsets alone: `sum(ends.values())` when all of them are.
+        """
         ledgers = cast(_Consumer, self.app.consumer)._ledgers
-        return sum(ledger.committable() or 0 for tp, ledger in ledgers.items() if tp.topic == topic)
+        done = {tp.partition: ledger.committable() or 0 for tp, ledger in ledgers.items() if tp.topic == topic}
+        if ends is None:
+            return sum(done.values())
+        return sum(min(done.get(partition, 0), end) for partition, end in ends.items())
+
+    async def ends(self, topic: str) -> dict[int, int]:
+        """The offset after the newest record of each of our partitions of the topic, as the broker says it now."""
+        consumer = cast(_Consumer, self.app.consumer)
+        ours = [tp for tp in consumer.assignment() if tp.topic == topic]
+        return {tp.partition: end for tp, end in (await consumer.highwaters(*ours)).items()}
 
     def committed(self, topic: str) -> dict[int, int]:
         """The group's offset in each of our partitions of the topic where it was sought since it was assigned."""
         consumer = cast(_Consumer, self.app.consumer)
         ours = [tp for tp in consumer.sought if tp.topic == topic and tp in consumer.assignment()]
         return {tp.partition: consumer._committed_offset.get(tp) or 0 for tp in ours}
+
+    def read_from_start(self, topic: str) -> list[int]:
+        """Our partitions of the topic of which the group has committed nothing, and all that there was is there."""
+        consumer = cast(_Consumer, self.app.consumer)
+        return [tp.partition for tp in consumer.from_start if tp.topic == topic]
+
+    async def forgotten(self) -> list[str]:
+        """Topics of which the broker knows a smaller committed offset than it has acknowledged to us."""
+        consumer = cast(Any, self.app.consumer)
+        told = {
+            driver.ensure_aiokafka_TP(tp): offset
+            for tp, offset in consumer._committed_offset.items()
+            if offset and tp.topic in self.topics
+        }
+        if not told:
+            return []
+        thread = consumer._thread
+        known = await thread.call_thread(thread._consumer._coordinator.fetch_committed_offsets, list(told))
+        return sorted({tp.topic for tp, offset in told.items() if tp not in known or known[tp].offset < offset})
 
     def advertise(self, url: str) -> None:
         """Where this worker serves, for the other members of its group. To be called before the app starts."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Mapping
 from contextlib import aclosing
@@ -18,11 +17,9 @@ from schemas.errors import BrokerUnavailable, DataDirError, SiltstoneError
 from schemas.settings import KafkaSettings
 from schemas.topics import Topics, partition_of
 from streams.clients.broker import client_options, ensure_topics
-from streams.clients.log_reader import records_between
+from streams.clients.log_reader import ends, records_between
 
 EARLIEST, NOW = "earliest", "now"
-#: How long the ends of a topic are asked for.
-PROBE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +99,7 @@ async def _looked_up(asked: Asked, kafka: KafkaSettings, lead_ms: int) -> Plan:
             tps = {p: aiokafka.TopicPartition(topic, p) for p in partitions}
             consumer.assign(list(tps.values()))
             first = await consumer.beginning_offsets(list(tps.values()))
-            last = await _ends(consumer, list(tps.values()))
+            last = await ends(consumer, list(tps.values()))
 
             async def offsets(when: int | str, lead: int = 0) -> dict[int, int]:
                 if isinstance(when, str):
@@ -129,23 +126,6 @@ async def _looked_up(asked: Asked, kafka: KafkaSettings, lead_ms: int) -> Plan:
         raise BrokerUnavailable(kafka.bootstrap_servers, type(exc).__name__) from exc
     finally:
         await consumer.stop()
-
-
-async def _ends(consumer: aiokafka.AIOKafkaConsumer, tps: list[Any]) -> dict[Any, int]:
-    """The offset after the newest record of each partition.
-
-    Tansu answers with the first offset of the last batch + 1; what a fetch says is right.
-    """
-    ends: dict[Any, int] = dict(await consumer.end_offsets(tps))
-    for tp in tps:
-        consumer.seek(tp, max(0, ends[tp] - 1))
-    unsure = [tp for tp in tps if ends[tp]]
-    async with asyncio.timeout(PROBE_SECONDS):
-        while unsure:
-            await consumer.getmany(*unsure, timeout_ms=100)
-            ends |= {tp: max(ends[tp], end) for tp in unsure if (end := consumer.highwater(tp)) is not None}
-            unsure = [tp for tp in unsure if consumer.highwater(tp) is None]
-    return ends
 
 
 async def _first(kafka: KafkaSettings, tp: Any, start: int, end: int, at: int) -> int:

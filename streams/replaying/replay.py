@@ -6,13 +6,26 @@
                     event of the log that is no older, of equal ones as they were found; those left come last
 
 A backfill has no third step: what is found is sent to `long-term`, and the workers apply it.
+
+Each step is a partition's own. Shards are made of those that are heard while others are still being heard: embedding
+takes longer than all the rest, so it begins as soon as there is anything to embed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from itertools import islice
 from pathlib import Path
@@ -57,6 +70,8 @@ Batches = AsyncGenerator[Sequence[Any], None]
 
 #: Partitions that are read at a time: while one waits for the broker or its vectors, another goes on.
 SIDE_BY_SIDE = 4
+#: Records that the windows take before others have their turn: a fetch holds half a second's work.
+RECORDS_AT_A_TIME = 1_000
 #: What a partition has behind it, as its diary notes it.
 LOOKED_THROUGH, HEARD, WRITTEN = "looked_through", "heard", "written"
 
@@ -65,6 +80,10 @@ class Tell(Protocol):
     """Shows how many records are done, of how many."""
 
     def __call__(self, done: int, total: int, note: str = "") -> None: ...
+
+
+#: Of a partition, with its offsets; it is told how far it is.
+Step = Callable[[int, Span, Callable[[int], None]], Awaitable[None]]
 
 
 class _Again(NamedTuple):
@@ -107,12 +126,18 @@ class Replay:
 
     async def run(self, bar: Callable[[str], Tell]) -> None:
         """To its end. `bar` gives what shows the progress of a step, by its name."""
-        asked = self._plan.asked
-        if asked.conversations:
-            await self._each(self._look_through, LOOKED_THROUGH, self._plan.long_term, bar("log"))
-            await self._each(self._hear, HEARD, self._plan.conversations, bar("conversations"))
+        plan, steps = self._plan, []
+        heard = {partition: asyncio.Event() for partition in plan.conversations}
+        if plan.asked.conversations:
+            await self._each(self._look_through, LOOKED_THROUGH, plan.long_term, bar("log"), SIDE_BY_SIDE)
+            # Where no model has to be waited for, the first one is heard the sooner.
+            at_a_time = 1 if self._chat is None else SIDE_BY_SIDE
+            steps.append(
+                self._each(self._hear, HEARD, plan.conversations, bar("conversations"), at_a_time, then=heard)
+            )
         if self._shards is not None and self._send is None:
-            await self._each(self._write, WRITTEN, self._plan.long_term, bar("memories"))
+            steps.append(self._each(self._write, WRITTEN, plan.long_term, bar("memories"), SIDE_BY_SIDE, after=heard))
+        await _together(steps)
 
     def figures(self) -> dict[str, int]:
         """What was counted, since the replay was first begun."""
@@ -129,11 +154,19 @@ class Replay:
         return 0 if self._shards is None else sum(await self._shards.call_each(Shard.count))
 
     async def _each(
-        self, step: Callable[[int, Span, Callable[[int], None]], Awaitable[None]], name: str, spans: Any, tell: Tell
+        self,
+        step: Step,
+        name: str,
+        spans: Mapping[int, Span],
+        tell: Tell,
+        at_a_time: int,
+        *,
+        after: Mapping[int, asyncio.Event] = {},
+        then: Mapping[int, asyncio.Event] = {},
     ) -> None:
-        """One step of all partitions that have it before them."""
+        """One step of all partitions that have it before them; of each `after` its event, and `then` comes one."""
         total, done = sum(span.end - span.before for span in spans.values()), dict.fromkeys(spans, 0)
-        places = asyncio.Semaphore(SIDE_BY_SIDE)
+        places = asyncio.Semaphore(at_a_time)
 
         async def one(partition: int) -> None:
             span, diary = spans[partition], self._diaries[partition]
@@ -142,19 +175,17 @@ class Replay:
                 done[partition] = position - span.before
                 tell(sum(done.values()), total)
 
+            if partition in after:
+                await after[partition].wait()
             async with places:
                 if not diary.noted.get(name):
                     await step(partition, span, told)
                     diary.note(**{name: 1})
                 told(span.end)
+            if partition in then:
+                then[partition].set()
 
-        tasks = [asyncio.create_task(one(partition)) for partition in spans]
-        try:
-            await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        await _together([one(partition) for partition in spans])
 
     async def _look_through(self, partition: int, span: Span, told: Callable[[int], None]) -> None:
         """The whole log, whatever part of it is asked for: what is promoted in it is not found again."""
@@ -204,9 +235,12 @@ class Replay:
             position = await intake.begin()
             async with aclosing(self._read(self._topics.conversations, partition, position, span.end)) as batches:
                 async for records in batches:
-                    position = records[-1].offset + 1
-                    await intake.take(self._of_users(records), position)
-                    told(position)
+                    for first in range(0, len(records), RECORDS_AT_A_TIME):
+                        part = records[first : first + RECORDS_AT_A_TIME]
+                        position = part[-1].offset + 1
+                        await intake.take(self._of_users(part), position)
+                        told(position)
+                        await asyncio.sleep(0)
             await intake.end()
         finally:
             await intake.close()
@@ -268,6 +302,7 @@ class Replay:
             windows=windows,
             rerouting=rerouting,
             refining=None,
+            summaries=None,
             read=read,
         )
 
@@ -340,6 +375,17 @@ async def _sending(kafka: KafkaSettings, prefix: str) -> AsyncIterator[Send]:
         yield send
     finally:
         await producer.stop()
+
+
+async def _together(steps: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """All at the same time, to their ends; where one fails, none is left."""
+    tasks = [asyncio.create_task(step) for step in steps]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _keep_ratings(shard: Shard, ratings: Sequence[Rated]) -> None:

@@ -18,6 +18,8 @@ from schemas.messages import ChatMessage, ConversationRecord, Exchange, Message,
 from schemas.settings import MemorySettings
 from streams.rules.exchanges import Limits, cut, silence_closes, starts_new
 from streams.rules.promotion import Decision, Promoter, Question
+from streams.rules.summary.due import Due
+from streams.rules.summary.triggers import Triggers, Wanted
 from tables.short_term import Session
 
 
@@ -26,9 +28,9 @@ class Outcome:
     """What some records made of a session.
 
     `closed` are exchanges to keep, `gone` the numbers of those that are no more; `questions` are exchanges whose
-    value somebody has to be asked for, now or still; `heard` and `left` are ids of messages that came into the
-    window and went out of it. `ended_at` is the event time (epoch ms) at which the session ended, the first time
-    where it went on and ended again.
+    value somebody has to be asked for, now or still; `summaries` are what is to be summed up. `heard` and `left` are
+    ids of messages that came into the window and went out of it. `ended_at` is the event time (epoch ms) at which the
+    session ended, the first time where it went on and ended again.
     """
 
     session: Session
@@ -36,6 +38,7 @@ class Outcome:
     gone: list[int] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
     questions: list[Exchange] = field(default_factory=list)
+    summaries: list[Wanted] = field(default_factory=list)
     heard: set[str] = field(default_factory=set)
     left: set[str] = field(default_factory=set)
     ended_at: int | None = None
@@ -47,14 +50,14 @@ class Outcome:
 
 
 class SessionRules:
-    """The rules of the settings, ready to be applied to any session."""
+    """The rules of the settings, ready to be applied to any session. Without `triggers` nothing is summed up."""
 
-    def __init__(self, memory: MemorySettings, promoter: Promoter) -> None:
+    def __init__(self, memory: MemorySettings, promoter: Promoter, triggers: Triggers | None = None) -> None:
         self.limits = Limits.of(memory)
         self.shortest_silence = min(self.limits.gap_ms, self.limits.idle_ms)
         self.capacity = memory.capacity
         self.ttl_ms = memory.ttl_seconds * 1000
-        self.promoter = promoter
+        self.promoter, self.triggers = promoter, triggers
 
     def advance(
         self,
@@ -102,6 +105,10 @@ class SessionRules:
         return Outcome(left, gone=list(gone))
 
 
+def _time(message: Message) -> int:
+    return message.timestamp
+
+
 def _end_of_what_began(exchange: Exchange, until: int) -> int:
     """Epoch ms of the exchange's end where it began up to `until`; else 0."""
     return exchange.ended_at if exchange.started_at <= until else 0
@@ -115,6 +122,7 @@ class _Advance:
 
     __slots__ = (
         "_asked",
+        "_due",
         "_ended",
         "_exchanges",
         "_first",
@@ -152,6 +160,13 @@ class _Advance:
         self._pending = list(session.pending)
         self._asked: dict[int, Exchange | None] = dict.fromkeys(session.asked)
         self._exchanges, self._ended = session.exchanges, session.ended
+        self._due = None if rules.triggers is None else self._watch(rules.triggers)
+
+    def _watch(self, triggers: Triggers) -> Due:
+        of = self._session
+        return Due(
+            triggers, self._said_since, self._open_from, self._out.summaries, of.said, of.summed_up, of.day_ends
+        )
 
     def through(self, records: Iterable[tuple[int, ConversationRecord]]) -> Outcome:
         out, before = self._out, self._session
@@ -181,6 +196,7 @@ class _Advance:
             tuple(self._asked),
             self._exchanges,
             self._ended,
+            *(before[-3:] if self._due is None else (self._due.said, self._due.summed_up, self._due.day_ends)),
         )
         out.closed = list(self._new.values())
         if self._asked:
@@ -212,7 +228,13 @@ class _Advance:
         silent = message.timestamp - self._said_last()
         if silent < 0:
             self._place(message)
-            return
+        else:
+            self._add(message, silent)
+        if self._due is not None:
+            self._due.hear(message)
+
+    def _add(self, message: Message, silent: int) -> None:
+        """Take in a message that is as new as any, after so much silence (ms)."""
         if silent >= self._rules.shortest_silence:
             self._be_silent_until(message.timestamp)
         if starts_new(self._open, message, self._rules.limits):
@@ -221,16 +243,36 @@ class _Advance:
         self._last_at = max(self._last_at, message.timestamp)
         self._ended = False
 
+    def _open_from(self) -> int:
+        return self._open[0].timestamp if self._open else 0
+
+    def _said_since(self, moment: int) -> list[Message]:
+        """Messages of the window that are newer, in time order."""
+        found = list(reversed(self._open))
+        for seq in range(self._next - 1, self._first - 1, -1):
+            if seq in self._missing:
+                continue
+            messages = self._exchange(seq).messages
+            if messages[-1].timestamp <= moment:
+                break
+            found += reversed(messages)
+        return sorted((message for message in reversed(found) if message.timestamp > moment), key=_time)
+
     def _said_last(self) -> int:
         """Epoch ms of the newest message in the window; 0 where it is empty."""
         if self._open:
             return self._open[-1].timestamp
-        return self._exchange(self._next - 1).ended_at if self._next > self._first else 0
+        for seq in range(self._next - 1, self._first - 1, -1):
+            if seq not in self._missing:
+                return self._exchange(seq).ended_at
+        return 0
 
     def _be_silent_until(self, moment: int) -> None:
         """Nothing was said up to `moment` (epoch ms)."""
         if silence_closes(self._open, moment, self._rules.limits):
             self._close()
+        if self._due is not None:
+            self._due.reach(moment)
         idle_ms = self._rules.limits.idle_ms
         if not self._ended and self._last_at and moment - self._last_at >= idle_ms:
             self._end(self._last_at + idle_ms)

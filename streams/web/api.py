@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,8 +17,8 @@ from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
-from schemas.errors import ShardNotHere, SiltstoneError
-from schemas.events import LongTermEvent
+from schemas.errors import BrokerUnavailable, ShardNotHere, SiltstoneError
+from schemas.events import LongTermEvent, SummaryRequest
 from schemas.memories import SearchHit, State
 from schemas.messages import ChatMessage, Id, Timestamp, iso
 from schemas.topics import key_of
@@ -38,11 +40,11 @@ from streams.web.statistics import (
     ScoresResponse,
     StatesResponse,
     TransitionsResponse,
-    moment,
     scores_of,
     states_of,
     transitions_of,
 )
+from streams.web.summaries import summary_routes
 from tables.analytics import described
 from tables.short_term import unexpired
 
@@ -185,9 +187,15 @@ def build(worker: Siltstone) -> FastAPI:
 
     api.include_router(memory_routes(owned, write))
     api.include_router(relation_routes(owned, write))
-    api.include_router(archive_routes(owned, write, WAIT_SECONDS))
-    api.include_router(cleanup_routes(owned, WAIT_SECONDS))
+    api.include_router(archive_routes(owned, write))
+    api.include_router(cleanup_routes(owned))
     api.include_router(reembedding_routes(worker))
+
+    async def request(summary: SummaryRequest) -> Accepted:
+        value = summary.model_dump_json().encode()
+        return await _produce(worker, worker.topics.summary_requests, summary.user_id, str(summary.run_id), value)
+
+    api.include_router(summary_routes(worker, owned.partition_here, request))
 
     @api.get("/v1/sessions/{session_id:path}/memories", tags=["memories"])
     async def notes(session_id: Id, user_id: Id) -> NotesResponse:
@@ -211,7 +219,7 @@ def build(worker: Siltstone) -> FastAPI:
             min_relevance=request.min_relevance,
             filters=Filter.all_of(request.filters),
         )
-        return SearchResponse(results=await _search(worker, query))
+        return SearchResponse(results=await _search(owned, query))
 
     @api.get("/v1/context", tags=["conversations"])
     async def context(user_id: Id, session_id: Id, q: str = "", limit: Limit = None) -> ContextResponse:
@@ -223,7 +231,7 @@ def build(worker: Siltstone) -> FastAPI:
         asked = q or next((m.content for e in reversed(shown) for m in reversed(e.messages) if m.role == "user"), "")
         hits: list[SearchHit] = []
         if asked and settings.long_term.context_memories:
-            hits = await _search(worker, Query(user_id, asked, settings.long_term.context_memories, wanted_states()))
+            hits = await _search(owned, Query(user_id, asked, settings.long_term.context_memories, wanted_states()))
         noted = notes_of(worker, _partition_here(worker, user_id), user_id, session_id)
         lines = [f"{m.name or m.role}: {m.content}" for e in shown for m in e.messages]
         return ContextResponse(
@@ -242,20 +250,20 @@ def build(worker: Siltstone) -> FastAPI:
         With `days`, also at the end of each of the last `days` days (UTC, with today), from the recorded changes of
         state: docs/analytics.md says what those cannot know.
         """
-        async with asyncio.timeout(WAIT_SECONDS):
-            return await states_of(worker, await moment(worker, at), days)
+        async with _own_shards(worker):
+            return await states_of(worker, at or await worker.shards.moment(worker.clock), days)
 
     @api.get("/v1/stats/transitions", tags=["statistics"])
     async def transitions(days: Days = 30, at: At = None) -> TransitionsResponse:
         """Changes of state on the last `days` days (UTC, with today): by day and pair, and each pair's rate."""
-        async with asyncio.timeout(WAIT_SECONDS):
-            return await transitions_of(worker, await moment(worker, at), days)
+        async with _own_shards(worker):
+            return await transitions_of(worker, at or await worker.shards.moment(worker.clock), days)
 
     @api.get("/v1/stats/scores", tags=["statistics"])
     async def scores(at: At = None) -> ScoresResponse:
         """The histogram of the scores, now or as of `at`, with the clusters and the outliers in it."""
-        async with asyncio.timeout(WAIT_SECONDS):
-            return await scores_of(worker, await moment(worker, at))
+        async with _own_shards(worker):
+            return await scores_of(worker, at or await worker.shards.moment(worker.clock))
 
     @api.get("/v1/stats/pipeline", tags=["statistics"])
     async def pipeline() -> dict[str, Any]:
@@ -271,6 +279,7 @@ def build(worker: Siltstone) -> FastAPI:
             },
             "memories": {effect: n for (effect,), n in labelled(metrics.memories).items()},
             "notes": {effect: n for (effect,), n in labelled(metrics.notes).items()},
+            "summaries": {outcome: n for (outcome,), n in labelled(metrics.summaries).items()},
             "dead_letters": sum(labelled(metrics.dead_letters).values()),
             "lag": worker.hot.lag() if worker.recovered else {},
         }
@@ -302,17 +311,28 @@ def build(worker: Siltstone) -> FastAPI:
 
 
 async def _produce(worker: Siltstone, topic: str, user_id: str, event_id: str, value: bytes) -> Accepted:
-    """Write into the log; the answer says where it lies."""
+    """Write into the log; the answer says where it lies. Raises `BrokerUnavailable` before a broker was found."""
+    if not worker.hot.outbox.connected:
+        raise BrokerUnavailable(worker.settings.kafka.bootstrap_servers)
     async with asyncio.timeout(WAIT_SECONDS):
         sent = await worker.hot.outbox.send(topic, value, key=key_of(user_id))
         record = await asyncio.shield(sent)
     return Accepted(event_id=event_id, topic=record.topic, partition=record.partition, offset=record.offset)
 
 
-async def _search(worker: Siltstone, query: Query) -> list[SearchHit]:
+async def _search(owned: OwnedMemories, query: Query) -> list[SearchHit]:
     async with asyncio.timeout(WAIT_SECONDS):
-        await worker.long_term.whole(_partition_here(worker, query.user_id))
-        return await worker.recall.search(query)
+        await owned.whole(query.user_id)
+        return await owned.worker.recall.search(query)
+
+
+@asynccontextmanager
+async def _own_shards(worker: Siltstone) -> AsyncIterator[None]:
+    """Ask this worker's shards, bounded in time; nobody counts them while it is not known which they are."""
+    if not worker.recovered:
+        raise SiltstoneError(f"{'; '.join(worker.not_ready())}; ask again")
+    async with asyncio.timeout(WAIT_SECONDS):
+        yield
 
 
 def _partition_here(worker: Siltstone, user_id: str) -> int:

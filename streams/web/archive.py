@@ -20,8 +20,7 @@ from streams.clock import now_ms
 from streams.rules.filtering import matching
 from streams.rules.lifecycle import score_of, state_of
 from streams.web.listing import After, Filters, PageSize, conditions_of, page_of
-from streams.web.owned import OwnedMemories, ShownMemory, Write, command
-from streams.web.statistics import moment
+from streams.web.owned import WAIT_SECONDS, OwnedMemories, ShownMemory, Write, command
 from tables.archive import Archived
 from tables.shard import Shard
 
@@ -90,23 +89,22 @@ class Archiving(BaseModel):
     event_ids: list[uuid.UUID]
 
 
-def archive_routes(owned: OwnedMemories, write: Write, wait_seconds: float) -> APIRouter:
+def archive_routes(owned: OwnedMemories, write: Write) -> APIRouter:
     """`/v1/archive`, but for its cleanup."""
     api = APIRouter(tags=["archive"])
     worker = owned.worker
     lifecycle = worker.settings.lifecycle
 
     async def now() -> int:
-        return await moment(worker, None) or now_ms()
+        return await worker.shards.moment(worker.clock) or now_ms()
 
     async def archived_of(user_id: str) -> list[Archived]:
-        return await worker.shards.call(owned.partition_here(user_id), Shard.archive_of, user_id)
+        return await owned.ask(user_id, Shard.archive_of, user_id)
 
     async def archived(user_id: str, memory_id: uuid.UUID) -> uuid.UUID:
         """The memory's id, or that of the one that a near-copy of this id went into; else 404."""
-        partition = owned.partition_here(user_id)
         held = {one.memory.id for one in await archived_of(user_id)}
-        stands = await worker.shards.call(partition, Shard.stands_for, memory_id)
+        stands = await owned.ask(user_id, Shard.stands_for, memory_id)
         for identity in (memory_id, stands):
             if identity in held:
                 return identity
@@ -164,9 +162,9 @@ def archive_routes(owned: OwnedMemories, write: Write, wait_seconds: float) -> A
     @api.post("/v1/archive/search")
     async def search(question: ArchiveQuestion) -> FoundArchived:
         """The user's archived memories that answer the query, most relevant first; it counts as no access."""
-        owned.partition_here(question.user_id)
         top_k = question.top_k or worker.settings.long_term.top_k
-        async with asyncio.timeout(wait_seconds):
+        async with asyncio.timeout(WAIT_SECONDS):
+            await owned.whole(question.user_id)
             return FoundArchived(
                 results=await worker.recall.search_archive(question.user_id, question.query, top_k, question.explain)
             )

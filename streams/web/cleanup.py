@@ -10,8 +10,7 @@ from fastapi import APIRouter, HTTPException, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.messages import Id, iso
-from streams.web.owned import OwnedMemories
-from streams.web.statistics import moment
+from streams.web.owned import WAIT_SECONDS, OwnedMemories
 from tables.cleanup import Candidate, Cause, Exemption, Verdicts
 
 
@@ -60,7 +59,7 @@ class CleanupOrder(BaseModel):
     limit: Annotated[int, Field(ge=0, le=1000, description="how many candidates to name")] = 50
 
 
-def cleanup_routes(owned: OwnedMemories, wait_seconds: float) -> APIRouter:
+def cleanup_routes(owned: OwnedMemories) -> APIRouter:
     """`/v1/archive/cleanup`, for one user or all of this worker's shards."""
     api = APIRouter(tags=["archive"])
     worker = owned.worker
@@ -88,8 +87,8 @@ def cleanup_routes(owned: OwnedMemories, wait_seconds: float) -> APIRouter:
         """What cleanup would do now and why, whether it is enabled or not; nothing is done by asking."""
         if user_id is not None:
             owned.partition_here(user_id)
-        async with asyncio.timeout(wait_seconds):
-            now = await moment(worker, None)
+        async with asyncio.timeout(WAIT_SECONDS):
+            now = await worker.shards.moment(worker.clock)
             return shown(now, await worker.cleanup.verdicts(now, user_id, limit), limit, asked=0)
 
     @api.post("/v1/archive/cleanup", status_code=202)
@@ -99,8 +98,8 @@ def cleanup_routes(owned: OwnedMemories, wait_seconds: float) -> APIRouter:
             raise HTTPException(409, "cleanup is paused: set lifecycle.cleanup.paused to false")
         if order.user_id is not None:
             owned.partition_here(order.user_id)
-        async with asyncio.timeout(wait_seconds):
-            now = await moment(worker, None)
+        async with asyncio.timeout(WAIT_SECONDS):
+            now = await worker.shards.moment(worker.clock)
             verdicts = await worker.cleanup.clean(now, order.user_id)
             return shown(now, verdicts, order.limit, asked=len(verdicts.going))
 

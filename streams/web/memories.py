@@ -57,7 +57,6 @@ class HistoryResponse(BaseModel):
 def memory_routes(owned: OwnedMemories, write: Write) -> APIRouter:
     """`/v1/memories…`, for the memories of this worker's shards."""
     api = APIRouter(tags=["memories"])
-    worker = owned.worker
 
     @api.get("/v1/memories")
     async def memories(
@@ -89,13 +88,10 @@ def memory_routes(owned: OwnedMemories, write: Write) -> APIRouter:
     @api.get("/v1/memories/{memory_id}/history")
     async def history(memory_id: uuid.UUID, user_id: Id) -> HistoryResponse:
         """What was done to a memory since it was made, and how its state changed; archived ones have theirs too."""
-        partition = owned.partition_here(user_id)
-        archived = {
-            one.memory.id: one.memory for one in await worker.shards.call(partition, Shard.archive_of, user_id)
-        }
+        archived = {one.memory.id: one.memory for one in await owned.ask(user_id, Shard.archive_of, user_id)}
         found = archived.get(memory_id) or await owned.one(user_id, memory_id)
         made = PastEvent(at=iso(found.created_at), event="created", details={"kind": found.kind})
-        done = await worker.shards.call(partition, Shard.history, found.id)
+        done = await owned.ask(user_id, Shard.history, found.id)
         past = [PastEvent(at=iso(one.occurred_at), event=one.event, details=one.details) for one in done]
         return HistoryResponse(id=found.id, user_id=user_id, events=[made, *past])
 
@@ -106,7 +102,7 @@ def memory_routes(owned: OwnedMemories, write: Write) -> APIRouter:
 
     @api.delete("/v1/memories", status_code=202)
     async def forget_all(user_id: Id) -> Any:
-        """Forget everything of the user's up to now: memories, archive, and what is in the short-term windows."""
+        """Forget everything of the user's up to now: memories, archive, daily summaries, short-term windows."""
         return await write(command(ForgetUser, user_id))
 
     @api.put("/v1/memories/{memory_id}/pin", status_code=202)

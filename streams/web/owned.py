@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from fastapi import HTTPException
 from pydantic import BaseModel
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from streams.app import Siltstone
 
 E = TypeVar("E", bound=LongTermEvent)
+P = ParamSpec("P")
+T = TypeVar("T")
 
 #: A request waits this long for a shard that is being opened, or a broker that does not answer.
 WAIT_SECONDS = 10.0
@@ -82,18 +84,28 @@ class OwnedMemories:
     def __init__(self, worker: Siltstone, partition_here: Callable[[str], int]) -> None:
         self.worker, self.partition_here = worker, partition_here
 
+    async def whole(self, user_id: str) -> int:
+        """The user's partition, when its shard is open and holds all that it should."""
+        partition = self.partition_here(user_id)
+        await self.worker.long_term.whole(partition)
+        return partition
+
+    async def ask(
+        self, user_id: str, method: Callable[Concatenate[Shard, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """`method(shard, …)` of the user's shard, when it is `whole`. Raises `TimeoutError` where that takes long."""
+        async with asyncio.timeout(WAIT_SECONDS):
+            return await self.worker.shards.call(await self.whole(user_id), method, *args, **kwargs)
+
     async def of_user(self, user_id: str) -> tuple[Memory, ...]:
         """All of the user's, oldest first."""
-        partition = self.partition_here(user_id)
-        async with asyncio.timeout(WAIT_SECONDS):
-            await self.worker.long_term.whole(partition)
-            return await self.worker.shards.call(partition, Shard.memories_of, user_id)
+        return await self.ask(user_id, Shard.memories_of, user_id)
 
     async def one(self, user_id: str, memory_id: uuid.UUID) -> Memory:
         """The user's memory of this id, or the one that a near-copy of this id went into; else 404."""
         held = {memory.id: memory for memory in await self.of_user(user_id)}
         if memory_id not in held:
-            stands = await self.worker.shards.call(self.partition_here(user_id), Shard.stands_for, memory_id)
+            stands = await self.ask(user_id, Shard.stands_for, memory_id)
             if stands not in held:
                 raise HTTPException(404, f"user {user_id} has no memory {memory_id}")
             return held[stands]

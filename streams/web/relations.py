@@ -65,7 +65,6 @@ class Replacement(BaseModel):
 def relation_routes(owned: OwnedMemories, write: Write) -> APIRouter:
     """`/v1/links`, and what of `/v1/memories/{memory_id}/…` speaks of two memories."""
     api = APIRouter(tags=["memories"])
-    call = owned.worker.shards.call
 
     async def pair(user_id: str, one: uuid.UUID, other: uuid.UUID) -> tuple[uuid.UUID, uuid.UUID]:
         found = (await owned.one(user_id, one)).id, (await owned.one(user_id, other)).id
@@ -83,7 +82,7 @@ def relation_routes(owned: OwnedMemories, write: Write) -> APIRouter:
                 direction="out" if link.source_id == memory_id else "in",
                 created_at=iso(link.created_at),
             )
-            for link in await call(owned.partition_here(user_id), Shard.links_of, memory_id)
+            for link in await owned.ask(user_id, Shard.links_of, memory_id)
         ]
 
     @api.post("/v1/links", status_code=202)
@@ -114,7 +113,7 @@ def relation_routes(owned: OwnedMemories, write: Write) -> APIRouter:
         """Memories that are linked with this one, or resemble it; each once. What was replaced resembles nothing."""
         found = await owned.one(user_id, memory_id)
         others = {memory.id: memory for memory in await owned.of_user(user_id) if memory.id != found.id}
-        cosines = await call(owned.partition_here(user_id), Shard.resembling, found, list(others.values()))
+        cosines = await owned.ask(user_id, Shard.resembling, found, list(others.values()))
         similarity = dict(zip(others, cosines.tolist(), strict=True))
 
         def shown(identity: uuid.UUID, link: ShownLink | None) -> RelatedMemory:

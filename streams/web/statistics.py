@@ -103,13 +103,6 @@ class ScoresResponse(BaseModel):
     outliers: list[Outlier] = Field(description="scores beyond the fences")
 
 
-async def moment(worker: Siltstone, at: int | None) -> int:
-    """What is asked about, epoch ms: `at`, or now; on an event clock that has seen no event, the shards' newest."""
-    if asked := at or worker.clock.now():
-        return asked
-    return max(await worker.shards.call_each(Shard.newest_event), default=0)
-
-
 async def states_of(worker: Siltstone, now: int, days: int | None) -> StatesResponse:
     """The states as of `now` (epoch ms), by today's scores; and of the last `days` UTC days, by recorded changes."""
     totals = await worker.state_counts(now)

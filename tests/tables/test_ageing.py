@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from schemas.memories import Memory, State
@@ -17,6 +17,7 @@ from schemas.settings import LifecycleSettings
 from streams.rules.lifecycle import DAY_MS, score_of, state_of
 from tables.catalog import Catalog, Changes
 from tables.due import NEVER, Due
+from tests.examples import examples
 from tests.making import START
 from tests.tables.test_catalog import HALVED, LIFECYCLE, adding, dropping, memory, opened
 
@@ -73,7 +74,7 @@ MEMORIES = st.lists(
 )
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(aged=MEMORIES, lifecycle=st.just(LIFECYCLE) | SETTINGS, data=st.data())
 @example(aged=[(60.0, 0, False), (100.0, 5, False)], lifecycle=LIFECYCLE, data=None)
 def test_what_is_stored_is_the_rules_state_at_every_moment(

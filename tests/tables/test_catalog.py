@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from schemas.errors import DataDirError, EmbeddingMismatch, ShardLocked
@@ -19,6 +19,7 @@ from schemas.memories import Memory, State
 from schemas.settings import LifecycleSettings
 from streams.rules.lifecycle import DAY_MS, score_of, state_of
 from tables.catalog import Catalog, Changes, Merged, NewLink, Tombstone
+from tests.examples import examples
 from tests.making import START, axis
 
 DIMENSION = 8
@@ -101,7 +102,7 @@ def test_a_memory_reads_back_as_it_was_written(catalog: Catalog) -> None:
     assert catalog.of_user("v") == []
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     text=st.text(st.characters(codec="utf-8"), max_size=50), name=st.text(st.characters(codec="utf-8"), min_size=1)
 )
@@ -350,7 +351,7 @@ SETTINGS = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(st.tuples(IMPORTANCES, AGES, st.booleans()), min_size=1, max_size=20), st.just(LIFECYCLE) | SETTINGS)
 @example([(70.0, 0, False), (30.0, 0, False), (60.0, 37 * DAY_MS, False), (100.0, -5, True)], LIFECYCLE)
 def test_the_statements_and_the_rule_are_one_formula(

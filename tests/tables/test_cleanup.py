@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.memories import Memory, State
@@ -19,6 +19,7 @@ from streams.rules.lifecycle import DAY_MS, score_of, state_of
 from tables.archive import ToArchive
 from tables.catalog import Catalog, Changes, NewLink
 from tables.cleanup import Candidate, Kind, Verdicts
+from tests.examples import examples
 from tests.making import START
 from tests.tables.test_catalog import adding, memory, opened
 
@@ -173,7 +174,7 @@ def expected(rules: LifecycleSettings, memories: list[Memory], links: list[NewLi
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(held())
 def test_each_verdict_is_that_of_a_second_reckoning(
     tmp_path_factory: pytest.TempPathFactory, drawn: tuple[LifecycleSettings, list[Memory], list[NewLink]]
@@ -195,7 +196,7 @@ def test_each_verdict_is_that_of_a_second_reckoning(
     catalog.close()
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     importance=st.floats(0, 100),
     cold=st.floats(0.5, 69),

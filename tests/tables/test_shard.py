@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from itertools import count, islice
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import duckdb
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import EmbeddingMismatch, ShardLocked
@@ -36,8 +36,10 @@ from schemas.memories import Memory, State
 from schemas.settings import LifecycleSettings, LongTermSettings
 from streams.rules.lifecycle import DAY_MS, score_of, state_of
 from tables.batch import Applied
+from tables.migrations import statement
 from tables.shard import Shard
 from tables.vectors import Vectors, cell_of
+from tests.examples import examples
 from tests.making import START, axis, leaning, memory_of, promotion
 
 Open = Callable[[], Shard]
@@ -176,28 +178,30 @@ def test_recompute_writes_the_changes_alone(reopen: Open) -> None:
     shard.close()
 
 
-@settings(deadline=None)
+@pytest.fixture(scope="module")
+def formula() -> Iterator[duckdb.DuckDBPyConnection]:
+    """The statements, and no table."""
+    with duckdb.connect(":memory:") as db:
+        db.execute(statement("lifecycle"))
+        yield db
+
+
+@examples(100)
 @given(
     importance=st.floats(0, 100),
     days=st.one_of(st.floats(-10, 400), st.sampled_from([7.0, 37.0])),
     pinned=st.booleans(),
 )
-def test_the_sql_and_the_rule_agree(importance: float, days: float, pinned: bool) -> None:
+def test_the_sql_and_the_rule_agree(
+    formula: duckdb.DuckDBPyConnection, importance: float, days: float, pinned: bool
+) -> None:
     """tables/sql/lifecycle.sql and streams/rules/lifecycle.py are one formula."""
-    import duckdb
-
-    from tables.migrations import statement
-
     lifecycle = LifecycleSettings()
     now = START + int(days * DAY_MS)
-    db = duckdb.connect(":memory:")
-    db.execute(statement("lifecycle"))
-    row = db.execute(
+    row = formula.execute(
         "SELECT score_of($i::DOUBLE, $p, $at, $now, 7.0, 30.0) AS s, state_of(s, 70.0, 30.0)",
         {"i": importance, "p": pinned, "at": START, "now": now},
     ).fetchone()
-    db.close()
-
     memory = memory_of(importance, pinned)
     assert row is not None
     assert row[0] == pytest.approx(score_of(memory, now, lifecycle))
@@ -598,7 +602,7 @@ HELD = {
 }
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(events=st.lists(COMMANDS, min_size=5, max_size=25), limit=st.sampled_from([0, 2, 3]), data=st.data())
 def test_cuts_redeliveries_and_crashes_change_nothing(
     tmp_path_factory: pytest.TempPathFactory, events: list[LongTermEvent], limit: int, data: st.DataObject

@@ -69,6 +69,9 @@ RUNS = st.lists(MESSAGES, max_size=4).map(tuple)
         pending=st.lists(NUMBERS, max_size=5).map(tuple),
         exchanges=NUMBERS,
         ended=st.booleans(),
+        said=NUMBERS,
+        summed_up=NUMBERS,
+        day_ends=NUMBERS,
     )
 )
 def test_a_session_reads_back_as_it_was_written(session: Session) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from tables.vectors import CELLS, VectorIndex, cell_of, earlier_copies, faiss
+from tests.examples import examples
 from tests.making import axis, leaning
 
 DIMENSION = 8
@@ -194,7 +195,7 @@ def test_an_index_of_another_dimension_or_kind_is_none(tmp_path: Path) -> None:
     assert VectorIndex.load(path, DIMENSION) is None
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     npst.arrays(np.float32, st.tuples(st.integers(1, 20), st.just(DIMENSION)), elements=st.floats(-1, 1, width=32)),
     st.data(),

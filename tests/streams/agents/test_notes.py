@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import ShardNotHere
@@ -25,6 +25,7 @@ from streams.shards import OwnedShards
 from tables.session_notes import Note, encode_note, note_key
 from tables.shard import Shard
 from tables.short_term import Session, ShortTermStore
+from tests.examples import examples
 from tests.making import START
 
 P = ParamSpec("P")
@@ -434,7 +435,7 @@ ASKED = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(ASKED, max_size=25, unique_by=lambda event: event.text), st.data())
 def test_cuts_redeliveries_and_crashes_change_nothing(events: list[Remember], data: st.DataObject) -> None:
     """Beside one undisturbed batch: the same notes are kept, and the same events are sent."""
@@ -465,7 +466,7 @@ def test_cuts_redeliveries_and_crashes_change_nothing(events: list[Remember], da
     assert all(event == once[event.event_id] for event in room.outbox.sent)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.lists(ASKED, min_size=1, max_size=12, unique_by=lambda event: event.text), st.data())
 def test_what_is_forgotten_is_gone_however_often_the_log_is_read(events: list[Remember], data: st.DataObject) -> None:
     log: list[LongTermEvent] = list(events)

@@ -28,7 +28,7 @@ def session(*, said: bool = True, ended: bool = False) -> Session:
 
 def noted(quiet: QuietSessions, of: Session) -> list[int]:
     """Seconds of silence that are noted now."""
-    return [(silence.timestamp - START) // 1000 for silence in quiet.due(MEMORY, lambda *_: of)]
+    return [(silence.timestamp - START) // 1000 for silence in quiet.due(MEMORY, lambda *_: of, START)]
 
 
 def heard(of: Session) -> tuple[Now, QuietSessions]:
@@ -95,7 +95,7 @@ def test_no_silence_is_noted_beyond_the_latest_time_that_a_record_may_have() -> 
     wrong = session()._replace(last_at=LATEST_MS - 1)
     now, quiet = heard(wrong)
     now.seconds += 1800
-    assert [silence.timestamp for silence in quiet.due(MEMORY, lambda *_: wrong)] == [LATEST_MS - 1]
+    assert [silence.timestamp for silence in quiet.due(MEMORY, lambda *_: wrong, START)] == [LATEST_MS - 1]
 
 
 def test_where_only_silence_is_known_there_is_no_time_to_note() -> None:
@@ -103,4 +103,15 @@ def test_where_only_silence_is_known_there_is_no_time_to_note() -> None:
     silent = Session("u", "s")
     now, quiet = heard(silent)
     now.seconds += 1800
-    assert quiet.due(MEMORY, lambda *_: silent) == []
+    assert quiet.due(MEMORY, lambda *_: silent, START) == []
+
+
+def test_a_session_that_is_over_is_silent_until_its_day_is_and_that_is_noted_once() -> None:
+    """By the lifecycle's clock; one that can still go on is not: more of its day may be on the way."""
+    midnight = START + 86_400_000
+    over = session(said=False, ended=True)._replace(day_ends=midnight)
+    quiet, goes_on = heard(over)[1], heard(session()._replace(day_ends=midnight))[1]
+    assert quiet.due(MEMORY, lambda *_: over, midnight - 1) == []
+    assert goes_on.due(MEMORY, lambda *_: session(), midnight) == []
+    assert [silence.timestamp for silence in quiet.due(MEMORY, lambda *_: over, midnight)] == [midnight]
+    assert quiet.due(MEMORY, lambda *_: over, midnight) == []

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.messages import Exchange
@@ -23,6 +23,7 @@ from streams.rerouting import Rerouting
 from streams.rules.promotion import Promoter
 from streams.rules.session import SessionRules
 from tables.short_term import ShortTermStore
+from tests.examples import examples
 from tests.making import START
 
 TOPICS = Topics.with_prefix("")
@@ -152,7 +153,7 @@ def _record(user: str, at: int, **fields: Any) -> bytes:
     return orjson.dumps({"user_id": user, "session_id": "s", "timestamp": START + at * 1000, **fields})
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(st.lists(st.lists(SAID, max_size=50), min_size=1, max_size=3), st.randoms(use_true_random=False), st.data())
 def test_interleaving_duplicates_and_delays_change_nothing(
     conversations: list[list[Said]], chance: Any, data: st.DataObject
@@ -173,7 +174,7 @@ def test_interleaving_duplicates_and_delays_change_nothing(
     assert live.promotions == reference.promotions
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(SAID, max_size=60), st.data())
 def test_a_replay_equals_the_live_run(said: list[Said], data: st.DataObject) -> None:
     """The same log, cut into other batches."""

@@ -62,10 +62,10 @@ def kill(process: BaseProcess) -> None:
 async def test_a_killed_process_is_started_again(caplog: pytest.LogCaptureFixture) -> None:
     """What is asked afterwards is answered as before."""
     async with started(EmbeddingSettings()) as embedding:
-        before = await embedding.embed(TEXTS)
+        before = await embedding.embed(TEXTS, patient=True)
         first = child()
         kill(first)
-        np.testing.assert_array_equal(await embedding.embed(TEXTS), before)
+        np.testing.assert_array_equal(await embedding.embed(TEXTS, patient=True), before)
         assert child().pid != first.pid
     warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert warnings == ["the embedding model's process was ended from outside; it is started again"]
@@ -76,7 +76,7 @@ async def test_what_is_under_way_when_it_is_killed_is_not_lost() -> None:
     """From several callers at once, each of which gets its own vectors."""
     async with started(EmbeddingSettings(batch_size=8)) as embedding:
         texts = [f"{text} {i}" for i in range(100) for text in TEXTS]
-        expected = await embedding.embed(TEXTS)
+        expected = await embedding.embed(TEXTS, patient=True)
         first = child()
         asked = [asyncio.create_task(embedding.embed([*TEXTS, *texts], patient=True)) for _ in range(3)]
         process = cast(EmbeddingProcess, embedding._backend)._process
@@ -101,7 +101,7 @@ async def test_texts_that_kill_every_process_end_in_an_error(monkeypatch: pytest
             patch.setattr("streams.clients.embedding_process._embed", _end)
             with pytest.raises(SiltstoneError, match=f"ended {MOST_DEATHS} times in a row.*smaller embedding.model"):
                 await embedding.embed(TEXTS, patient=True)
-        assert (await embedding.embed(TEXTS)).shape == (3, 512)
+        assert (await embedding.embed(TEXTS, patient=True)).shape == (3, 512)
 
 
 def _die(_: EmbeddingSettings) -> None:
@@ -150,7 +150,7 @@ async def test_what_a_model_raises_comes_through_without_the_text(monkeypatch: p
         await embedding.model()
         monkeypatch.setattr("streams.clients.embedding_process._embed", _refuse)
         with pytest.raises(SiltstoneError) as caught:
-            await embedding.embed(TEXTS)
+            await embedding.embed(TEXTS, patient=True)
     assert str(caught.value) == "refusing cannot embed 3 texts: UnicodeDecodeError"
 
 

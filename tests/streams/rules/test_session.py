@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.messages import ConversationRecord, Exchange, SessionEnded, Silence
@@ -12,6 +12,7 @@ from schemas.settings import MemorySettings, ScoringSettings
 from streams.rules.promotion import Decision, Promoter
 from streams.rules.session import SessionRules
 from tables.short_term import Session, ShortTermStore
+from tests.examples import examples
 from tests.making import START, message
 
 
@@ -345,7 +346,7 @@ def test_silence_ends_a_session_once() -> None:
 KINDS = st.sampled_from(["u", "a", "u", "a", "s", "gap", "idle", "end", "again", "late", "quiet", "please"])
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.lists(KINDS, min_size=12, max_size=50), st.data())
 def test_a_crash_anywhere_changes_nothing(kinds: list[str], data: st.DataObject) -> None:
     """Tables are written now and then; after a crash they are as they were, and records are read again.
@@ -455,3 +456,13 @@ def test_a_session_goes_on_after_any_forgetting(until: int) -> None:
     after = [decision.exchange.started_at for decision in window.decisions[decided:]]
     assert all(at > START + until * 1000 for at in after)
     assert after[-3:] == [START + i * 20_000 for i in (20, 21, 22)]
+
+
+def test_a_session_goes_on_when_its_latest_exchange_is_forgotten_and_older_ones_are_not() -> None:
+    """One that was said early and came late has the highest number."""
+    window = Window().hear(*talk(3, start=5), end(200), message(99, at=1))
+    out = window.rules.forgotten(window.session, START + 2000, window.stored.__getitem__)
+    assert (out.gone, list(out.session.window)) == ([3], [0, 1, 2])
+    window.session, window.stored = out.session, {seq: window.stored[seq] for seq in out.session.window}
+    window.hear(message(100, at=210), message(101, at=3), end(220))
+    assert window.closed == [["m10", "m11"], ["m12", "m13"], ["m14", "m15"], ["m101"], ["m100"]]

@@ -1,0 +1,173 @@
+"""Settings: `config.yaml`, overridden by the environment, validated once at start.
+
+    SILTSTONE_MEMORY__PROMOTE_THRESHOLD=30 siltstone worker        # memory.promote_threshold
+
+The environment wins over the file (`config.yaml` in the current folder, or the one that `SILTSTONE_CONFIG`
+names). Secrets are `SecretStr`: they never show in `repr`, logs or errors. Each section has a file of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+from pydantic import Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    YamlConfigSettingsSource,
+)
+from pydantic_settings.exceptions import SettingsError as SourceError
+
+from schemas.errors import SettingsError
+from schemas.settings.agents import AgentsSettings, DefaultsSettings, SummarySettings
+from schemas.settings.embedding import OPENAI_EMBEDDINGS, TRANSFORMER, EmbeddingSettings
+from schemas.settings.kafka import KafkaSettings
+from schemas.settings.lifecycle import CleanupSettings, LifecycleSettings, WhitelistSettings
+from schemas.settings.long_term import LongTermSettings, SupersedeSettings
+from schemas.settings.memory import MemorySettings, ScoringSettings
+from schemas.settings.outlets import AnalyticsSettings, HttpSettings
+from schemas.settings.services import (
+    DEFAULT_MODEL,
+    OPENAI_URL,
+    ChatSettings,
+    JudgeSettings,
+    LlmSettings,
+    ProviderSettings,
+)
+from schemas.settings.summaries import SUMMARY_VARIABLES, SettingWarning, SummaryPlan, summary_plan
+
+CONFIG_VARIABLE = "SILTSTONE_CONFIG"
+
+__all__ = [
+    "CONFIG_VARIABLE",
+    "DEFAULT_MODEL",
+    "OPENAI_EMBEDDINGS",
+    "OPENAI_URL",
+    "SUMMARY_VARIABLES",
+    "TRANSFORMER",
+    "AgentsSettings",
+    "AnalyticsSettings",
+    "ChatSettings",
+    "CleanupSettings",
+    "DefaultsSettings",
+    "EmbeddingSettings",
+    "HttpSettings",
+    "JudgeSettings",
+    "KafkaSettings",
+    "LifecycleSettings",
+    "LlmSettings",
+    "LongTermSettings",
+    "MemorySettings",
+    "ProviderSettings",
+    "ScoringSettings",
+    "SettingWarning",
+    "Settings",
+    "SummaryPlan",
+    "SummarySettings",
+    "SupersedeSettings",
+    "WhitelistSettings",
+]
+
+
+class Settings(BaseSettings):
+    """Everything that can be set. `Settings.load()` is the one way to make it from file and environment."""
+
+    model_config = SettingsConfigDict(env_prefix="SILTSTONE_", env_nested_delimiter="__", extra="forbid", frozen=True)
+
+    data_dir: Path = Path("siltstone-data")
+    kafka: KafkaSettings = KafkaSettings()
+    memory: MemorySettings = MemorySettings()
+    llm: LlmSettings = Field(default_factory=dict, validate_default=True)
+    agents: AgentsSettings = AgentsSettings()
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    long_term: LongTermSettings = LongTermSettings()
+    lifecycle: LifecycleSettings = LifecycleSettings()
+    analytics: AnalyticsSettings = AnalyticsSettings()
+    http: HttpSettings = HttpSettings()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        path = Path(os.environ.get(CONFIG_VARIABLE, "config.yaml"))
+        return init_settings, env_settings, YamlConfigSettingsSource(settings_cls, yaml_file=path)
+
+    @classmethod
+    def load(cls, **overrides: Any) -> Self:
+        """Settings from file, environment and `overrides` (a command's options, which win).
+
+        Raises `SettingsError` with one line per mistake: the key's path, what is wrong, what is allowed.
+        """
+        named = os.environ.get(CONFIG_VARIABLE)
+        if named and not Path(named).is_file():
+            raise SettingsError([f"{CONFIG_VARIABLE}: there is no file {named}"])
+        try:
+            return cls(**overrides)
+        except ValidationError as exc:
+            raise SettingsError([_problem(error) for error in exc.errors()]) from None
+        except yaml.MarkedYAMLError as exc:  # its text quotes the file, and the file may hold a password
+            line = f" (line {exc.problem_mark.line + 1})" if exc.problem_mark else ""
+            raise SettingsError([f"config.yaml: is not valid YAML{line}"]) from None
+        except (SourceError, yaml.YAMLError, ValueError, TypeError, AttributeError) as exc:
+            raise SettingsError([f"config.yaml or environment: {' '.join(str(exc).split())}"]) from None
+
+    def judge(self) -> ChatSettings | None:
+        """The model that judges exchanges; None where there is no key: the local estimator judges.
+
+        Key and URL go together: those of `memory.scoring`, or without a key there those of `llm`. A
+        `memory.scoring.base_url` without a key is therefore not used.
+        """
+        scoring = self.memory.scoring
+        service = scoring if scoring.api_key.get_secret_value() else self.llm
+        if not service.api_key.get_secret_value():
+            return None
+        return ChatSettings(
+            api_key=service.api_key,
+            base_url=service.base_url or OPENAI_URL,
+            model=scoring.model or self.llm.model or DEFAULT_MODEL,
+            concurrency=scoring.concurrency,
+            timeout_seconds=scoring.timeout_seconds,
+        )
+
+    def embedder(self) -> EmbeddingSettings:
+        """The embedding model; for the backend `openai` with its service's key and URL, every fallback resolved.
+
+        Key and URL go together: those of `embedding`, or those of `llm`. Raises `SettingsError` where there is no
+        key, and where `embedding.base_url` has none beside it: memories would go to another service than the one
+        that is named.
+        """
+        embedding = self.embedding
+        if embedding.backend != "openai":
+            return embedding
+        own = embedding.api_key.get_secret_value()
+        if embedding.base_url and not own:
+            raise SettingsError(
+                [
+                    "embedding.api_key: is empty beside embedding.base_url: set it (any text, for a service that "
+                    "needs none), or remove the URL"
+                ]
+            )
+        service = embedding if own else self.llm
+        if not service.api_key.get_secret_value():
+            raise SettingsError(
+                ["embedding.api_key: the backend openai needs a key: set embedding.api_key, or llm.api_key"]
+            )
+        return embedding.model_copy(update={"api_key": service.api_key, "base_url": service.base_url or OPENAI_URL})
+
+    def summaries(self) -> SummaryPlan:
+        """How daily summaries are made. Never a mistake: what cannot be used is among its warnings, to be logged."""
+        return summary_plan(self.agents, self.llm, self.data_dir, os.environ)
+
+
+def _problem(error: Any) -> str:
+    path = ".".join(str(part) for part in error["loc"]) or "settings"
+    return f"{path}: {error['msg'][0].lower()}{error['msg'][1:]}"

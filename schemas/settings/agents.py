@@ -1,0 +1,67 @@
+"""`agents`: the model of the conversation, and the daily summaries."""
+
+from __future__ import annotations
+
+import zoneinfo
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from schemas.phrases import SUMMARY_PHRASES
+from schemas.settings.section import Section
+
+
+def _name(given: Any) -> Any:
+    """YAML reads some names as numbers, and an empty one as nothing: neither is worth not to start."""
+    return "" if given is None else str(given) if isinstance(given, int | float) else given
+
+
+def _known_zone(name: str) -> str:
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("needs an IANA name such as UTC, Asia/Shanghai or Europe/Berlin") from None
+    return name
+
+
+#: `provider/model`. One that is not of this form is no mistake: `SummaryPlan.warnings` names it.
+ModelName = Annotated[str, BeforeValidator(_name)]
+
+
+class DefaultsSettings(Section):
+    """What holds for everything that does not say otherwise."""
+
+    model: ModelName = Field(default="", description="the main conversation's model")
+
+
+class SummarySettings(Section):
+    """Daily summaries, as they are written down. `Settings.summaries` says what comes of them."""
+
+    enabled: bool = Field(default=True, description="make them by themselves; a request is answered in any case")
+    interval: Any = Field(default=10, description="user messages of a session, 0-100; 0: never by count")
+    model: ModelName = ""
+    max_tokens: Annotated[int, Field(ge=500, le=1_000_000, description="of the answer, at most")] = 4_000
+    language: Literal["auto", "zh", "en"] = Field(default="auto", description="auto: most of the conversation's")
+    promote: bool = Field(default=False, description="remember the preferences and decisions of each summary")
+    fallback_dir: Path | None = Field(default=None, description="second place; null: below ~/.siltstone/memory")
+    timezone: Annotated[str, AfterValidator(_known_zone)] = Field(default="UTC", description="whose days they are")
+    request_phrases: tuple[str, ...] = SUMMARY_PHRASES
+    concurrency: Annotated[int, Field(ge=1, le=256)] = 2
+    timeout_seconds: Annotated[float, Field(gt=0, le=3_600)] = 60.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_either_spelling(cls, given: Any) -> Any:
+        """`maxTokens` in a file, beside `MAX_TOKENS` in the environment, which wins."""
+        if isinstance(given, dict) and "maxTokens" in given:
+            rest = {key: value for key, value in given.items() if key != "maxTokens"}
+            return {"max_tokens": given["maxTokens"], **rest}
+        return given
+
+
+class AgentsSettings(Section):
+    """`agents.defaults` and `agents.summary`."""
+
+    defaults: DefaultsSettings = DefaultsSettings()
+    summary: SummarySettings = SummarySettings()

@@ -1,0 +1,35 @@
+"""`embedding`: which model turns texts into vectors."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, SecretStr, ValidationInfo, field_validator
+
+from schemas.settings.section import Section
+from schemas.settings.services import ApiKey, BaseUrl
+
+TRANSFORMER = "paraphrase-multilingual-MiniLM-L12-v2"
+OPENAI_EMBEDDINGS = "text-embedding-3-small"
+
+
+class EmbeddingSettings(Section):
+    """Which model turns texts into vectors. `Settings.embedder` says what an empty key means.
+
+    `model` is a name, or for `sentence-transformers` also a folder; an empty one is the backend's default. `use` has
+    one model. Key, URL, time-out and dimensions are those of `openai`.
+    """
+
+    backend: Literal["use", "sentence-transformers", "openai"] = "use"
+    model: Annotated[str, Field(validate_default=True)] = ""
+    batch_size: Annotated[int, Field(ge=1, le=2048)] = 64
+    api_key: ApiKey = SecretStr("")
+    base_url: BaseUrl = ""
+    timeout_seconds: Annotated[float, Field(gt=0, le=3_600)] = 60.0
+    dimensions: Annotated[int, Field(ge=1, le=65_536, description="asked of the service where set")] | None = None
+
+    @field_validator("model")
+    @classmethod
+    def _of_the_backend(cls, model: str, info: ValidationInfo) -> str:
+        default = OPENAI_EMBEDDINGS if info.data.get("backend") == "openai" else TRANSFORMER
+        return model.strip() or default

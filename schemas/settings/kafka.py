@@ -1,0 +1,40 @@
+"""`kafka`: the broker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, SecretStr, model_validator
+
+from schemas.settings.section import Section
+
+
+class KafkaSettings(Section):
+    """Where the broker is. Security settings have the names that librdkafka and aiokafka users know."""
+
+    bootstrap_servers: str = "127.0.0.1:9092"
+    topic_prefix: str = "siltstone."
+    group_id: str = "siltstone"
+    partitions: Annotated[int, Field(ge=1, le=10_000)] = 8
+    replication: Annotated[int, Field(ge=1, le=9)] = 1
+    create_topics: bool = Field(default=True, description="create missing topics at start")
+    session_timeout_seconds: Annotated[float, Field(gt=0)] = 6.0
+    rebalance_timeout_seconds: Annotated[float, Field(gt=0)] = 2.0
+    heartbeat_seconds: Annotated[float, Field(gt=0)] = 1.0
+    commit_seconds: Annotated[float, Field(gt=0)] = 1.0
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "PLAIN"
+    sasl_username: str = ""
+    sasl_password: SecretStr = SecretStr("")
+    ssl_cafile: Path | None = None
+    ssl_certfile: Path | None = None
+    ssl_keyfile: Path | None = None
+
+    @model_validator(mode="after")
+    def _credentials(self) -> Self:
+        if self.security_protocol.startswith("SASL") and not (
+            self.sasl_username and self.sasl_password.get_secret_value()
+        ):
+            raise ValueError(f"{self.security_protocol} needs sasl_username and sasl_password")
+        return self

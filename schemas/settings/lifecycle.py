@@ -1,0 +1,55 @@
+"""`lifecycle`: how importance decays, where the states begin, and what is cleaned up."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from schemas.settings.section import Days, Percent, Section
+
+
+class WhitelistSettings(Section):
+    """Whose memories, which, and those with which tags (`tags` in their metadata) cleanup leaves alone."""
+
+    users: tuple[str, ...] = ()
+    ids: tuple[uuid.UUID, ...] = ()
+    tags: tuple[str, ...] = ()
+
+
+class CleanupSettings(Section):
+    """When what nobody needs any more goes to the archive, and when it is removed from there."""
+
+    enabled: bool = Field(default=False, description="do it on the lifecycle's timer; a command can in any case")
+    paused: bool = Field(default=False, description="do nothing, not even for a command")
+    after_days: Days = Field(default=30.0, description="how long deprecated, or summed up, before it goes")
+    recent_access_days: Days = 7.0
+    link_weight: Annotated[float, Field(ge=0, le=1, description="from here on a link keeps both its ends")] = 0.7
+    retention_days: Days | None = Field(
+        default=90.0, description="how long archived before it is removed; null: never"
+    )
+    whitelist: WhitelistSettings = WhitelistSettings()
+
+    @field_validator("retention_days", mode="before")
+    @classmethod
+    def _null_of_the_environment(cls, given: Any) -> Any:
+        return None if given == "null" else given
+
+
+class LifecycleSettings(Section):
+    """How importance decays, and where the states begin."""
+
+    clock: Literal["wall", "event"] = "wall"
+    fresh_days: Annotated[float, Field(ge=0)] = 7.0
+    half_life_days: Annotated[float, Field(gt=0)] = 30.0
+    active: Percent = 70.0
+    cold: Percent = 30.0
+    recompute_seconds: Annotated[float, Field(gt=0)] = 60.0
+    cleanup: CleanupSettings = CleanupSettings()
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if not self.cold < self.active:
+            raise ValueError(f"cold ({self.cold:g}) must be below active ({self.active:g})")
+        return self

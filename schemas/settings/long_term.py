@@ -1,0 +1,42 @@
+"""`long_term`: the shards, and when a model refines them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from schemas.settings.section import Section
+
+
+class SupersedeSettings(Section):
+    """When a configured model is asked which older memory a new one replaces."""
+
+    enabled: bool = True
+    candidates: Annotated[int, Field(ge=1, le=20, description="older memories that one question shows")] = 3
+    min_cosine: Annotated[float, Field(ge=-1, le=1)] = Field(
+        default=0.35, description="how similar an older memory has to be; made for the embeddings `use`"
+    )
+
+
+class LongTermSettings(Section):
+    """The shards."""
+
+    access_increment: Annotated[float, Field(ge=0, le=100)] = 2.0
+    near_copy: Annotated[float, Field(gt=0, le=1)] = 0.95
+    top_k: Annotated[int, Field(ge=1, le=1000)] = 10
+    context_memories: Annotated[int, Field(ge=0, le=100)] = 3
+    save_seconds: Annotated[float, Field(gt=0)] = 60.0
+    intake_first_seconds: Annotated[float, Field(ge=0)] = 10.0
+    max_memories_per_user: Annotated[int, Field(ge=0)] = Field(
+        default=10_000, description="above it the oldest of the lowest scores are summed up; 0: never"
+    )
+    summaries_by_model: bool = Field(default=True, description="a configured model finds their words")
+    supersede: SupersedeSettings = SupersedeSettings()
+
+    @model_validator(mode="after")
+    def _candidates_are_no_near_copies(self) -> Self:
+        least = self.supersede.min_cosine
+        if self.supersede.enabled and not least < self.near_copy:
+            raise ValueError(f"supersede.min_cosine ({least:g}) must be below near_copy ({self.near_copy:g})")
+        return self

@@ -1,0 +1,40 @@
+"""`memory`: the short-term window, promotion out of it, and who judges."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, SecretStr
+
+from schemas.events import LONGEST_TTL_SECONDS
+from schemas.phrases import CONTENT_KEYWORDS, FORCE_PHRASES, STRONG_EMOTIONS
+from schemas.settings.section import Section
+from schemas.settings.services import ApiKey, BaseUrl
+
+
+class ScoringSettings(Section):
+    """How an exchange is weighed, and which model judges it. `Settings.judge` says what an empty key means."""
+
+    policy: Literal["weighted", "llm", "all"] = "weighted"
+    strong_emotions: tuple[str, ...] = STRONG_EMOTIONS
+    content_keywords: tuple[str, ...] = CONTENT_KEYWORDS
+    api_key: ApiKey = SecretStr("")
+    base_url: BaseUrl = ""
+    model: str = ""
+    concurrency: Annotated[int, Field(ge=1, le=256)] = 8
+    timeout_seconds: Annotated[float, Field(gt=0, le=3_600)] = 20.0
+
+
+class MemorySettings(Section):
+    """The short-term window and promotion out of it."""
+
+    capacity: Annotated[int, Field(ge=1, le=10_000)] = 50
+    ttl_seconds: Annotated[int, Field(ge=1, le=LONGEST_TTL_SECONDS)] = 86_400
+    context_turns: Annotated[int, Field(ge=1)] = 10
+    exchange_gap_seconds: Annotated[int, Field(ge=1)] = 120
+    exchange_messages: Annotated[int, Field(ge=1)] = 16
+    session_idle_seconds: Annotated[int, Field(ge=1)] = 1_800
+    promote_threshold: Annotated[int, Field(ge=0)] = 10
+    notes: Annotated[int, Field(ge=1, le=10_000, description="explicit short-term memories of a session")] = 100
+    force_phrases: tuple[str, ...] = FORCE_PHRASES
+    scoring: ScoringSettings = ScoringSettings()

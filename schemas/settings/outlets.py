@@ -1,0 +1,27 @@
+"""`analytics` and `http`: where others look."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from schemas.settings.section import Section
+from schemas.settings.services import BaseUrl
+
+
+class AnalyticsSettings(Section):
+    """The analysts' copy of the shards."""
+
+    enabled: bool = Field(default=True, description="make it on a timer; a command can ask for one in any case")
+    seconds: Annotated[float, Field(gt=0)] = 60.0
+
+
+class HttpSettings(Section):
+    """The worker's API. Loopback only: it has no authentication yet."""
+
+    host: Literal["127.0.0.1", "::1", "localhost"] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8000
+    advertised_url: BaseUrl = Field(
+        default="", description="where other workers reach this one; empty: at host and port"
+    )

@@ -1,0 +1,110 @@
+"""`llm`, and what every OpenAI-compatible service is set by."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    SecretStr,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
+
+from schemas.settings.section import Section
+
+OPENAI_URL = "https://api.openai.com/v1"
+DEFAULT_MODEL = "gpt-4o-mini"
+PROVIDER = "[A-Za-z0-9_-]+"
+
+
+def _web_address(url: str) -> str:
+    """A base URL, or empty. Its text is in no error: keys get pasted into the wrong line."""
+    url = url.strip().rstrip("/")
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
+    except ValueError:
+        usable = False
+    if url and (not usable or parts.query or parts.fragment):
+        raise ValueError("needs the form https://host/path, without user, password, query or fragment")
+    return url
+
+
+def _header_value(secret: SecretStr) -> SecretStr:
+    """A key without the line end that a file brings along. What no header can hold, HTTP packages would log."""
+    key = secret.get_secret_value().strip()
+    if not (key.isascii() and key.isprintable()):
+        raise ValueError("may hold printable ASCII only")
+    return SecretStr(key)
+
+
+BaseUrl = Annotated[str, AfterValidator(_web_address)]
+ApiKey = Annotated[SecretStr, AfterValidator(_header_value)]
+#: In lower case, as the environment gives it.
+ProviderName = Annotated[str, StringConstraints(to_lower=True, pattern=f"^{PROVIDER}$")]
+ContextTokens = Annotated[int, Field(ge=4_096, le=100_000_000, description="what question and answer may have")]
+
+
+class ProviderSettings(Section):
+    """The OpenAI-compatible service of the models that are named `<provider>/…`.
+
+    Key and URL go together. With neither, only the model's limit is set, and the service is that of `llm`.
+    """
+
+    api_key: ApiKey = SecretStr("")
+    base_url: BaseUrl = ""
+    context_tokens: ContextTokens | None = None
+
+
+class LlmSettings(Section):
+    """The OpenAI-compatible service for everything that has none of its own.
+
+    Without a key, OPENAI_API_KEY and OPENAI_BASE_URL take the place of key and URL. Both or neither: a key is
+    never sent to another service's URL.
+    """
+
+    api_key: ApiKey = SecretStr("")
+    base_url: BaseUrl = ""
+    model: str = ""
+    providers: dict[ProviderName, ProviderSettings] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_openais_variables(cls, given: Any) -> Any:
+        key = os.environ.get("OPENAI_API_KEY", "").strip()
+        if key and isinstance(given, dict) and _is_empty(given.get("api_key", "")):
+            return {**given, "api_key": key, "base_url": os.environ.get("OPENAI_BASE_URL", "")}
+        return given
+
+    @field_validator("providers", mode="before")
+    @classmethod
+    def _each_once(cls, given: Any) -> Any:
+        if isinstance(given, dict) and len({str(name).lower() for name in given}) < len(given):
+            raise ValueError("two providers have the same name but for upper case")
+        return given
+
+
+def _is_empty(key: object) -> bool:
+    text = key.get_secret_value() if isinstance(key, SecretStr) else key
+    return isinstance(text, str) and not text.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSettings:
+    """A chat model and how it is asked, with every fallback resolved."""
+
+    api_key: SecretStr
+    base_url: str
+    model: str
+    concurrency: int
+    timeout_seconds: float
+
+
+#: Those of the model that rates exchanges.
+JudgeSettings = ChatSettings

@@ -1,0 +1,95 @@
+"""aiokafka insists that names of headers are UTF-8; Kafka does not, and some producers write any bytes.
+
+Such a record would stop whoever reads its partition, again and again. What is no UTF-8 in a name becomes `?`, as a
+Java consumer would show U+FFFD; nothing of ours is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from aiokafka.consumer import fetcher
+from aiokafka.record.default_records import _DefaultRecordBatchPy
+from aiokafka.record.memory_records import MemoryRecords, _MemoryRecordsPy
+from aiokafka.record.util import decode_varint
+
+
+def take_any_header_name() -> None:
+    """From now on, every consumer of this process reads such records. Asked again, it changes nothing."""
+    fetcher.MemoryRecords, fetcher.PartitionRecords = _FetchedRecords, _PartitionRecords
+
+
+class _FetchedRecords(MemoryRecords):  # type: ignore[misc]
+    """What a fetch brought of a partition, read by aiokafka's own fast reader."""
+
+    def __init__(self, raw: bytes) -> None:
+        super().__init__(raw)
+        self.raw = raw
+
+
+class _PartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]
+    _records: Any
+
+    def _unpack_records(self) -> Iterator[Any]:
+        try:
+            yield from super()._unpack_records()
+        except UnicodeDecodeError:
+            self._records = _MendedRecords(self._records.raw, self.next_fetch_offset)
+            yield from super()._unpack_records()
+
+
+class _MendedRecords(_MemoryRecordsPy):  # type: ignore[misc]
+    """The same from an offset on, read slowly."""
+
+    _next_slice: Any
+    _pos: int
+
+    def __init__(self, raw: bytes, offset: int) -> None:
+        super().__init__(raw)
+        while (first := self._next_slice) is not None:
+            end = self._pos
+            if super().next_batch().next_offset > offset:  # a batch before it would set its reader back
+                self._next_slice, self._pos = first, end
+                break
+
+    def next_batch(self) -> Any:
+        batch = self._next_slice
+        if batch is None or batch[self.MAGIC_OFFSET] < 2:  # older ones have no headers
+            return super().next_batch()
+        self._cache_next()
+        return _MendedBatch(batch)
+
+
+class _MendedBatch(_DefaultRecordBatchPy):  # type: ignore[misc]
+    def _read_msg(self) -> Any:
+        try:
+            return super()._read_msg()
+        except UnicodeDecodeError:
+            self._mend()
+            return super()._read_msg()
+
+    def _mend(self) -> None:
+        """Make the names of the next record's headers readable, in their places."""
+        buffer, place = self._buffer, self._pos
+        for _ in range(4):  # length, attributes, timestamp, offset
+            _, place = decode_varint(buffer, place)
+        for _ in range(2):  # key, value
+            size, place = decode_varint(buffer, place)
+            place += max(0, size)
+        count, place = decode_varint(buffer, place)
+        for _ in range(count):
+            size, place = decode_varint(buffer, place)
+            name = bytes(buffer[place : place + size])
+            buffer[place : place + size] = _readable(name)
+            size, place = decode_varint(buffer, place + size)
+            place += max(0, size)
+
+
+def _readable(name: bytes) -> bytes:
+    """As many bytes, in which what is no UTF-8 is a `?`."""
+    try:
+        name.decode()
+    except UnicodeDecodeError:
+        return bytes(byte if byte < 0x80 else ord("?") for byte in name)
+    return name

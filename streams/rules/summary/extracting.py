@@ -1,0 +1,46 @@
+"""A summary without a model: taken out of the messages, in their own words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from schemas.summaries import Summary
+from streams.rules.summary.clustering import Embed
+from streams.rules.summary.decisions import decisions
+from streams.rules.summary.insights import insights
+from streams.rules.summary.preferences import observed, stated
+from streams.rules.summary.problems import problems
+from streams.rules.summary.talk import Talk, alike, kept
+from streams.rules.summary.todos import following, named
+from streams.rules.summary.topics import topics
+from streams.rules.summary.turns import Turn
+
+MOST_ITEMS: Final = 8
+"""In each section but the topics."""
+
+
+def extracted(turns: Sequence[Turn], embed: Embed) -> Summary:
+    """The summary of a day in Chinese, English or both; all of its text stands in the messages that it names.
+
+    What is clearest goes first: a clause that names a problem is not looked at again for a task, and insights are
+    what is left. `embed` is called once at the most, with a text for each turn that says anything and each title that
+    a topic could have.
+    """
+    talk = Talk(turns)
+    broken = kept(problems(talk), MOST_ITEMS)
+    decided = kept(decisions(talk), MOST_ITEMS)
+    tasks = list(named(talk))
+    liked = list(stated(talk))
+    tasks += following(talk)
+    facts, events = insights(talk)
+    talked_about = topics(talk, embed, {fact.item.text for fact in facts})
+    untold = [event for event in events if not any(alike(event.item.text, topic.title) for topic in talked_about)]
+    return Summary(
+        topics=talked_about,
+        preferences=kept([*liked, *observed(talk)], MOST_ITEMS),
+        decisions=decided,
+        todos=kept(tasks, MOST_ITEMS),
+        problems=broken,
+        insights=kept([*facts, *untold], MOST_ITEMS),
+    )

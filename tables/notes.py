@@ -1,0 +1,253 @@
+"""Daily summaries as Markdown files: `<folder>/<user>/YYYY-MM-DD.md`, which people read, and may edit."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Iterator
+from datetime import date, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from schemas.errors import SummaryFilesError, SummaryNotWritten, Unusable
+from tables.user_folders import folder_of
+
+SEPARATOR = b"\n---\n\n"
+#: How often a file that somebody edits at the very moment is read again.
+_READINGS = 10
+_DAY = re.compile(r"(\d{4}-\d\d-\d\d)\.md")
+_RUN = re.compile(rb"^<!-- run: ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}) -->", re.MULTILINE)
+
+
+class Written(NamedTuple):
+    """Where a summary stands now. `instead_of`: it is the second place, because this one is unusable."""
+
+    path: Path
+    instead_of: Unusable | None = None
+
+
+class Already(NamedTuple):
+    """Where the run's summary has been standing: nothing was written."""
+
+    path: Path
+
+
+class DayFiles:
+    """The files of all users, in a folder and, where that cannot be written to, in a second one.
+
+    files = DayFiles(settings.data_dir / "memory", plan.fallback_dir)
+    files.append("ann", date(2026, 1, 5), run_id, "## 📌 …", datetime.now(plan.timezone))    # Written or Already
+    files.read("ann", date(2026, 1, 5))
+
+    An addition is in its file wholly or not at all, whenever the process or the machine stops, and a reader never
+    sees half of one: a new file takes the old one's place. What somebody has edited stays as it is. Any number of
+    processes may write at the same time.
+    """
+
+    def __init__(self, folder: Path, fallback: Path | None = None) -> None:
+        places = (place.resolve() for place in (folder, fallback) if place is not None)
+        self._places = tuple(dict.fromkeys(places))  # twice the same place would wait for its own lock
+
+    def append(self, user_id: str, day: date, run_id: uuid.UUID, text: str, at: datetime) -> Written | Already:
+        """Add what a run wrote at a time (in the user's zone); once, however often it is told to.
+
+        The first run of a file writes the heading, every later one is set apart from what is there. Raises
+        `SummaryNotWritten` where no place can be written to; nothing of it stays behind.
+        """
+        heading, entry = _heading(user_id, day), _entry(run_id, text, at)
+        paths = self._paths(user_id, day)
+        unusable: list[Unusable] = []
+        with contextlib.ExitStack() as locks:  # the first place's is held while the second is written to
+            for root, path in zip(self._places, paths, strict=True):
+                try:
+                    locks.enter_context(_locked(root))
+                    there = next((one for one in paths if run_id in _runs_in(_readable(one))), None)
+                    if there is not None:
+                        return Already(there)
+                    _add(path, heading, entry)
+                except OSError as exc:
+                    unusable.append(Unusable.of(path, exc))
+                else:
+                    return Written(path, unusable[0] if unusable else None)
+        raise SummaryNotWritten(unusable)
+
+    def read(self, user_id: str, day: date) -> str | None:
+        """The day's file; both one after the other, where there is one in each place. None where there is none."""
+        found = [content for path in self._paths(user_id, day) if (content := _content(path)) is not None]
+        if not found:
+            return None
+        heading = _heading(user_id, day)
+        rest = (content.removeprefix(heading) for content in found[1:])
+        return SEPARATOR.join((found[0], *rest)).decode("utf-8", "replace")
+
+    def runs(self, user_id: str, day: date) -> tuple[uuid.UUID, ...]:
+        """The runs whose summaries stand in the day's file."""
+        contents = (_content(path) or b"" for path in self._paths(user_id, day))
+        return tuple(dict.fromkeys(run for content in contents for run in _runs_in(content)))
+
+    def dates(self, user_id: str, first: date = date.min, last: date = date.max) -> list[date]:
+        """The days from `first` to `last` of which the user has a file, in order."""
+        found: set[date] = set()
+        for root in self._places:
+            folder = root / folder_of(user_id)
+            with _reading(folder), contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                found |= {day for path in folder.iterdir() if (day := _day_of(path.name)) is not None}
+        return sorted(day for day in found if first <= day <= last)
+
+    def forget(self, user_id: str) -> bool:
+        """Remove all that there is of a user, in both places; whether there was anything.
+
+        After a crash in the midst of it, do it again. Raises `SummaryFilesError` where something could not be
+        removed; the rest is gone all the same.
+        """
+        removed, unusable = False, []
+        for root in self._places:
+            folder = root / folder_of(user_id)
+            try:
+                if folder.exists():
+                    with _locked(root), contextlib.suppress(FileNotFoundError):  # another did it meanwhile
+                        shutil.rmtree(folder)
+                        _keep(root)
+                    removed = True
+            except OSError as exc:
+                unusable.append(Unusable.of(folder, exc))
+        if unusable:
+            raise SummaryFilesError("summaries could not be removed", unusable)
+        return removed
+
+    def _paths(self, user_id: str, day: date) -> tuple[Path, ...]:
+        return tuple(root / folder_of(user_id) / f"{day.isoformat()}.md" for root in self._places)
+
+
+def written_by(run_id: uuid.UUID, markdown: str) -> str | None:
+    """The run's part of a day's file, without the mark; None where the run has not written into it."""
+    _, begun, rest = markdown.partition(f"<!-- run: {run_id} -->\n")
+    return rest.partition(f"{SEPARATOR.decode()}<!-- run: ")[0].strip() if begun else None
+
+
+def _heading(user_id: str, day: date) -> bytes:
+    """Day and user, whatever signs an id is made of; below it, as JSON, the id itself."""
+    quoted = json.dumps(user_id).replace("<", "\\u003c").replace(">", "\\u003e")
+    shown = "".join(char if char.isprintable() and char not in "<>&" else "�" for char in user_id)
+    return f"# {day.isoformat()} · {shown}\n\n<!-- user: {quoted} -->\n\n".encode()
+
+
+def _entry(run_id: uuid.UUID, text: str, at: datetime) -> bytes:
+    """A summary under its time. None of its lines can pass for the beginning of another run."""
+    body = text.strip().replace("<!-- run:", "&lt;!-- run:")
+    stamp = at.isoformat(sep=" ", timespec="seconds")
+    return f"<!-- run: {run_id} -->\n*{stamp}*\n\n{body}\n".encode("utf-8", "replace")
+
+
+def _runs_in(content: bytes) -> list[uuid.UUID]:
+    return [uuid.UUID(found.decode()) for found in _RUN.findall(content)]
+
+
+def _day_of(name: str) -> date | None:
+    found = _DAY.fullmatch(name)
+    try:
+        return date.fromisoformat(found[1]) if found else None
+    except ValueError:
+        return None
+
+
+def _content(path: Path) -> bytes | None:
+    """None where there is no such file. Raises `SummaryFilesError` where it cannot be read."""
+    with _reading(path), contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        return path.read_bytes()
+    return None
+
+
+def _readable(path: Path) -> bytes:
+    """What can be read of it: a run in a file that cannot be is written once more, rather than not at all."""
+    with contextlib.suppress(OSError):
+        return path.read_bytes()
+    return b""
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as exc:
+        raise SummaryFilesError("summaries cannot be read", [Unusable.of(path, exc)]) from exc
+
+
+@contextlib.contextmanager
+def _locked(root: Path) -> Iterator[None]:
+    """Nobody else writes below the root meanwhile. The lock's file stays, so that all hold the same one."""
+    root.mkdir(parents=True, exist_ok=True)
+    lock = os.open(root / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _add(path: Path, heading: bytes, entry: bytes) -> None:
+    """Put a longer file in the place of a file. Raises OSError, with nothing left of what it did."""
+    folder, draft = path.parent, path.with_name(f".{path.name}.tmp")
+    try:
+        folder.mkdir(exist_ok=True)
+        for left in folder.glob(".*.md.tmp"):  # by a process that was killed
+            left.unlink()
+        for _ in range(_READINGS):
+            before = _stat(path)
+            held = b"" if before is None else path.read_bytes()
+            _write(draft, _longer(held, heading, entry), None if before is None else before.st_mode)
+            if _version(_stat(path)) == _version(before):
+                break
+        else:
+            raise OSError(errno.EBUSY, "somebody keeps changing it")
+        draft.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # where it is empty
+        raise
+    _keep(folder)
+    _keep(folder.parent)
+
+
+def _longer(held: bytes, heading: bytes, entry: bytes) -> bytes:
+    if not held.strip():
+        return heading + entry
+    return held + (b"" if held.endswith(b"\n") else b"\n") + SEPARATOR + entry
+
+
+def _write(path: Path, content: bytes, mode: int | None) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        if mode is not None:
+            os.fchmod(file.fileno(), mode & 0o777)
+        os.fsync(file.fileno())
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _version(stat: os.stat_result | None) -> tuple[int, int, int] | None:
+    return None if stat is None else (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+
+
+def _keep(folder: Path) -> None:
+    """Have the disk know the folder's names. Where it cannot be told, they stand there all the same."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

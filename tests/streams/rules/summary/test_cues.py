@@ -1,0 +1,43 @@
+"""The patterns that texts of users are held against."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from streams.rules.summary import cues, extracted
+from streams.rules.summary.sentences import CHINESE, ENGLISH
+from tests.costs import cost
+from tests.streams.rules.summary.talking import about, turns
+
+
+def test_both_languages_know_all_patterns() -> None:
+    for known in (CHINESE, ENGLISH):
+        assert all(isinstance(pattern, re.Pattern) for pattern in known)
+        assert known.openers.match("xyz")
+
+
+def test_an_apostrophe_stands_for_both_of_its_forms() -> None:
+    assert ENGLISH.likes.search("I can't stand rain")
+    assert ENGLISH.likes.search("I can’t stand rain")
+
+
+def test_no_text_takes_long() -> None:
+    """Patterns that backtrack without bound show on repeated pieces of themselves."""
+    pieces = ["，", ",", "。", " ", "?", "-"]
+    for file in Path(cues.__file__).parent.glob("cues_*.txt"):
+        text = file.read_text(encoding="utf-8")
+        pieces += re.findall(r"[\u4e00-\u9fff]{1,4}", text)
+        pieces += [f"{word} " for word in re.findall(r"[A-Za-z]{2,12}", text)]
+    usual = cost(summed_up("I usually read the history textbook, and sometimes I discuss it. " * 15))
+    some = random.Random(7)
+    for _ in range(80):
+        few = some.choices(pieces, k=3)
+        text = some.choice(["我", "I "]) + "".join(some.choices(few, k=300))
+        assert cost(summed_up(text), 1) < 100 * usual, text[:80]
+
+
+def summed_up(text: str) -> Callable[[], object]:
+    return lambda: extracted(turns(text, f"A: {text}"), about())
