@@ -6,6 +6,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +108,24 @@ async def test_a_shard_on_another_disk_is_filled_from_the_log(settings: Settings
     counted = sources(settings, other_disk)
     assert counted.keys() == expected
     assert set(counted.values()) == {1}
+
+
+async def test_any_worker_takes_requests_for_summaries_and_shows_them(settings: Settings) -> None:
+    """The owner of the user's partition makes them, and has the files."""
+    one, two = free_port(), free_port()
+    await ensure_topics(settings.kafka)
+    with worker_process(settings, one), worker_process(settings, two):
+        await until(lambda: ready(one) and ready(two), 120)
+        await all_found([one, two], await say(settings, range(4)))
+        async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
+            for user in USERS[:8]:
+                asked_here, shown_there = (one, two) if user[-1] in "0246" else (two, one)
+                answer = await client.post(f"http://127.0.0.1:{asked_here}/v1/summaries", json={"user_id": user})
+                assert (answer.status_code, answer.json()["messages"]) == (202, 4)
+                await until(partial(summed_up, shown_there, user, answer.json()["run_id"]))
+
+
+def summed_up(port: int, user: str, run_id: str) -> bool:
+    """Whether a worker shows that run."""
+    days = asked(port, f"/v1/summaries?user_id={user}").get("days", [])
+    return any(run_id in day["runs"] for day in days)

@@ -1,0 +1,105 @@
+"""`python -m tests.crash.points POINT NTH MARK worker …`: a worker that is killed at a chosen point of its work.
+
+SIGKILL strikes before or after the NTH call of a function, wherever in the program that is. The file MARK is written
+first: a point that is never reached kills nobody, and its test can tell.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pkgutil
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from itertools import count
+from pathlib import Path
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Before or after a call of `where`, named `module:Class.method`."""
+
+    name: str
+    when: Literal["before", "after"]
+    where: str
+    nth: int = 1
+
+
+#: Along the way of the data (window → promotion → commit → shard → index → states → copy); then starts and ends.
+POINTS = (
+    Point("a batch is read", "before", "streams.agents.short_term:ShortTermAgent.handle", 3),
+    Point("windows are kept, promotions not posted", "before", "streams.agents.short_term:ShortTermAgent._follow", 2),
+    Point("promotions are posted, not sent", "before", "streams.hotpath.outbox:Outbox.deliver", 4),
+    Point("promotions are sent, not acknowledged", "after", "streams.hotpath.outbox:Outbox.deliver", 3),
+    Point("no table is written", "before", "streams.hotpath.outbox:Outbox._write"),
+    Point("exchanges are written, sessions not", "before", "streams.hotpath.outbox:Outbox._write", 2),
+    Point("the first deletions are written", "after", "streams.hotpath.outbox:Outbox._write", 4),
+    Point("all is written, no offset committed", "after", "streams.hotpath.outbox:Outbox.settle", 2),
+    Point("offsets are committed", "after", "streams.hotpath.overrides:_Consumer._commit_offsets", 2),
+    Point("events are read", "before", "streams.agents.long_term:LongTermAgent.handle", 2),
+    Point("texts are embedded, not written", "after", "streams.models:ShardModel.embed", 2),
+    Point("rows are not committed", "before", "tables.catalog:Catalog.write", 3),
+    Point("rows are committed, the index knows nothing", "after", "tables.catalog:Catalog.write", 3),
+    Point("the index has them, no offset is committed", "after", "tables.vectors:VectorIndex.add", 3),
+    Point("events are applied, notes not taken", "before", "streams.agents.notes:NotesAgent.take", 2),
+    Point("a summary is due, and not written", "before", "tables.notes:DayFiles.append", 2),
+    Point("a summary is written, its request not acknowledged", "after", "tables.notes:DayFiles.append", 2),
+    Point("the index is about to be saved", "before", "tables.vectors:VectorIndex.save"),
+    Point("the index is saved", "after", "tables.vectors:VectorIndex.save"),
+    Point("states are stored, transitions not sent", "after", "tables.shard:Shard.unpublished", 3),
+    Point("transitions are sent, not marked", "before", "tables.shard:Shard.mark_published"),
+    Point("the analysts' copy is being made", "before", "streams.agents.analytics:copied"),
+    Point("the analysts' copy is made", "after", "streams.agents.analytics:copied"),
+    Point("a changelog is read back", "before", "tables.rows:Rows.restore"),
+    Point("a shard is opened", "after", "tables.catalog:Catalog.__init__", 2),
+    Point("shards are compared with the log", "before", "streams.agents.long_term:LongTermAgent.catch_up", 2),
+    Point("an orderly stop begins to close shards", "before", "tables.shard:Shard.close"),
+    Point("an orderly stop has closed a shard", "after", "tables.shard:Shard.close", 2),
+)
+
+
+def arm(point: Point, nth: int, mark: Path) -> None:
+    """From now on, the `nth` call of the point's function is the last thing that this process does."""
+    module, path = point.where.split(":")
+    *owners, name = path.split(".")
+    owner = pkgutil.resolve_name(":".join([module, ".".join(owners)]) if owners else module)
+    original: Callable[..., Any] = getattr(owner, name)
+    calls = count(1)
+
+    def strike() -> None:
+        if next(calls) == nth:
+            mark.write_text(point.name, encoding="utf-8")
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    @wraps(original)
+    async def awaited(*given: Any, **named: Any) -> Any:
+        if point.when == "before":
+            strike()
+        answer = await original(*given, **named)
+        if point.when == "after":
+            strike()
+        return answer
+
+    @wraps(original)
+    def called(*given: Any, **named: Any) -> Any:
+        if point.when == "before":
+            strike()
+        answer = original(*given, **named)
+        if point.when == "after":
+            strike()
+        return answer
+
+    setattr(owner, name, awaited if inspect.iscoroutinefunction(original) else called)
+
+
+if __name__ == "__main__":
+    _, named, nth, mark, *command = sys.argv
+    arm(next(point for point in POINTS if point.name == named), int(nth), Path(mark))
+    sys.argv = ["siltstone", *command]
+    from streams.cli import main
+
+    main()

@@ -1,0 +1,267 @@
+"""What a worker depends on fails: broker, disk, files, clock, embedding process. Afterwards all is as without it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import sys
+from collections import Counter
+from pathlib import Path
+
+import duckdb
+import orjson
+import pytest
+
+from schemas.settings import KafkaSettings, Settings
+from streams.clients.broker import embedded_broker, ensure_topics, free_port, missing_topics
+from tests.crash.chatter import Said, portions, produce
+from tests.crash.lives import (
+    Holdings,
+    assert_equal,
+    children_of,
+    living,
+    of_its_own,
+    peaceful_end,
+    stop,
+    undisturbed,
+    until_idle,
+)
+from tests.making import until, until_it_is
+from tests.workers import asked
+
+pytestmark = pytest.mark.slow
+
+PORTIONS, PORTION = 3, 300
+DAY = 86_400
+#: Bytes: less than the write-ahead log of a shard that takes in a portion.
+ROOM = 64 * 1024
+
+
+@pytest.fixture(scope="module")
+def said() -> list[list[Said]]:
+    return portions(1_000, PORTIONS, PORTION)
+
+
+@pytest.fixture
+def disturbed(settings: Settings, tmp_path: Path) -> Settings:
+    return of_its_own(settings, tmp_path / "disturbed")
+
+
+@pytest.fixture
+async def expected(settings: Settings, tmp_path: Path, said: list[list[Said]]) -> Holdings:
+    return await undisturbed(of_its_own(settings, tmp_path / "undisturbed"), said)
+
+
+def ready(port: int) -> bool:
+    return bool(asked(port, "/readyz").get("ready"))
+
+
+def reasons(port: int) -> str:
+    return "; ".join(asked(port, "/readyz").get("waiting_for", []))
+
+
+@pytest.mark.parametrize("topics", ["made by others", "made by the worker"])
+async def test_a_broker_that_dies_and_returns_empty(
+    disturbed: Settings, expected: Holdings, said: list[list[Said]], topics: str
+) -> None:
+    """The worker waits for it, and says so. What producers then send again is taken in, and nothing of it twice."""
+    port, kafka_port = free_port(), free_port()
+    kafka = disturbed.kafka.model_copy(update={"bootstrap_servers": f"127.0.0.1:{kafka_port}"})
+    disturbed = disturbed.model_copy(update={"kafka": kafka})
+    with living(disturbed, port) as worker:
+        await until(lambda: "no Kafka broker answers" in reasons(port))
+        with embedded_broker(kafka_port) as broker:
+            await until(lambda: ready(port), 60)
+            await produce(disturbed, said[0])
+            await until_idle(port)
+            await produce(disturbed, said[1])  # some of it is in the middle of its way
+            broker.process.kill()
+        await until(lambda: "broker" in reasons(port), 60)
+        assert worker.poll() is None
+        with embedded_broker(kafka_port):
+            if topics == "made by others":
+                await ensure_topics(kafka)
+            await until(lambda: "recovered" in reasons(port), 60)
+            await until_it_is(lambda: has_all_topics(kafka))
+            await produce(disturbed, [record for records in said for record in records])
+            await until_idle(port)
+            stop(worker)
+            assert_equal(await peaceful_end(disturbed, PORTIONS), expected)
+
+
+async def has_all_topics(kafka: KafkaSettings) -> bool:
+    return not await missing_topics(kafka)
+
+
+async def test_a_stop_beside_a_dead_broker(disturbed: Settings, said: list[list[Said]]) -> None:
+    """It has nobody to settle with, and takes no longer for that."""
+    port = free_port()
+    with embedded_broker() as broker:
+        settings = disturbed.model_copy(
+            update={"kafka": disturbed.kafka.model_copy(update={"bootstrap_servers": broker.bootstrap_servers})}
+        )
+        with living(settings, port) as worker:
+            await until(lambda: ready(port), 60)
+            await produce(settings, said[0])
+            await until(lambda: asked(port, "/v1/stats/states").get("total"), 60)
+            broker.process.kill()
+            stop(worker)
+
+
+async def test_a_broker_that_hangs_for_longer_than_a_session(
+    settings: Settings, tmp_path: Path, expected: Holdings, said: list[list[Said]]
+) -> None:
+    port = free_port()
+    with embedded_broker() as broker:
+        frozen = of_its_own(settings, tmp_path / "frozen")
+        frozen = frozen.model_copy(
+            update={"kafka": frozen.kafka.model_copy(update={"bootstrap_servers": broker.bootstrap_servers})}
+        )
+        await ensure_topics(frozen.kafka)
+        with living(frozen, port) as worker:
+            await until(lambda: ready(port), 60)
+            for records in said:
+                await produce(frozen, records)
+                broker.process.send_signal(signal.SIGSTOP)
+                await asyncio.sleep(frozen.kafka.session_timeout_seconds + 2)
+                broker.process.send_signal(signal.SIGCONT)
+                assert worker.poll() is None
+            await until(lambda: ready(port), 90)
+            await until_idle(port)
+            stop(worker)
+        assert_equal(await peaceful_end(frozen, PORTIONS), expected)
+
+
+async def test_a_disk_that_fills_up(
+    disturbed: Settings, expected: Holdings, said: list[list[Said]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The worker stops with one line that says why; when there is room, it goes on where it was."""
+    port = free_port()
+    await ensure_topics(disturbed.kafka)
+    await produce(disturbed, said[0])
+    with living(disturbed, port) as worker:
+        await until(lambda: ready(port), 60)
+        await until_idle(port)
+        stop(worker)
+    await produce(disturbed, said[1])
+    with living(disturbed, port, [sys.executable, "-m", "tests.crash.limited", str(ROOM)]) as worker:
+        await until(lambda: worker.poll() is not None, 90)
+        assert worker.returncode == 1
+    said_last = capfd.readouterr().err
+    told = [line for line in said_last.splitlines() if line.startswith("siltstone: ")]
+    assert len(told) == 1, said_last
+    assert "is the disk full?" in told[0]
+    await produce(disturbed, said[2])
+    assert_equal(await peaceful_end(disturbed, PORTIONS), expected)
+
+
+async def test_a_shard_that_somebody_holds_for_a_while(
+    disturbed: Settings, expected: Holdings, said: list[list[Said]]
+) -> None:
+    """The worker waits for the file, and answers about the other shards; then it goes on."""
+    port = free_port()
+    await ensure_topics(disturbed.kafka)
+    await produce(disturbed, said[0])
+    with living(disturbed, port) as worker:
+        await until(lambda: ready(port), 60)
+        await until_idle(port)
+        worker.kill()
+        worker.wait()
+    await produce(disturbed, said[1])
+    held = duckdb.connect(str(disturbed.data_dir / "shards" / "0" / "catalog.duckdb"))
+    with living(disturbed, port) as worker:
+        await until(lambda: "shards are being opened" in reasons(port), 60)
+        await asyncio.sleep(5)
+        assert not ready(port)
+        held.close()
+        await until(lambda: ready(port), 20)
+        stop(worker)
+    await produce(disturbed, said[2])
+    assert_equal(await peaceful_end(disturbed, PORTIONS), expected)
+
+
+async def test_an_embedding_process_that_is_killed(
+    disturbed: Settings, expected: Holdings, said: list[list[Said]]
+) -> None:
+    """With whatever else the worker has started, in the middle of each portion. It starts another."""
+    port, chance = free_port(), random.Random(0)
+    await ensure_topics(disturbed.kafka)
+    with living(disturbed, port) as worker:
+        await until(lambda: ready(port), 60)
+        for records in said:
+            await produce(disturbed, records)
+            await asyncio.sleep(chance.uniform(0, 0.3))
+            for child in children_of(worker):
+                os.kill(child, signal.SIGKILL)
+            await until_idle(port)
+        stop(worker)
+    assert_equal(await peaceful_end(disturbed, PORTIONS), expected)
+
+
+@pytest.mark.parametrize("index", ["kept", "lost"])
+async def test_everything_is_delivered_once_more(
+    disturbed: Settings, expected: Holdings, said: list[list[Said]], index: str
+) -> None:
+    """A new consumer group behind the old data directory reads both topics from their start."""
+    await ensure_topics(disturbed.kafka)
+    await produce(disturbed, [record for records in said for record in records])
+    await peaceful_end(disturbed, PORTIONS)
+    if index == "lost":
+        for file in disturbed.data_dir.glob("shards/*/vectors.faiss"):
+            file.unlink()
+    again = disturbed.model_copy(update={"kafka": disturbed.kafka.model_copy(update={"group_id": "again"})})
+    assert_equal(await peaceful_end(again, PORTIONS), expected)
+
+
+DAY = 86_400
+
+
+async def test_a_clock_that_jumps(
+    disturbed: Settings, settings: Settings, tmp_path: Path, said: list[list[Said]]
+) -> None:
+    """Ahead by years, back by years, right again: states follow, and nothing else has noticed."""
+    wall = {"SILTSTONE_LIFECYCLE__CLOCK": "wall"}
+    expected = await undisturbed(of_its_own(settings, tmp_path / "undisturbed"), said, **wall)
+    port, wrong_by = free_port(), tmp_path / "wrong_by"
+    await ensure_topics(disturbed.kafka)
+    with living(disturbed, port, [sys.executable, "-m", "tests.crash.jumping", str(wrong_by)], wall) as worker:
+        await until(lambda: ready(port), 60)
+        for records, days in zip(said, (400, -700, 0), strict=True):
+            wrong_by.write_text(str(days * DAY), encoding="ascii")
+            await produce(disturbed, records)
+            await until_idle(port)
+        stop(worker)
+    held = await peaceful_end(disturbed, PORTIONS, wall)
+    assert_equal(without_changes_of_state(held), without_changes_of_state(expected))
+
+
+def without_changes_of_state(holdings: Holdings) -> Holdings:
+    """There are as many as the clock jumped. What is archived keeps the state of its moment."""
+    tables = {name: rows for name, rows in holdings.tables.items() if name != "transitions"}
+    for name in ("memories", "archive"):
+        tables[name] = Counter(_without_transitions(row) for row in holdings.tables[name].elements())
+    return holdings._replace(tables=tables)
+
+
+def _without_transitions(row: str) -> str:
+    fields = orjson.loads(row)
+    meta = orjson.loads(fields["meta"])
+    meta.pop("transitions", None)
+    state = "" if "reason" in fields else fields["state"]
+    return str(orjson.dumps({**fields, "meta": meta, "state": state}), "utf-8")
+
+
+async def test_an_orderly_stop_under_load(disturbed: Settings, expected: Holdings, said: list[list[Said]]) -> None:
+    """Within ten seconds, with two signals; what was in its hands is committed or read again."""
+    port = free_port()
+    await ensure_topics(disturbed.kafka)
+    await produce(disturbed, [record for records in said[:2] for record in records])
+    with living(disturbed, port) as worker:
+        await until(lambda: ready(port), 60)
+        worker.send_signal(signal.SIGINT)
+        await asyncio.sleep(0.3)
+        stop(worker)
+    await produce(disturbed, said[2])
+    assert_equal(await peaceful_end(disturbed, PORTIONS), expected)
