@@ -42,6 +42,7 @@ from schemas.topics import Topics, key_of, partition_of
 from streams.agents.short_term import ShortTermAgent
 from streams.app import Siltstone
 from streams.cli import running
+from streams.cli.process import configure_logging, run
 from streams.clients.broker import embedded_broker
 from streams.metrics import labelled
 
@@ -173,9 +174,9 @@ def run_siltstone(job: Job, capacity: int = TURNS_KEPT) -> None:
             job.figures["promoted"] = worker.metrics.promoted()
             job.figures["stored"] = _stored(worker)
 
-    running.configure_logging("WARNING")
+    configure_logging("WARNING")
     with mock.patch.object(ShortTermAgent, "handle", seen_and_handled):
-        running.run(work())
+        run(work())
 
 
 def run_short_window(job: Job) -> None:
@@ -231,7 +232,7 @@ def run_plain_faust(job: Job) -> None:
         await job.over(app.consumer.commit)
         await app.stop()
 
-    running.configure_logging("WARNING")
+    configure_logging("WARNING")
     asyncio.run(work())
 
 

@@ -40,6 +40,7 @@ from schemas.settings import (
 from streams.app import Siltstone
 from streams.cli import running
 from streams.cli.ingest import producing
+from streams.cli.process import run
 from streams.clients.broker import embedded_broker
 from streams.recall import Query
 
@@ -137,7 +138,7 @@ def main(messages: Path, questions: Path, names: Path | None, backend: str, mode
     asked = [q for q in lines(questions) if q["evidence_message_ids"] and q["category"] != "adversarial"]
     if not asked:
         raise click.ClickException(f"{questions} has no question with evidence")
-    by_category = running.run(results(said, asked, backend, model, quiet=as_json))
+    by_category = run(results(said, asked, backend, model, quiet=as_json))
     whole = [row for rows in by_category.values() for row in rows]
     table = Table(*("category", "questions", *(f"R@{k}" for k in KS), "MRR"), title=f"{messages.name}, {backend}")
     for category, rows in [*sorted(by_category.items()), ("all", whole)]:

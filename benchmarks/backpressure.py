@@ -1,0 +1,298 @@
+"""A burst that everything behind the intake is too slow for: is it taken in, does memory stay bounded, does it drain?
+
+    python benchmarks/backpressure.py [--messages 100000] [--judge-seconds 0.2] [--json]
+
+`siltstone worker` runs in a process of its own. The windows of 200 sessions are filled first, so that they cost the
+same before and after. Then a burst is produced into the same sessions as fast as the broker takes it: every second
+exchange asks for something to be remembered, and one in forty is at the border of being kept, about which a judge is
+asked. Three turns, each with topics, data and a worker of its own:
+
+    no judge      the local estimator decides at once
+    slow judge    an OpenAI-compatible service on loopback takes `--judge-seconds` for each answer, eight at a time
+    twice         the same with twice the burst: what is bounded does not double
+
+Intake is messages a second from the first one's production until all are in the windows; offsets are not yet
+committed then, because ratings are out. `memories_times` is how many times more memories a second come in then than
+are kept a second without a judge, until all are; `questions_times` how many times more questions than the judge can
+answer. It has drained when no record is left to be processed: everything is in the shards, and every question is
+answered; `drain_seconds` is counted from the moment at which all are in the windows.
+
+Resident memory is that of the worker's process, looked at 20 times a second, without the embedding model's. Python
+gives little of it back, so the queues do not show as a peak that passes. What twice the burst adds is taken for the
+shards' (`rss_a_memory_bytes`: the index, and rows that DuckDB has at hand), which have twice the memories; the rest
+of the growth is the queues' (`rss_queues_mb`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import aiokafka
+import click
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.intake import SMALL_TALK
+from benchmarks.worker import WorkerProcess, kafka_at, working
+from schemas.settings import KafkaSettings, MemorySettings, ScoringSettings
+from schemas.topics import Topics, key_of, partition_of
+from streams.cli.process import run
+from streams.clients.broker import EmbeddedBroker, embedded_broker
+from tests.openai_server import Answer, OpenAIServer
+
+Figures = dict[str, float | int]
+Records = list[tuple[str, bytes]]
+
+SESSIONS: Final = 200
+SEED: Final = 20_250_301
+FIRST_AT: Final = 1_740_787_200_000
+GAP_MS: Final = 5_000
+#: One exchange in so many.
+REMEMBERED: Final = 2
+#: One in so many of the others.
+AT_THE_BORDER: Final = 20
+LOOK_SECONDS: Final = 0.05
+BATCH_BYTES: Final = 262_144
+VALUE: Final = "7"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One worker, and what it has to bear."""
+
+    name: str
+    title: str
+    times: int
+    judged: bool
+
+
+TURNS: Final = (
+    Turn("no_judge", "no judge", 1, judged=False),
+    Turn("slow_judge", "slow judge", 1, judged=True),
+    Turn("twice", "twice the burst", 2, judged=True),
+)
+
+
+#: What the table shows.
+SHOWN: Final = {
+    "messages": "messages",
+    "messages_per_s": "taken in, messages/s",
+    "memories": "memories",
+    "questions": "questions",
+    "questions_waiting": "waiting when all are taken in",
+    "drain_seconds": "drained after seconds",
+    "rss_before_mb": "RSS before, MB",
+    "rss_peak_mb": "RSS at its peak, MB",
+    "rss_after_mb": "RSS afterwards, MB",
+}
+
+
+class Chatter:
+    """All sessions in turns: the user, then the answer."""
+
+    def __init__(self) -> None:
+        self._chance = random.Random(SEED)
+        self._said = 0
+        self.remembered = self.at_the_border = 0
+
+    def small_talk(self, messages: int) -> Records:
+        return list(self._turns(messages, special=False))
+
+    def burst(self, messages: int) -> Records:
+        return list(self._turns(messages, special=True))
+
+    def _turns(self, messages: int, special: bool) -> Iterator[tuple[str, bytes]]:
+        for _ in range(messages // (2 * SESSIONS)):
+            said = [self._exchange(special) for _ in range(SESSIONS)]
+            for role in (0, 1):
+                for session, texts in enumerate(said):
+                    yield self._record(session, role, texts[role])
+            self._said += 1
+
+    def _exchange(self, special: bool) -> tuple[str, str]:
+        number = self._chance.randrange(10**9)
+        if special and self._chance.random() < 1 / REMEMBERED:
+            self.remembered += 1
+            return f"Please remember that parcel {number} is for Leeds.", "I will remember that."
+        if special and self._chance.random() < 1 / AT_THE_BORDER:
+            self.at_the_border += 1
+            return f"I like number {number}, as numbers go.", "A fine number."
+        return self._chance.choice(SMALL_TALK)
+
+    def _record(self, session: int, role: int, content: str) -> tuple[str, bytes]:
+        user = f"user-{session}"
+        record: dict[str, Any] = {
+            "user_id": user,
+            "session_id": user,
+            "message_id": f"{user}-{self._said}-{role}",
+            "role": ("user", "assistant")[role],
+            "content": content,
+            "timestamp": FIRST_AT + (2 * self._said + role) * GAP_MS,
+        }
+        return user, orjson.dumps(record)
+
+
+class Watch:
+    """The peak of resident memory within the block, in MB."""
+
+    def __init__(self, rss_mb: Callable[[], float]) -> None:
+        self._rss_mb, self._over = rss_mb, threading.Event()
+        self.peak = rss_mb()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(LOOK_SECONDS):
+            self.peak = max(self.peak, self._rss_mb())
+
+
+async def produce(kafka: KafkaSettings, records: Records) -> None:
+    """In whole batches: nothing is slower at this than the worker."""
+    topic = Topics.with_prefix(kafka.topic_prefix).conversations
+    producer = aiokafka.AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers, max_batch_size=BATCH_BYTES)
+    batches: list[tuple[int, Any]] = []
+    open_batches: dict[int, Any] = {}
+    for user, value in records:
+        partition = partition_of(user, kafka.partitions)
+        batch = open_batches.get(partition)
+        if batch is None or batch.append(key=key_of(user), value=value, timestamp=None) is None:
+            batch = open_batches[partition] = producer.create_batch()
+            batches.append((partition, batch))
+            batch.append(key=key_of(user), value=value, timestamp=None)
+    async with producer:
+        for partition, batch in batches:
+            batch.close()
+            await (await producer.send_batch(batch, topic, partition=partition))
+
+
+async def measure(broker: EmbeddedBroker, turn: Turn, messages: int, judge: OpenAIServer) -> Figures:
+    kafka, chatter = kafka_at(broker, turn.name), Chatter()
+    warm = chatter.small_talk(2 * SESSIONS * (MemorySettings().capacity + 5))
+    burst = chatter.burst(messages * turn.times)
+    settings = {"LONG_TERM__NEAR_COPY": "1"}  # texts differ by a number: each is to be a memory
+    if turn.judged:
+        settings |= {
+            "LLM__API_KEY": "none",
+            "LLM__BASE_URL": judge.base_url,
+            "LONG_TERM__SUPERSEDE__ENABLED": "false",
+        }
+    with tempfile.TemporaryDirectory() as folder:
+        async with working(kafka, Path(folder), settings) as worker:
+            await produce(kafka, warm)
+            await _until_taken_in(worker, len(warm))
+            await worker.until_idle()
+            before = worker.rss_mb()
+            with Watch(worker.rss_mb) as watch:
+                started = time.monotonic()
+                filling = asyncio.create_task(produce(kafka, burst))
+                await _until_taken_in(worker, len(warm) + len(burst))
+                await filling
+                taken_in = time.monotonic() - started
+                waiting = await worker.gauge("siltstone_ratings_waiting")
+                drained = time.monotonic()
+                await worker.until_idle()
+                drain = time.monotonic() - drained
+            told = await worker.pipeline()
+            _check(told, chatter, turn)
+            return {
+                "messages": len(burst),
+                "messages_per_s": round(len(burst) / taken_in),
+                "taken_in_seconds": round(taken_in, 2),
+                "memories": sum(told["memories"].values()),
+                "questions": chatter.at_the_border if turn.judged else 0,
+                "questions_waiting": waiting,
+                "drain_seconds": round(drain, 1),
+                "rss_before_mb": round(before, 1),
+                "rss_peak_mb": round(watch.peak, 1),
+                "rss_after_mb": round(worker.rss_mb(), 1),
+            }
+
+
+async def _until_taken_in(worker: WorkerProcess, messages: int) -> None:
+    while await worker.taken_in() < messages:  # noqa: ASYNC110 - another process's number
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def _check(told: dict[str, Any], chatter: Chatter, turn: Turn) -> None:
+    """Nothing was lost: all that was to be remembered is there."""
+    forced = told["decisions"]["promoted"].get("forced", 0)
+    if forced < chatter.remembered - SESSIONS:  # a session's last exchange is still open
+        raise click.ClickException(f"{turn.title}: {chatter.remembered} were to be remembered, and {forced} were")
+
+
+async def measure_all(messages: int, judge_seconds: float, say: Callable[[str], None]) -> dict[str, Figures]:
+    told = {}
+    async with OpenAIServer(lambda _: Answer(VALUE, delay=judge_seconds)) as judge:
+        with embedded_broker() as broker:
+            for turn in TURNS:
+                say(f"{turn.title}: {messages * turn.times:,} messages …")
+                told[turn.name] = await measure(broker, turn, messages, judge)
+    return told
+
+
+def figures_of(told: dict[str, Figures], judge_seconds: float) -> Figures:
+    """Of the slow judge; of the other turns with their names before them."""
+    plain, slow, twice = (told[turn.name] for turn in TURNS)
+    grown = (twice["rss_peak_mb"] - twice["rss_before_mb"]) - (slow["rss_peak_mb"] - slow["rss_before_mb"])
+    sustained = plain["memories"] / (plain["taken_in_seconds"] + plain["drain_seconds"])
+    answers = ScoringSettings().concurrency / judge_seconds
+    return {
+        **slow,
+        "memories_times": round(slow["memories"] / slow["taken_in_seconds"] / sustained, 1),
+        "questions_times": round(slow["questions"] / slow["taken_in_seconds"] / answers, 1),
+        "rss_a_memory_bytes": round(grown * 1e6 / (twice["memories"] - slow["memories"])),
+        "rss_queues_mb": round(slow["rss_peak_mb"] - slow["rss_before_mb"] - grown, 1),
+        "intake_ratio_slow_judge": round(slow["messages_per_s"] / plain["messages_per_s"], 2),
+        **{f"{name}_{key}": value for name in ("no_judge", "twice") for key, value in told[name].items()},
+    }
+
+
+def table(told: dict[str, Figures], figures: Figures) -> Table:
+    """One column a turn."""
+    shown = Table(
+        *("", *(turn.title for turn in TURNS)),
+        title=f"{figures['memories_times']} times the memories that can be kept, "
+        f"{figures['questions_times']} times the questions that can be answered",
+        caption=f"With the slow judge {figures['intake_ratio_slow_judge']} of the intake without one; "
+        f"{figures['rss_queues_mb']} MB do not grow with the burst, a memory takes "
+        f"{figures['rss_a_memory_bytes']:,} bytes",
+    )
+    for name, title in SHOWN.items():
+        shown.add_row(title, *(f"{told[turn.name][name]:,.0f}" for turn in TURNS))
+    return shown
+
+
+@click.command()
+@click.option("--messages", default=100_000, show_default=True, type=click.IntRange(min=2 * SESSIONS))
+@click.option("--judge-seconds", default=0.2, show_default=True, type=click.FloatRange(min=0, min_open=True))
+@click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
+def main(messages: int, judge_seconds: float, as_json: bool) -> None:
+    """Measure a burst behind which embedding and the judge are slow."""
+    told = run(measure_all(messages, judge_seconds, Console(stderr=True).print))
+    figures = figures_of(told, judge_seconds)
+    Console().print(table(told, figures))
+    if as_json:
+        click.echo(orjson.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,246 @@
+"""A full backfill with `siltstone replay --into`: messages a second, and where its time goes.
+
+    python benchmarks/replay.py [--messages 100000] [--partitions 4] [--json]
+
+The topic is full before the clock starts: the bundled samples, Chinese and English, said again and again by other
+users in other sessions, fifty of them at a time in turns. Half of their exchanges are kept, far more than of
+ordinary chat, so this is a backfill with much to embed. Policy `weighted`, the embedder `use`, the local estimator.
+The clock runs from the plan to the last shard's closing, with the model's loading, as the command counts it.
+
+Where the time goes is measured around the replay's own objects. What is timed overlaps, so shares add up to more than
+the whole: embedding has a process, each shard a thread, and windows, rating and the rest share the event loop.
+
+    rating      in the local estimator
+    intake      in the windows' `take`, with the diary, without the rating
+    embedding   at least one batch of texts was with the model
+    store       at least one shard was at work on what had come
+
+The bare model is given the same texts (evenly chosen batches of them) right after that, in batches of the same size,
+in a process that does nothing else. `embedding_ratio_bare` is texts embedded a second, over the whole backfill, ÷ its
+rate. The backfill is bound by what takes the largest share of its time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+from unittest import mock
+
+import click
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.worker import kafka_at
+from schemas.settings import EmbeddingSettings, KafkaSettings, Settings
+from schemas.topics import key_of
+from streams.cli.ingest import producing
+from streams.cli.process import configure_logging, run
+from streams.clients.broker import EMBEDDED_PARTITIONS, embedded_broker, ensure_topics
+from streams.clients.embedders import load_embedder
+from streams.clients.embedding_process import EmbeddingProcess
+from streams.replaying import replay as replays
+from streams.replaying.intake import Intake
+from streams.replaying.plan import EARLIEST, NOW, Asked, planned
+from streams.rules.estimator import estimate
+from streams.shards import OwnedShards
+
+Figures = dict[str, float | int | str]
+
+SAMPLES: Final = Path(__file__).resolve().parents[1] / "streams" / "samples" / "chats.jsonl"
+#: Rounds of the samples that are said at the same time.
+TOGETHER: Final = 50
+BARE_BATCHES: Final = 40
+NAMES: Final[tuple[str, ...]] = ("user_id", "session_id", "message_id")
+
+
+def chats(messages: int) -> Iterator[tuple[bytes, bytes]]:
+    """(key, record) in the order of the log."""
+    said = [orjson.loads(line) for line in SAMPLES.read_bytes().splitlines()]
+    rounds = max(1, round(messages / len(said)))
+    for first in range(0, rounds, TOGETHER):
+        for record in said:
+            for number in range(first, min(first + TOGETHER, rounds)):
+                yield _said_again(record, number)
+
+
+def _said_again(record: dict[str, Any], number: int) -> tuple[bytes, bytes]:
+    """By another user, in another session, with other words."""
+    changed = {name: f"{record[name]}-{number}" for name in NAMES if name in record}
+    if "content" in record:
+        changed["content"] = f"{record['content']} [{number}]"
+    return key_of(changed["user_id"]), orjson.dumps({**record, **changed})
+
+
+class Stretch:
+    """The time in which at least one of some things was under way."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._under_way, self._since = 0, 0.0
+
+    def __enter__(self) -> None:
+        if not self._under_way:
+            self._since = time.perf_counter()
+        self._under_way += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._under_way -= 1
+        if not self._under_way:
+            self.seconds += time.perf_counter() - self._since
+
+    def around(self, work: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def timed(*given: Any, **named: Any) -> Any:
+            with self:
+                return await work(*given, **named)
+
+        return timed
+
+
+class Times:
+    """Where a replay's time goes, while it is patched in."""
+
+    def __init__(self) -> None:
+        self.rating, self.taking, self.embedding, self.store = (Stretch() for _ in range(4))
+        self.texts: list[str] = []
+        self._patches = ExitStack()
+
+    def __enter__(self) -> Times:
+        embed, call = EmbeddingProcess.embed, OwnedShards.call
+
+        async def embedded(process: EmbeddingProcess, texts: Sequence[str], attempt: int) -> Any:
+            self.texts += texts
+            with self.embedding:
+                return await embed(process, texts, attempt)
+
+        async def called(shards: OwnedShards, partition: int, *given: Any, **named: Any) -> Any:
+            await shards._open[partition]  # it is opened when the model is loaded, and that is no work of its own
+            with self.store:
+                return await call(shards, partition, *given, **named)
+
+        def rated(user: str, assistant: str) -> Any:
+            with self.rating:
+                return estimate(user, assistant)
+
+        for owner, name, instead in (
+            (EmbeddingProcess, "embed", embedded),
+            (OwnedShards, "call", called),
+            (replays, "estimate", rated),
+            (Intake, "take", self.taking.around(Intake.take)),
+            (Intake, "end", self.taking.around(Intake.end)),
+        ):
+            self._patches.enter_context(mock.patch.object(owner, name, instead))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._patches.close()
+
+    def shares(self, seconds: float) -> dict[str, float]:
+        """Of the whole time."""
+        parts = {
+            "intake": self.taking.seconds - self.rating.seconds,
+            "rating": self.rating.seconds,
+            "embedding": self.embedding.seconds,
+            "store": self.store.seconds,
+        }
+        return {name: round(part / seconds, 3) for name, part in parts.items()}
+
+
+async def backfill(kafka: KafkaSettings, folder: Path) -> tuple[dict[str, int], float, Times]:
+    """What the replay counted, its seconds, and where they went."""
+    settings = Settings(data_dir=folder / "data", kafka=kafka)
+    into = folder / "into"
+    asked = Asked(EARLIEST, NOW, (), True, kafka.topic_prefix, kafka.partitions)
+    started = time.perf_counter()
+    with Times() as times:
+        plan = await planned(asked, into, kafka, settings.memory.session_idle_seconds * 1000)
+        async with replays.replaying(settings, plan, into, rebuild=True) as replay:
+            await replay.run(lambda _: _tell)
+            counted = {**replay.figures(), "memories": await replay.memories()}
+    return counted, time.perf_counter() - started, times
+
+
+def _tell(done: int, total: int, note: str = "") -> None:
+    """Nobody looks at the progress."""
+
+
+def bare(texts: Sequence[str], size: int) -> float:
+    """Texts a second of the model alone."""
+    model = load_embedder(EmbeddingSettings())
+    started = time.perf_counter()
+    for first in range(0, len(texts), size):
+        model.embed(texts[first : first + size])
+    return len(texts) / (time.perf_counter() - started)
+
+
+async def measure(messages: int, partitions: int, say: Callable[[str], None]) -> Figures:
+    size = EmbeddingSettings().batch_size
+    with embedded_broker() as broker, tempfile.TemporaryDirectory() as folder:
+        kafka = kafka_at(broker, "replay", partitions)
+        await ensure_topics(kafka)
+        say("filling the topic …")
+        async with producing(kafka) as producer:
+            for key, record in chats(messages):
+                await producer.send(key, record)
+        say("replaying …")
+        counted, seconds, times = await backfill(kafka, Path(folder))
+    say("the bare model …")
+    batches = [times.texts[first : first + size] for first in range(0, len(times.texts), size)]
+    chosen = [text for batch in batches[:: -(-len(batches) // BARE_BATCHES)] for text in batch]
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+        bare_per_s = await asyncio.get_running_loop().run_in_executor(process, bare, chosen, size)
+    shares = times.shares(seconds)
+    return {
+        "messages": counted["messages"],
+        "messages_per_s": round(counted["messages"] / seconds, 1),
+        "seconds": round(seconds, 1),
+        "exchanges": counted["exchanges"],
+        "promoted": counted["promoted"],
+        "memories": counted["memories"],
+        **{f"{name}_share": share for name, share in shares.items()},
+        "texts_per_s": round(len(times.texts) / seconds, 1),
+        "bare_texts_per_s": round(bare_per_s, 1),
+        "embedding_ratio_bare": round(len(times.texts) / seconds / bare_per_s, 3),
+        "bound_by": max(shares, key=lambda name: shares[name]),
+    }
+
+
+def table(figures: Figures) -> Table:
+    """One row a part of the time."""
+    shown = Table(
+        *("", "share of the time"),
+        title=f"A backfill of {figures['messages']:,} messages: {figures['messages_per_s']:,} a second, "
+        f"{figures['memories']:,} memories, bound by {figures['bound_by']}",
+        caption=f"{figures['texts_per_s']} texts embedded a second, the bare model {figures['bare_texts_per_s']}: "
+        f"{figures['embedding_ratio_bare']} of it",
+    )
+    for name in ("intake", "rating", "embedding", "store"):
+        shown.add_row(name, f"{figures[f'{name}_share']:.1%}")
+    return shown
+
+
+@click.command()
+@click.option("--messages", default=100_000, show_default=True, type=click.IntRange(min=1_000))
+@click.option("--partitions", default=EMBEDDED_PARTITIONS, show_default=True, type=click.IntRange(min=1))
+@click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
+def main(messages: int, partitions: int, as_json: bool) -> None:
+    """Measure a backfill, and the embedding model in it beside the bare one."""
+    configure_logging("ERROR")
+    figures = run(measure(messages, partitions, Console(stderr=True).print))
+    Console().print(table(figures))
+    if as_json:
+        click.echo(orjson.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""A worker as a process of its own, as `siltstone worker` runs it, seen from outside: over HTTP, and in `/proc`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import httpx
+
+from schemas.settings import KafkaSettings
+from streams.clients.broker import EMBEDDED_PARTITIONS, EmbeddedBroker, free_port
+
+READY_SECONDS: Final = 60.0
+STOP_SECONDS: Final = 30.0
+#: Nothing moves for so long: then nothing will.
+STALLED_SECONDS: Final = 120.0
+LOOK_AGAIN_SECONDS: Final = 0.1
+#: Their settings on the machine that this runs on are none of a benchmark's.
+FOREIGN: Final = ("SILTSTONE_", "OPENAI_")
+
+
+class WorkerProcess:
+    """A running worker. Resident memory is that of Linux's `/proc`."""
+
+    def __init__(self, process: asyncio.subprocess.Process, http: httpx.AsyncClient, log: Path) -> None:
+        self._process, self.http, self._log = process, http, log
+
+    async def pipeline(self) -> dict[str, Any]:
+        """What it has done since it started, and its lag by topic."""
+        told: dict[str, Any] = (await self.http.get("/v1/stats/pipeline")).raise_for_status().json()
+        return told
+
+    async def gauge(self, name: str) -> int:
+        """A metric without labels."""
+        lines = (await self.http.get("/metrics")).raise_for_status().text.splitlines()
+        return next(round(float(line.split()[1])) for line in lines if line.startswith(f"{name} "))
+
+    async def taken_in(self) -> int:
+        """Messages that are in the windows."""
+        return int((await self.pipeline())["messages"])
+
+    async def until_idle(self) -> None:
+        """Wait until its windows and its shards hold all that was produced, and nothing is left to be decided."""
+        moved_at, before = time.monotonic(), dict[str, Any]()
+        while not _is_idle(now := await self.pipeline()):
+            if now != before:
+                moved_at, before = time.monotonic(), now
+            elif time.monotonic() - moved_at > STALLED_SECONDS:
+                raise click.ClickException(f"the worker does not move: {now['lag']} records are not processed")
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+
+    def rss_mb(self) -> float:
+        """Resident memory of the worker's process, without the embedding model's."""
+        return _resident_mb(self._process.pid)
+
+    def model_rss_mb(self) -> float:
+        """Resident memory of the process with the embedding model, which is the largest that the worker started."""
+        pid = self._process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return max((_resident_mb(int(child)) for child in children), default=0.0)
+
+    async def until_ready(self) -> None:
+        deadline = time.monotonic() + READY_SECONDS
+        while True:
+            with contextlib.suppress(httpx.TransportError):
+                if (await self.http.get("/readyz")).status_code == 200:
+                    return
+            if self._process.returncode is not None or time.monotonic() > deadline:
+                raise click.ClickException(f"the worker did not become ready: {self._log.read_text()[-500:]}")
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+
+
+@contextlib.asynccontextmanager
+async def working(kafka: KafkaSettings, folder: Path, settings: Mapping[str, str]) -> AsyncIterator[WorkerProcess]:
+    """A worker with its data in `folder`, until the block ends. `settings` are variables without `SILTSTONE_`."""
+    port = free_port()
+    names = ("bootstrap_servers", "topic_prefix", "group_id", "partitions")
+    timeouts = ("session_timeout_seconds", "rebalance_timeout_seconds", "heartbeat_seconds")
+    given = {
+        "DATA_DIR": str(folder / "data"),
+        "HTTP__PORT": str(port),
+        **{f"KAFKA__{name.upper()}": str(getattr(kafka, name)) for name in (*names, *timeouts)},
+        **settings,
+    }
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+    log = folder / "worker.log"
+    with log.open("wb") as output:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", "from streams.cli import main; main()", "worker", "--log-level", "WARNING"),
+            stderr=output,
+            env=kept | {f"SILTSTONE_{name}": value for name, value in given.items()},
+            cwd=folder,
+        )
+    try:
+        address = f"http://127.0.0.1:{port}"
+        async with httpx.AsyncClient(base_url=address, trust_env=False, timeout=30) as http:
+            worker = WorkerProcess(process, http, log)
+            await worker.until_ready()
+            yield worker
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            try:
+                await asyncio.wait_for(process.wait(), STOP_SECONDS)
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+
+
+def kafka_at(broker: EmbeddedBroker, name: str, partitions: int = EMBEDDED_PARTITIONS) -> KafkaSettings:
+    """Topics and a group of their own at this broker."""
+    kafka = broker.settings(KafkaSettings(topic_prefix=f"{name}.", group_id=name))
+    return kafka.model_copy(update={"partitions": partitions})
+
+
+def _is_idle(told: dict[str, Any]) -> bool:
+    """What is promoted is on its way for a moment in which no topic shows it."""
+    kept = sum(told["memories"].get(effect, 0) for effect in ("new", "merged", "repeated", "forgotten"))
+    return not any(told["lag"].values()) and kept >= sum(told["decisions"]["promoted"].values())
+
+
+def _resident_mb(pid: int) -> float:
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
