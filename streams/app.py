@@ -305,6 +305,7 @@ class Siltstone:
             async with asyncio.timeout(SETTLE_SECONDS):
                 await self.faust.stop()
         except TimeoutError:
+            self.hot.abandon()
             log.warning("the broker did not take what was due: it is read again at the next start")
         await asyncio.to_thread(self.analytics.close)
         await self.shards.close()

@@ -15,6 +15,7 @@ Replaced, and why:
     Consumer.on_partitions_…     ledgers end with their assignment
     Stream.__aiter__             the Python iteration: the Cython one acknowledges past `Consumer.ack`
     AIOKafkaConsumerThread._create_worker_consumer   fetches are not held back for one and a half seconds
+    AIOKafkaConsumerThread.Worker   a daemon: beside a dead broker it would outlive the worker
     AIOKafkaConsumerThread._highwaters   Tansu answers with the base offset of the last batch + 1, where recovery
                                  would stop early, or with an end that is not there, for which it would wait. The end
                                  is taken from a fetch; on Apache Kafka both agree
@@ -42,6 +43,7 @@ from faust.tables.base import Collection
 from faust.transport import consumer as base
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
+from mode.threads import WorkerThread
 from yarl import URL
 
 from schemas.errors import FaustChanged, SiltstoneError
@@ -172,7 +174,15 @@ class _Table(faust.Table[Any, Any]):
         await self.call_recover_callbacks()
 
 
+class _DaemonThread(WorkerThread):
+    def __init__(self, service: Any, **kwargs: Any) -> None:
+        super().__init__(service, **kwargs)
+        self.daemon = True
+
+
 class _Thread(driver.AIOKafkaConsumerThread):
+    Worker = _DaemonThread
+
     def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
@@ -413,6 +423,12 @@ class HotPath:
             self.halted = exc
             log.critical("%s: the worker stops, nothing is lost: %s: %s", where, type(exc).__name__, exc)
             self._halted.set()
+
+    def abandon(self) -> None:
+        """Faust was not stopped in time: what is cancelled from now on ends, is not begun anew, and is no news."""
+        logging.getLogger("faust").setLevel(logging.CRITICAL)
+        for agent in self.app.agents.values():
+            agent.supervisor._stopped.set()
 
     async def until_halted(self) -> None:
         """Wait for a fault that must not be passed over; raises it."""
