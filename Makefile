@@ -39,9 +39,8 @@ lint: $(STAMP)
 test: lint  ## Lint, types and the tests: under three minutes.
 	$(BIN)/pytest -m "not slow" $(BESIDE)
 
-test-all: lint $(STAMP_ALL)  ## The same and the slow ones: real models, crash tests.
-	$(BIN)/pytest -m "not slow" $(BESIDE)
-	$(BIN)/pytest -m slow --numprocesses 3 --dist worksteal
+test-all: $(STAMP_ALL)  ## What takes longer: real models, crash tests, and properties on all of their examples.
+	ALL_EXAMPLES=1 $(BIN)/pytest -m "slow or hypothesis" --numprocesses 2 --dist worksteal
 
 bench: $(STAMP)  ## Speed beside the peers; see benchmarks/README.md.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[embedded,bench]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import subprocess
 import sys
@@ -57,9 +58,15 @@ def worker_process(
         process.wait()
 
 
+@functools.cache
+def _asking() -> httpx.Client:
+    """One for all questions: to make it takes longer than to ask, and some are asked ten times a second."""
+    return httpx.Client(timeout=5, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
+
+
 def asked(port: int, path: str) -> dict[str, Any]:
     try:
-        answer: dict[str, Any] = httpx.get(f"http://127.0.0.1:{port}{path}", timeout=5, trust_env=False).json()
+        answer: dict[str, Any] = _asking().get(f"http://127.0.0.1:{port}{path}").json()
     except (httpx.HTTPError, ValueError):
         return {}
     return answer

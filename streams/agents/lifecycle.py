@@ -8,6 +8,8 @@ import logging
 import uuid
 from collections import Counter
 
+from aiokafka.errors import KafkaError
+
 from schemas.errors import ShardNotHere
 from schemas.memories import State
 from schemas.settings import LifecycleSettings
@@ -68,7 +70,10 @@ class LifecycleAgent:
             self._metrics.outliers.labels(side).set(beyond)
 
     async def _publish(self, partition: int) -> None:
-        """Transitions reach the topic at least once: they are marked after the broker has them."""
+        """Transitions reach the topic at least once: they are marked after the broker has them.
+
+        Those that it does not take are sent again at the next recompute.
+        """
         deprecated: list[uuid.UUID] = []
         while transitions := await self._shards.call(partition, Shard.unpublished):
             sent = [
@@ -79,8 +84,12 @@ class LifecycleAgent:
                 )
                 for transition in transitions
             ]
-            for acknowledged in sent:
-                await acknowledged
+            try:
+                for acknowledged in sent:
+                    await acknowledged
+            except KafkaError as exc:
+                log.warning("shard %d: %d changes of state are published later: %s", partition, len(sent), exc)
+                return
             await self._shards.call(partition, Shard.mark_published, len(transitions))
             for transition in transitions:
                 self._metrics.transitions.labels(transition.from_, transition.to).inc()

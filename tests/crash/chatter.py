@@ -7,13 +7,15 @@ out: two undisturbed workers might differ there.
 
 from __future__ import annotations
 
+import asyncio
 import random
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import aiokafka
 import orjson
+from aiokafka.errors import UnknownError
 
 from schemas.messages import SILTSTONE
 from schemas.settings import Settings
@@ -140,16 +142,31 @@ KINDS = (
 )
 
 
-async def produce(settings: Settings, records: Sequence[Said]) -> None:
-    """All of it is acknowledged when this returns."""
+async def produce(settings: Settings, records: Sequence[Said], *, one_by_one: bool = False) -> None:
+    """All of it is acknowledged when this returns.
+
+    What a broker refuses is sent again where it is sent `one_by_one`, and so keeps its order: Tansu answers with an
+    error of no name now and then, in its first seconds beside a worker that was there before.
+    """
     topics = Topics.with_prefix(settings.kafka.topic_prefix)
-    producer = aiokafka.AIOKafkaProducer(**client_options(settings.kafka), linger_ms=20)
+    producer = aiokafka.AIOKafkaProducer(**client_options(settings.kafka), linger_ms=0 if one_by_one else 20)
     await producer.start()
     try:
-        sent = [
-            await producer.send(getattr(topics, record.topic), record.value, key=record.key) for record in records
-        ]
+        sent = []
+        for record in records:
+            sent.append(await producer.send(getattr(topics, record.topic), record.value, key=record.key))
+            while one_by_one and await _refused(sent[-1]):
+                await asyncio.sleep(0.5)
+                sent[-1] = await producer.send(getattr(topics, record.topic), record.value, key=record.key)
         for acknowledged in sent:
             await acknowledged
     finally:
         await producer.stop()
+
+
+async def _refused(sent: Awaitable[Any]) -> bool:
+    try:
+        await sent
+    except UnknownError:
+        return True
+    return False

@@ -51,10 +51,10 @@ def idle(port: int) -> bool:
     return bool(ready) and set(asked(port, "/v1/stats/pipeline").get("lag", {1: 1}).values()) == {0}
 
 
-async def until_idle(port: int, seconds: float = 120) -> None:
+async def until_idle(port: int, seconds: float = 300, steadily: float = 2) -> None:
     """For two seconds on end: what is on its way from one topic to the other is in neither lag."""
     deadline, since = time.monotonic() + seconds, None
-    while since is None or time.monotonic() < since + 2:
+    while since is None or time.monotonic() < since + steadily:
         assert time.monotonic() < deadline, asked(port, "/readyz")
         since = (since or time.monotonic()) if idle(port) else None
         await asyncio.sleep(0.1)

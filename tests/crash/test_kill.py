@@ -40,7 +40,9 @@ async def test_twenty_thousand_messages_survive_a_kill(settings: Settings) -> No
 
     with worker_process(settings, port) as second:
         await until(lambda: asked(port, "/v1/stats/states").get("total", 0) >= MESSAGES // 2, 120)
-        await until(lambda: set(asked(port, "/v1/stats/pipeline")["lag"].values()) == {0})
+        await until(
+            lambda: set(asked(port, "/v1/stats/pipeline")["lag"].values()) == {0}, 300
+        )  # a thousand summaries
         second.send_signal(signal.SIGTERM)
         assert second.wait(20) == 0
 

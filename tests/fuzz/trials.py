@@ -117,11 +117,11 @@ def _changed(line: bytes, chance: random.Random) -> bytes:
 
 
 def break_something() -> None:
-    """From now on, a memory whose tags are no list is more than a shard can bear."""
+    """From now on, a memory with a field that nobody knows is more than a shard can bear."""
     keep = Batch._keep
 
     def kept(self: Batch, event: Promotion | Remember) -> None:
-        assert isinstance((event.metadata or {"tags": []}).get("tags", []), list)
+        assert (event.metadata or {}).keys() <= {"tags", "transitions", "mood", "emotion"}
         keep(self, event)
 
     Batch._keep = kept  # type: ignore[method-assign]

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from aiokafka.errors import KafkaError
 
 from streams.hotpath.outbox import Headers, Keeper, Outbox
 from tables.rows import Change, Rows
 
 
-class Refused(Exception):
+class Refused(KafkaError):  # type: ignore[misc]
     """What the broker answers when it does not take something."""
 
 
