@@ -52,7 +52,7 @@ def idle(port: int) -> bool:
 
 
 async def until_idle(port: int, seconds: float = 300, steadily: float = 2) -> None:
-    """For two seconds on end: what is on its way from one topic to the other is in neither lag."""
+    """For as long on end: what is on its way from one topic to the other is in neither lag."""
     deadline, since = time.monotonic() + seconds, None
     while since is None or time.monotonic() < since + steadily:
         assert time.monotonic() < deadline, asked(port, "/readyz")

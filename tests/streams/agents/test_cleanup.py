@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -97,12 +98,18 @@ class Setting:
         return len(here), len(await self.shards.call(partition, Shard.archive_of, user))
 
 
-@pytest.fixture
-async def setting(tmp_path: Path) -> AsyncIterator[Setting]:
-    made = Setting(tmp_path)
+@contextlib.asynccontextmanager
+async def opened(data: Path) -> AsyncIterator[Setting]:
+    made = Setting(data)
     await until(lambda: made.shards.ready)
     yield made
     await made.shards.close()
+
+
+@pytest.fixture
+async def setting(tmp_path: Path) -> AsyncIterator[Setting]:
+    async with opened(tmp_path) as made:
+        yield made
 
 
 def of_now(kind: type[Any], about: dict[str, Any], at: int = DUE) -> Any:

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from schemas.memories import Transition
-from tests.making import until
-from tests.streams.agents.test_cleanup import TOPICS, Setting
-
-
-@pytest.fixture
-async def setting(tmp_path: Path) -> AsyncIterator[Setting]:
-    made = Setting(tmp_path)
-    await until(lambda: made.shards.ready)
-    yield made
-    await made.shards.close()
+from tests.streams.agents.test_cleanup import TOPICS, Setting, opened
 
 
 def published(setting: Setting) -> list[Transition]:
@@ -27,19 +17,20 @@ def published(setting: Setting) -> list[Transition]:
 
 
 async def test_what_the_broker_does_not_take_is_published_at_the_next_recompute(
-    setting: Setting, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The worker goes on, and nothing is marked that is not in the topic."""
-    await setting.keep("one")
-    setting.broker.refusing = {TOPICS.transitions}
-    agent = setting.lifecycle()
-    assert await agent.recompute() == setting.clock.now()
-    assert published(setting) == []
-    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == [
-        "shard 1: 1 changes of state are published later: Refused: t.transitions"
-    ]
-    setting.broker.refusing = set()
-    await agent.recompute()
-    assert [(one.from_, one.to) for one in published(setting)] == [("active", "deprecated")]
-    await agent.recompute()
-    assert len(published(setting)) == 1
+    async with opened(tmp_path) as setting:
+        await setting.keep("one")
+        setting.broker.refusing = {TOPICS.transitions}
+        agent = setting.lifecycle()
+        assert await agent.recompute() == setting.clock.now()
+        assert published(setting) == []
+        assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == [
+            "shard 1: 1 changes of state are published later: Refused: t.transitions"
+        ]
+        setting.broker.refusing = set()
+        await agent.recompute()
+        assert [(one.from_, one.to) for one in published(setting)] == [("active", "deprecated")]
+        await agent.recompute()
+        assert len(published(setting)) == 1
