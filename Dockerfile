@@ -1,22 +1,20 @@
 # The worker. `docker build -t siltstone .`; needs no compiler: every dependency is a wheel.
-FROM python:3.12-slim AS build
+FROM python:3.13-slim AS build
 
 ARG EXTRAS=embedded
 WORKDIR /src
 RUN python -m venv /opt/venv
-COPY pyproject.toml README.md ./
+COPY pyproject.toml constraints.txt README.md ./
 COPY schemas schemas
 COPY tables tables
 COPY streams streams
-RUN /opt/venv/bin/python -m pip install --no-cache-dir --disable-pip-version-check ".[${EXTRAS}]"
+RUN /opt/venv/bin/python -m pip install --no-cache-dir --disable-pip-version-check \
+    --constraint constraints.txt ".[${EXTRAS}]"
 
-FROM python:3.12-slim
+FROM python:3.13-slim
 
-# The libraries of a small machine fight for cores otherwise.
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
-    OMP_NUM_THREADS=1 \
-    OPENBLAS_NUM_THREADS=1 \
     SILTSTONE_DATA_DIR=/data
 
 RUN useradd --system --uid 10001 --create-home siltstone \

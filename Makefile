@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 STAMP_ALL := $(VENV)/.installed-all
 
-# One BLAS/OpenMP thread each: the libraries of a small machine fight for cores otherwise.
-export OMP_NUM_THREADS ?= 1
-export OPENBLAS_NUM_THREADS ?= 1
+# The versions of all packages, for every Python: what was tried is what is installed. `make update` renews them.
+CONSTRAINTS := constraints.txt
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+INSTALL := $(PIP) install --quiet $(addprefix --constraint ,$(CONSTRAINTS))
 
 # Without its bytecode every process compiles all of this project anew, and tests start many.
 unexport PYTHONDONTWRITEBYTECODE
@@ -15,18 +16,20 @@ unexport PYTHONDONTWRITEBYTECODE
 # Tests wait for brokers and workers most of the time, so several run at once.
 BESIDE := --numprocesses 4 --dist worksteal
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-all test-fresh test-newest lint bench update clean
 
-$(STAMP): pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[embedded,test]"
-	touch $@
+# An installation that was interrupted leaves no stamp, and is begun anew.
+$(STAMP): pyproject.toml $(CONSTRAINTS)
+	$(PYTHON) -m venv $(if $(wildcard $(STAMP)),,--clear) $(VENV)
+	@rm -f $(STAMP) $(STAMP_ALL)
+	$(PIP) install --quiet --upgrade "pip>=25,<27"
+	$(INSTALL) --editable ".[embedded,test]"
+	@touch $@
 
 # torch and a real transformer: over a gigabyte, which only the slow tests need.
 $(STAMP_ALL): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[embedded,test,test-all]"
-	touch $@
+	$(INSTALL) --editable ".[embedded,test,test-all]"
+	@touch $@
 
 demo: $(STAMP)  ## Chats become memories that answer questions, in under a minute.
 	$(BIN)/siltstone demo
@@ -42,10 +45,23 @@ test: lint  ## Lint, types and the tests: under three minutes.
 test-all: $(STAMP_ALL)  ## What takes longer: real models, crash tests, and properties on all of their examples.
 	ALL_EXAMPLES=1 $(BIN)/pytest -m "slow or hypothesis" --numprocesses 2 --dist worksteal
 
+FRESH ?= trixie forky
+test-fresh:  ## The README's two commands on bare Debians; needs root and debootstrap.
+	tests/fresh/bare_debian.sh $(FRESH)
+
+test-newest:  ## The tests with the newest of every package: what will come.
+	rm -f .venv-newest/.installed
+	$(MAKE) test VENV=.venv-newest CONSTRAINTS=
+
 bench: $(STAMP)  ## Speed beside the peers; see benchmarks/README.md.
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[embedded,bench]"
+	$(INSTALL) --editable ".[embedded,bench]"
 	$(BIN)/python benchmarks/intake.py
 
+update: $(STAMP)  ## Renew the versions of all packages.
+	$(PIP) install --quiet "uv>=0.9,<1"
+	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --all-extras --upgrade --quiet \
+		--no-annotate --custom-compile-command "make update" --output-file $(CONSTRAINTS)
+
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
+	rm -rf .venv .venv-newest .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
 	find schemas streams tables tests benchmarks -name __pycache__ -exec rm -rf {} +

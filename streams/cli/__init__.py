@@ -10,6 +10,7 @@ import sys
 
 import click
 
+import schemas.one_blas_thread  # noqa: F401 - before any command loads numpy
 from schemas.errors import SettingsError, SiltstoneError
 from streams.cli.process import configure_logging
 
