@@ -25,6 +25,10 @@ of the growth is the queues' (`rss_queues_mb`).
 
 from __future__ import annotations
 
+import schemas.one_blas_thread  # noqa: F401 - before numpy is loaded
+
+# isort: split
+
 import asyncio
 import random
 import sys

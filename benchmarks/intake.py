@@ -14,6 +14,10 @@ conversations as long: a message costs what it costs in the whole.
 
 from __future__ import annotations
 
+import schemas.one_blas_thread  # noqa: F401 - before numpy is loaded
+
+# isort: split
+
 import asyncio
 import contextlib
 import os

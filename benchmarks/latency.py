@@ -26,6 +26,10 @@ at the end. `achieved_rate` is messages produced a second: the producer shares t
 
 from __future__ import annotations
 
+import schemas.one_blas_thread  # noqa: F401 - before numpy is loaded
+
+# isort: split
+
 import asyncio
 import itertools
 import random

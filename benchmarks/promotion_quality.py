@@ -14,6 +14,10 @@ The JSON object of one file holds its figures. That of several holds each file's
 
 from __future__ import annotations
 
+import schemas.one_blas_thread  # noqa: F401 - before numpy is loaded
+
+# isort: split
+
 import json
 import re
 import time

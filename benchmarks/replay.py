@@ -22,6 +22,10 @@ rate. The backfill is bound by what takes the largest share of its time.
 
 from __future__ import annotations
 
+import schemas.one_blas_thread  # noqa: F401 - before numpy is loaded
+
+# isort: split
+
 import asyncio
 import multiprocessing
 import sys

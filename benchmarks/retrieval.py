@@ -13,6 +13,10 @@ A line of `--names` gives the speakers of a user's conversations: `{"user_id", "
 
 from __future__ import annotations
 
+import schemas.one_blas_thread  # noqa: F401 - before numpy is loaded
+
+# isort: split
+
 import asyncio
 import tempfile
 import time

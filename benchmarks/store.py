@@ -21,6 +21,10 @@ BLAS and OpenMP have one thread everywhere. The peers' own threads are not limit
 
 from __future__ import annotations
 
+import schemas.one_blas_thread  # noqa: F401 - before numpy is loaded
+
+# isort: split
+
 import importlib
 import os
 import subprocess

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import schemas.one_blas_thread  # noqa: F401 - before numpy is loaded
+
+# isort: split
+
 import asyncio
 import contextlib
 import os

@@ -40,8 +40,8 @@ for suite in "$@"; do
         # shellcheck disable=SC2016
         unshare --mount --pid --fork --kill-child --mount-proc="$system/proc" bash -euc '
             mount --rbind /dev "$1/dev"
-            exec env -i HOME=/home/newcomer PATH=/usr/local/bin:/usr/bin:/bin TERM=dumb \
-                chroot --userspec=newcomer:newcomer "$1" bash -c "cd ~/siltstone && $2"
+            exec chroot --userspec=newcomer:newcomer "$1" \
+                env -i HOME=/home/newcomer PATH=/usr/local/bin:/usr/bin:/bin TERM=dumb bash -c "cd ~/siltstone && $2"
         ' - "$system" "$command"
     done
     rm -rf --one-file-system "$system"

@@ -217,8 +217,8 @@ def test_earlier_copies_are_those_that_a_loop_finds(rows: int) -> None:
     """More rows than one block of the product holds."""
     chance = np.random.default_rng(rows)
     few = chance.standard_normal((7, 8)).astype(np.float32)
-    vectors = few[chance.integers(0, 7, rows)] + chance.normal(0, 0.05, (rows, 8)).astype(np.float32)
-    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    spread = few[chance.integers(0, 7, rows)] + chance.normal(0, 0.05, (rows, 8))
+    vectors = (spread / np.maximum(np.linalg.norm(spread, axis=1, keepdims=True), 1e-12)).astype(np.float32)
     cosines = vectors @ vectors.T
     expected = {row: [i for i in range(row) if cosines[row, i] >= 0.95] for row in range(rows)}
     found = {row: list(copies) for row, copies in earlier_copies(vectors, 0.95).items()}
