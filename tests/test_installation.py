@@ -27,7 +27,7 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 OF_THE_CHECKOUT = ("PYTHONPATH", "VIRTUAL_ENV", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 
 
-def run(*words: str | Path, cwd: Path, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+def run(*words: str | Path, cwd: Path, timeout: float = 900) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if name not in OF_THE_CHECKOUT}
     done = subprocess.run(
         list(map(str, words)), cwd=cwd, env=environment, capture_output=True, text=True, timeout=timeout, check=False

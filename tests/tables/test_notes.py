@@ -455,7 +455,7 @@ def test_what_cannot_be_removed_is_an_error_and_the_rest_is_gone(open_folder: Pa
     files = DayFiles(open_folder / "memory", open_folder / "second")
     files.append("ann", DAY, RUN, "one", EVENING)
     other = DayFiles(open_folder / "second")
-    with without_rights(open_folder):
+    with without_rights(open_folder / "memory" / "ann"):
         other.append("ann", DAY, NEXT, "two", EVENING)
         with pytest.raises(SummaryFilesError, match="summaries could not be removed") as caught:
             files.forget("ann")
