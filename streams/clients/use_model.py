@@ -22,10 +22,11 @@ from streams.clients.use_tokens import PieceTokenizer, Tokenizer
 
 log = logging.getLogger(__name__)
 
-#: Tokens that are worked on at a time; a longer text by itself. What they need then lies in a core's cache.
-TOGETHER: Final = 384
 #: Rows of zeros between texts, and around them: no window reaches from one into another.
 GAP: Final = 2
+#: Rows that are worked on at a time, tokens and gaps, with 15,360 bytes each; a longer text by itself. A call of the
+#: worker's fits mostly: each time anew, the weights come from memory.
+TOGETHER: Final = 1024
 FEATURES: Final = EMBEDDED + WIDTH * len(BRANCHES)
 
 
@@ -138,11 +139,10 @@ class UseModel:
 
 
 class _Room:
-    """Arrays to work in, for so many tokens in as many texts as there can be, and the gaps between them."""
+    """Arrays to work in."""
 
-    def __init__(self, tokens: int) -> None:
-        # A text has a beginning and an end at least.
-        self.rows = rows = tokens + GAP * (tokens // 2 + 1)
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
         self.embedded = np.empty((rows, EMBEDDED), np.float32)
         self.projected, self.features = (np.zeros((rows, FEATURES - EMBEDDED), np.float32) for _ in range(2))
         self.hidden, self.product = (np.zeros((rows, WIDTH), np.float32) for _ in range(2))
@@ -155,11 +155,11 @@ class _Room:
 
 def _groups(counts: Ints) -> Iterator[tuple[int, int]]:
     """From which text to which they are worked on together."""
-    first = held = 0
-    for place, count in enumerate(counts.tolist()):
-        if place > first and held + count > TOGETHER:
+    first, held = 0, GAP
+    for place, rows in enumerate((counts + GAP).tolist()):
+        if place > first and held + rows > TOGETHER:
             yield first, place
-            first, held = place, 0
-        held += count
+            first, held = place, GAP
+        held += rows
     if len(counts):
         yield first, len(counts)
