@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -18,14 +17,14 @@ from streams.clients.embedding_lanes import Lanes
 
 log = logging.getLogger(__name__)
 
-#: Embedding yields to intake where cores are short: what is promoted waits in its topic meanwhile.
-EMBEDDING_NICE = 10
-
 
 class EmbeddingProcess:
     """The model of the settings, loaded by `load()`, in a process that never holds up the event loop.
 
-    A thread would not do: it would take half of the worker's interpreter.
+    A thread would not do: it would take half of the worker's interpreter. Its priority is the worker's: one that is
+    nice by 10 has a ninth of its share of a core that both want, so beside two busy processes a question took 95 ms
+    instead of 16, and bulk went on at a fifth of the pace. What lets intake go first is that the long-term agent gives
+    it less to do while there is a backlog (`streams/precedence.py`), and that it takes one core at most.
     """
 
     #: Batches of one caller: while the process works on one, the next lies ready.
@@ -92,7 +91,6 @@ _in_process: list[Embedder] = []
 
 def _load(settings: EmbeddingSettings) -> Model:
     die_with_parent()
-    os.nice(EMBEDDING_NICE)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the worker, which ends this process
     embedder = load_embedder(settings)
     _in_process.append(embedder)
