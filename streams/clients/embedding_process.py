@@ -21,10 +21,10 @@ log = logging.getLogger(__name__)
 class EmbeddingProcess:
     """The model of the settings, loaded by `load()`, in a process that never holds up the event loop.
 
-    A thread would not do: it would take half of the worker's interpreter. Its priority is the worker's: one that is
-    nice by 10 has a ninth of its share of a core that both want, so beside two busy processes a question took 95 ms
-    instead of 16, and bulk went on at a fifth of the pace. What lets intake go first is that the long-term agent gives
-    it less to do while there is a backlog (`streams/precedence.py`), and that it takes one core at most.
+    A thread would not do: it would take half of the worker's interpreter. Its priority is the worker's: a process
+    that is nice by 10 has a ninth of the other's share of a core that both want; beside two busy processes a question
+    took 95 ms instead of 16, and bulk went on at a fifth of the pace. Intake goes first because the long-term agent
+    gives less to do while there is a backlog (`streams/precedence.py`), and because it takes one core at most.
     """
 
     #: Batches of one caller: while the process works on one, the next lies ready.
