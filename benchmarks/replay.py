@@ -15,9 +15,9 @@ the whole: embedding has a process, each shard a thread, and windows, rating and
     embedding   at least one batch of texts was with the model
     store       at least one shard was at work on what had come
 
-The bare model is given the same texts (evenly chosen batches of them) right after that, in batches of the same size,
-in a process that does nothing else. `embedding_ratio_bare` is texts embedded a second, over the whole backfill, ÷ its
-rate. The backfill is bound by what takes the largest share of its time.
+The bare model is given the same texts (evenly chosen batches of them) right after that, in calls of the size that the
+worker gives it, with one thread, in a process that does nothing else. `embedding_ratio_bare` is texts embedded a
+second, over the whole backfill, ÷ its rate. The backfill is bound by what takes the largest share of its time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ import schemas.one_blas_thread  # noqa: F401 - before numpy is loaded
 # isort: split
 
 import asyncio
-import multiprocessing
 import sys
 import tempfile
 import time
@@ -51,7 +50,9 @@ from schemas.topics import key_of
 from streams.cli.ingest import producing
 from streams.cli.process import configure_logging, run
 from streams.clients.broker import EMBEDDED_PARTITIONS, embedded_broker, ensure_topics
+from streams.clients.children import ONE_THREAD, Spawning
 from streams.clients.embedders import load_embedder
+from streams.clients.embedding_lanes import SLICE
 from streams.clients.embedding_process import EmbeddingProcess
 from streams.replaying import replay as replays
 from streams.replaying.intake import Intake
@@ -122,10 +123,10 @@ class Times:
     def __enter__(self) -> Times:
         embed, call = EmbeddingProcess.embed, OwnedShards.call
 
-        async def embedded(process: EmbeddingProcess, texts: Sequence[str], attempt: int) -> Any:
+        async def embedded(process: EmbeddingProcess, texts: Sequence[str], attempt: int, *, urgent: bool) -> Any:
             self.texts += texts
             with self.embedding:
-                return await embed(process, texts, attempt)
+                return await embed(process, texts, attempt, urgent=urgent)
 
         async def called(shards: OwnedShards, partition: int, *given: Any, **named: Any) -> Any:
             await shards._open[partition]  # it is opened when the model is loaded, and that is no work of its own
@@ -178,12 +179,12 @@ def _tell(done: int, total: int, note: str = "") -> None:
     """Nobody looks at the progress."""
 
 
-def bare(texts: Sequence[str], size: int) -> float:
+def bare(texts: Sequence[str]) -> float:
     """Texts a second of the model alone."""
     model = load_embedder(EmbeddingSettings())
     started = time.perf_counter()
-    for first in range(0, len(texts), size):
-        model.embed(texts[first : first + size])
+    for first in range(0, len(texts), SLICE):
+        model.embed(texts[first : first + SLICE])
     return len(texts) / (time.perf_counter() - started)
 
 
@@ -201,8 +202,8 @@ async def measure(messages: int, partitions: int, say: Callable[[str], None]) ->
     say("the bare model …")
     batches = [times.texts[first : first + size] for first in range(0, len(times.texts), size)]
     chosen = [text for batch in batches[:: -(-len(batches) // BARE_BATCHES)] for text in batch]
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
-        bare_per_s = await asyncio.get_running_loop().run_in_executor(process, bare, chosen, size)
+    with ProcessPoolExecutor(1, mp_context=Spawning(ONE_THREAD)) as process:
+        bare_per_s = await asyncio.get_running_loop().run_in_executor(process, bare, chosen)
     shares = times.shares(seconds)
     return {
         "messages": counted["messages"],

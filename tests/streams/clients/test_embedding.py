@@ -49,7 +49,7 @@ class Toy:
     async def load(self) -> Model:
         return model_of(self.embedder)
 
-    async def embed(self, texts: Sequence[str], attempt: int) -> Vectors:
+    async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
         return self.embedder.embed(texts)
 
     async def close(self) -> None:

@@ -10,20 +10,24 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import time
 from collections.abc import AsyncIterator
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 import numpy as np
 import pytest
 
 from schemas.errors import EmbeddingUnavailable, SiltstoneError
 from schemas.settings import EmbeddingSettings
+from streams.clients import embedding_process
+from streams.clients.children import ONE_THREAD
 from streams.clients.embedders import Embedder, recorded_name
 from streams.clients.embedding import Embedding
-from streams.clients.embedding_process import MOST_DEATHS, EmbeddingProcess
+from streams.clients.embedding_lanes import MOST_DEATHS
+from streams.clients.embedding_process import EmbeddingProcess
 from tests.making import until
 from tests.streams.clients.test_embedding import transformer
 
@@ -86,6 +90,44 @@ async def test_what_is_under_way_when_it_is_killed_is_not_lost() -> None:
             assert vectors.shape == (303, 512)
             np.testing.assert_allclose(vectors[:3], expected, atol=1e-5)
             assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
+
+
+# Threads
+
+
+def threads(embedding: Embedding) -> int:
+    """Of the process: OpenBLAS starts its own when it is loaded."""
+    process = cast(EmbeddingProcess, embedding._backend)._process
+    return len(process.submit(os.listdir, "/proc/self/task").result())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+@pytest.mark.parametrize("said", [None, "4"])
+async def test_embedding_takes_one_thread(monkeypatch: pytest.MonkeyPatch, said: str | None) -> None:
+    """Whoever starts it, and whatever the environment says: a second one would spin, and gain nothing."""
+    for name in ONE_THREAD:
+        monkeypatch.delenv(name, raising=False)
+        if said is not None:
+            monkeypatch.setenv(name, said)
+    async with started(EmbeddingSettings()) as embedding:
+        await embedding.embed(TEXTS * 20, patient=True)
+        assert threads(embedding) == 1
+    assert {os.environ.get(name) for name in ONE_THREAD} == {said}
+
+
+@pytest.mark.parametrize(("backend", "found"), [("use", "1"), ("sentence-transformers", "4")])
+def test_a_transformer_has_the_threads_that_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch, backend: Literal["use", "sentence-transformers"], found: str
+) -> None:
+    """What is not said is one, too."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    with embedding_process._process(EmbeddingSettings(backend=backend)) as process:
+        seen = [process.submit(os.getenv, name).result() for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")]
+    assert seen == [found, "1"]
+
+
+# Processes that die or hang
 
 
 def _end(_: object) -> None:

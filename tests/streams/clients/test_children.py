@@ -1,0 +1,42 @@
+"""What a child process finds in its environment."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+
+from streams.clients.children import ONE_THREAD, Spawning
+
+VARIABLES = {"SILTSTONE_TEST_A": "1", "SILTSTONE_TEST_B": "1"}
+
+
+def found(context: Spawning) -> list[str | None]:
+    """In a child."""
+    with ProcessPoolExecutor(1, mp_context=context) as process:
+        return list(process.map(os.getenv, VARIABLES))
+
+
+@pytest.fixture(autouse=True)
+def _one_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SILTSTONE_TEST_A", "4")
+
+
+def test_a_child_has_the_variables() -> None:
+    assert found(Spawning(VARIABLES)) == ["1", "1"]
+
+
+def test_what_the_environment_says_can_be_kept() -> None:
+    assert found(Spawning(VARIABLES, keep=True)) == ["4", "1"]
+
+
+def test_our_own_environment_stays_as_it_was() -> None:
+    before = dict(os.environ)
+    found(Spawning(VARIABLES))
+    assert dict(os.environ) == before
+
+
+def test_one_thread_is_said_to_each_library() -> None:
+    assert {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"} <= ONE_THREAD.keys()
+    assert set(ONE_THREAD.values()) == {"1"}
