@@ -7,11 +7,12 @@ the source offset that it includes: after a restart, records up to it are skippe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
+from msgspec.structs import astuple
 
 from schemas.messages import Exchange, Message, Role
 from tables.rows import Rows
@@ -78,7 +79,7 @@ def session_key_of(exchange_key: bytes) -> bytes:
 
 
 def encode_session(session: Session) -> bytes:
-    return orjson.dumps((*session[:_OPEN], list(map(tuple, session.open)), *session[_OPEN + 1 :]))
+    return orjson.dumps(tuple(session), default=astuple)
 
 
 def decode_session(raw: bytes) -> Session:
@@ -92,7 +93,7 @@ def decode_session(raw: bytes) -> Session:
 
 
 def encode_exchange(exchange: Exchange) -> bytes:
-    return orjson.dumps((exchange.seq, list(map(tuple, exchange.messages))))
+    return orjson.dumps((exchange.seq, exchange.messages), default=astuple)
 
 
 def decode_exchange(raw: bytes) -> Exchange:
@@ -105,7 +106,6 @@ def _message(row: Any) -> Message:
     return Message(identity, _ROLES[role], *rest)
 
 
-_OPEN = Session._fields.index("open")
 _ROLES = {role.value: role for role in Role}
 
 
@@ -127,6 +127,17 @@ class ShortTermStore:
         found = self.exchanges.get(partition, exchange_key(session.user_id, session.session_id, seq))
         assert found is not None, f"exchange {seq} of {session.session_id} is missing from its table"
         return found
+
+    def exchanges_of(self, partition: int, session: Session) -> Callable[[int], Exchange]:
+        """`exchange` of this session, for whoever asks for many."""
+        get, key = self.exchanges.get, session_key(session.user_id, session.session_id)
+
+        def exchange(seq: int) -> Exchange:
+            found = get(partition, b"%b%d" % (key, seq))
+            assert found is not None, f"exchange {seq} of {session.session_id} is missing from its table"
+            return found
+
+        return exchange
 
     def asked(self) -> Iterator[tuple[int, Session, Exchange]]:
         """Every exchange whose value was asked for and is not known."""
@@ -151,11 +162,12 @@ class ShortTermStore:
 
     def save(self, partition: int, session: Session, new: Sequence[Exchange], gone: Sequence[int]) -> None:
         """Keep a session's new value, the exchanges that closed, and drop those that left the window."""
+        key = session_key(session.user_id, session.session_id)
         for exchange in new:
-            self.exchanges.put(partition, exchange_key(session.user_id, session.session_id, exchange.seq), exchange)
+            self.exchanges.put(partition, b"%b%d" % (key, exchange.seq), exchange)
         for seq in gone:
-            self.exchanges.delete(partition, exchange_key(session.user_id, session.session_id, seq))
-        self.sessions.put(partition, session_key(session.user_id, session.session_id), session)
+            self.exchanges.delete(partition, b"%b%d" % (key, seq))
+        self.sessions.put(partition, key, session)
 
     def drop(self, partition: int, session: Session) -> None:
         """Forget a session; its keys get tombstones."""
