@@ -179,7 +179,7 @@ SPEAKERS = (Role.USER, Role.ASSISTANT)
 ConversationRecord = ChatMessage | SessionEnded | Silence
 
 
-class Message(msgspec.Struct, frozen=True, gc=False):
+class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A message within a window: a validated `ChatMessage` with an id and nothing but what we use.
 
     One is made of every message: this kind of object takes a fifth of a dataclass's time to make, and the garbage
