@@ -6,7 +6,7 @@ import hashlib
 import uuid
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import quote
 
 import msgspec
@@ -220,7 +220,7 @@ def id_of_content(session_id: str, role: Role, timestamp: int, content: str) -> 
     return hashlib.blake2b(basis.encode(), digest_size=16).hexdigest()
 
 
-class Exchange(NamedTuple):
+class Exchange(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One run of user messages and the run of assistant messages that answers it: the unit of promotion.
 
     Messages are in time order.

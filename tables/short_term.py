@@ -93,7 +93,7 @@ def decode_session(raw: bytes) -> Session:
 
 
 def encode_exchange(exchange: Exchange) -> bytes:
-    return orjson.dumps((exchange.seq, exchange.messages), default=astuple)
+    return orjson.dumps(exchange, default=astuple)
 
 
 def decode_exchange(raw: bytes) -> Exchange:
