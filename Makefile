@@ -45,6 +45,7 @@ test-all: $(STAMP_ALL)  ## What takes longer: real models, crash tests, and prop
 bench: $(STAMP)  ## Speed beside the peers; see benchmarks/README.md.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[embedded,bench]"
 	$(BIN)/python benchmarks/intake.py
+	$(BIN)/python benchmarks/recovery.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
