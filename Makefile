@@ -56,6 +56,7 @@ test-newest:  ## The tests with the newest of every package: what will come.
 bench: $(STAMP)  ## Speed beside the peers; see benchmarks/README.md.
 	$(INSTALL) --editable ".[embedded,bench]"
 	$(BIN)/python benchmarks/intake.py
+	$(BIN)/python benchmarks/recovery.py
 
 update: $(STAMP)  ## Renew the versions of all packages.
 	$(PIP) install --quiet "uv>=0.9,<1"

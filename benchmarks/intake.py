@@ -1,15 +1,20 @@
 """Messages a second of intake, beside a plain Faust agent and Quix Streams.
 
-    python benchmarks/intake.py [--messages 200000] [--partitions 4] [--json]
+    python benchmarks/intake.py [--rounds 5] [--messages 200000] [--partitions 4] [--summaries off] [--json]
 
-The contenders run one after the other on the same embedded broker, each in a process of its own, each on a
-topic that is full before it starts. A rate is messages ÷ seconds from the first record that is processed until
-the consumer group's committed offsets, read back from the broker, are the ends of all partitions; so joining
-the group is not counted, and what is written before a commit is. Each contender is asked to commit as soon as
-it has seen its last record, whatever its commit interval.
+In each round the contenders run one after the other on the same new embedded broker, each in a process of its own,
+each on a topic that is full before it starts; every other round runs them backwards. Ratios are taken within a round,
+and their median counts: a machine's moods pass by rounds, not by contenders. Processor time is that of the
+contender's own process from its first record on; Siltstone's embedding model has another one, and is not in it.
+
+A rate is messages ÷ seconds from the first record that is processed until the consumer group's committed offsets,
+read back from the broker, are the ends of all partitions; so joining the group is not counted, and what is written
+before a commit is. Each contender is asked to commit as soon as it has seen its last record, whatever its commit
+interval.
 
 A plain Faust agent would need minutes for 200,000 messages; it gets at most 20,000. Users are fewer then, and
-conversations as long: a message costs what it costs in the whole.
+conversations as long: a message costs what it costs in the whole. Siltstone with a window of a tenth runs in the
+first round alone.
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ import asyncio
 import contextlib
 import os
 import random
+import statistics
 import sys
 import tempfile
 import threading
@@ -41,7 +47,8 @@ from rich.console import Console
 from rich.table import Table
 
 from schemas.messages import iso
-from schemas.settings import HttpSettings, KafkaSettings, MemorySettings, Settings
+from schemas.settings import AgentsSettings, HttpSettings, KafkaSettings, MemorySettings, Settings
+from schemas.settings.agents import SummarySettings
 from schemas.topics import Topics, key_of, partition_of
 from streams.agents.short_term import ShortTermAgent
 from streams.app import Siltstone
@@ -102,12 +109,16 @@ PLACES: Final = ("Lisbon", "Oslo", "Turin", "Kyoto", "Leeds", "杭州", "成都"
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One way to do the job. `run(job)` works until `job.over()` and leaves its figures in `job`."""
+    """One way to do the job. `run(job)` works until `job.over()` and leaves its figures in `job`.
+
+    It runs in the first `rounds`, in all of them where it has none.
+    """
 
     name: str
     title: str
     run: Callable[[Job], None]
     limit: int | None = None
+    rounds: int | None = None
 
     @property
     def kafka(self) -> KafkaSettings:
@@ -121,8 +132,8 @@ class Contender:
 class Job:
     """What a contender's process is told, and what it tells: one JSON line when its input closes."""
 
-    def __init__(self, kafka: KafkaSettings, messages: int) -> None:
-        self.kafka, self.messages = kafka, messages
+    def __init__(self, kafka: KafkaSettings, messages: int, summaries: bool) -> None:
+        self.kafka, self.messages, self.summaries = kafka, messages, summaries
         self.topic = Topics.with_prefix(kafka.topic_prefix).conversations
         self.folder = Path.cwd()
         self.figures: dict[str, float | int] = {"seen": 0}
@@ -133,6 +144,7 @@ class Job:
         """These are about to be processed; the first ones start the clock (monotonic: the same everywhere)."""
         if not self.figures["seen"]:
             self.figures["first_at"] = time.monotonic()
+            self.figures["cpu_seconds"] = -time.process_time()
         self.figures["seen"] += messages
 
     @property
@@ -148,6 +160,7 @@ class Job:
 
     def _wait(self) -> None:
         sys.stdin.read()
+        self.figures["cpu_seconds"] = self.figures.get("cpu_seconds", 0.0) + time.process_time()
         self.closed.set()
 
 
@@ -165,6 +178,7 @@ def run_siltstone(job: Job, capacity: int = TURNS_KEPT) -> None:
             kafka=job.kafka,
             http=HttpSettings(port=0),
             memory=MemorySettings(capacity=capacity),
+            agents=AgentsSettings(summary=SummarySettings(enabled=job.summaries)),
         )
         async with running.started(settings) as worker:
             ends = [
@@ -272,7 +286,7 @@ def run_quixstreams(job: Job) -> None:
 
 CONTENDERS: Final = (
     Contender("siltstone", "Siltstone", run_siltstone),
-    Contender("short-window", "Siltstone, 5 exchanges in a window", run_short_window),
+    Contender("short-window", "Siltstone, 5 exchanges in a window", run_short_window, rounds=1),
     Contender("plain-faust", "plain Faust agent", run_plain_faust, PLAIN_FAUST_MESSAGES),
     Contender("quixstreams", "Quix Streams", run_quixstreams),
 )
@@ -349,13 +363,15 @@ async def produce(contender: Contender, kafka: KafkaSettings, messages: int) -> 
     return counts
 
 
-async def measure(contender: Contender, kafka: KafkaSettings, messages: int) -> dict[str, float | int]:
+async def measure(
+    contender: Contender, kafka: KafkaSettings, messages: int, summaries: bool
+) -> dict[str, float | int]:
     """Run a contender on a topic of its own; what it told, its rate and the size of its changelogs."""
     counts = await produce(contender, kafka, messages)
     with tempfile.TemporaryDirectory() as folder:
         child = await asyncio.create_subprocess_exec(
             *(sys.executable, "-W", "ignore", THIS_FILE, "contend", contender.name),
-            *(kafka.bootstrap_servers, str(kafka.partitions), str(messages)),
+            *(kafka.bootstrap_servers, str(kafka.partitions), str(messages), str(int(summaries))),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             cwd=folder,
@@ -371,6 +387,7 @@ async def measure(contender: Contender, kafka: KafkaSettings, messages: int) -> 
     told: dict[str, float | int] = orjson.loads(output.splitlines()[-1])
     told["seen"] = min(told["seen"], messages)  # what is read twice does not count twice
     told["per_s"] = round(told["seen"] / (committed_at - told["first_at"]))
+    told["cpu_us"] = round(told["cpu_seconds"] / told["seen"] * 1e6, 2)
     told["changelog_bytes"] = await _changelog_bytes(kafka)
     return told
 
@@ -421,22 +438,50 @@ async def _admin(kafka: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
         await admin.close()
 
 
-async def measure_all(messages: int, partitions: int, say: Callable[[str], None]) -> Figures:
+Round = dict[str, dict[str, float | int]]
+
+
+async def measure_round(
+    number: int, messages: int, partitions: int, summaries: bool, say: Callable[[str], None]
+) -> Round:
+    """What each contender of the round told, by name."""
     told = {}
+    contenders = [contender for contender in CONTENDERS if contender.rounds is None or number < contender.rounds]
     with embedded_broker() as broker:
-        for contender in CONTENDERS:
+        where = {"bootstrap_servers": broker.bootstrap_servers, "partitions": partitions}
+        for contender in contenders if number % 2 == 0 else reversed(contenders):
             given = min(messages, contender.limit or messages)
-            say(f"{contender.title}: {given:,} messages …")
-            where = {"bootstrap_servers": broker.bootstrap_servers, "partitions": partitions}
-            told[contender.name] = await measure(contender, contender.kafka.model_copy(update=where), given)
-    ours, plain, quix = told["siltstone"], told["plain-faust"], told["quixstreams"]
-    short = told["short-window"]
+            kafka = contender.kafka.model_copy(update=where)
+            told[contender.name] = found = await measure(contender, kafka, given, summaries)
+            say(f"round {number + 1}: {contender.title}: {found['per_s']:,} messages/s, {found['cpu_us']} µs each")
+    return told
+
+
+async def measure_all(
+    rounds: int, messages: int, partitions: int, summaries: bool, say: Callable[[str], None]
+) -> Figures:
+    told = [await measure_round(number, messages, partitions, summaries, say) for number in range(rounds)]
+
+    def median(name: str, figure: str) -> float:
+        return statistics.median(one[name][figure] for one in told)
+
+    def ratio(name: str, figure: str) -> float:
+        """Ours beside theirs, in the same round."""
+        return round(statistics.median(one["siltstone"][figure] / one[name][figure] for one in told), 2)
+
+    ours, plain, quix, short = (told[0][name] for name in ("siltstone", "plain-faust", "quixstreams", "short-window"))
     return {
-        "messages_per_s": ours["per_s"],
-        "plain_faust_per_s": plain["per_s"],
-        "quixstreams_per_s": quix["per_s"],
-        "ratio_plain_faust": round(ours["per_s"] / plain["per_s"], 2),
-        "ratio_quixstreams": round(ours["per_s"] / quix["per_s"], 2),
+        "rounds": rounds,
+        "messages_per_s": round(median("siltstone", "per_s")),
+        "plain_faust_per_s": round(median("plain-faust", "per_s")),
+        "quixstreams_per_s": round(median("quixstreams", "per_s")),
+        "ratio_plain_faust": ratio("plain-faust", "per_s"),
+        "ratio_quixstreams": ratio("quixstreams", "per_s"),
+        "cpu_us_per_message": round(median("siltstone", "cpu_us"), 2),
+        "plain_faust_cpu_us_per_message": round(median("plain-faust", "cpu_us"), 2),
+        "quixstreams_cpu_us_per_message": round(median("quixstreams", "cpu_us"), 2),
+        "ratio_cpu_plain_faust": ratio("plain-faust", "cpu_us"),
+        "ratio_cpu_quixstreams": ratio("quixstreams", "cpu_us"),
         "messages": ours["seen"],
         "plain_faust_messages": plain["seen"],
         "quixstreams_messages": quix["seen"],
@@ -446,6 +491,7 @@ async def measure_all(messages: int, partitions: int, say: Callable[[str], None]
         "plain_faust_changelog_bytes_per_message": round(plain["changelog_bytes"] / plain["seen"]),
         "quixstreams_changelog_bytes_per_message": round(quix["changelog_bytes"] / quix["seen"]),
         "short_window_per_s": short["per_s"],
+        "short_window_cpu_us_per_message": short["cpu_us"],
         "short_window_messages": short["seen"],
         "ratio_short_window": round(ours["per_s"] / short["per_s"], 2),
         "short_window_changelog_bytes_per_message": round(short["changelog_bytes"] / short["seen"]),
@@ -455,8 +501,9 @@ async def measure_all(messages: int, partitions: int, say: Callable[[str], None]
 def table(figures: Figures) -> Table:
     """One row a contender."""
     shown = Table(
-        *("", "messages", "messages/s", "Siltstone is", "changelog bytes/message"),
-        title="Intake: the last turns of each session, changelog written, offsets committed",
+        *("", "messages", "messages/s", "Siltstone is", "CPU µs/message", "changelog bytes/message"),
+        title="Intake: the last turns of each session, changelog written, offsets committed; medians of "
+        f"{figures['rounds']} rounds",
         caption=f"{figures['promoted']:,} exchanges promoted, {figures['stored_meanwhile']:,} of them already in "
         "long-term memory at the end",
     )
@@ -469,22 +516,25 @@ def table(figures: Figures) -> Table:
             f"{figures[f'{prefix}messages']:,}",
             f"{figures['messages_per_s' if ours else f'{name}_per_s']:,}",
             "" if ours else f"{figures[f'ratio_{name}']} ×",
+            f"{figures[f'{prefix}cpu_us_per_message']}",
             f"{figures[f'{prefix}changelog_bytes_per_message']:,}",
         )
     return shown
 
 
 @click.group(invoke_without_command=True)
+@click.option("--rounds", default=5, show_default=True, type=click.IntRange(min=1))
 @click.option("--messages", default=200_000, show_default=True, type=click.IntRange(min=1))
 @click.option("--partitions", default=4, show_default=True, type=click.IntRange(min=1))
+@click.option("--summaries", type=click.Choice(["on", "off"]), default="on", help="Daily summaries of Siltstone's.")
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
 @click.pass_context
-def main(context: click.Context, messages: int, partitions: int, as_json: bool) -> None:
+def main(context: click.Context, rounds: int, messages: int, partitions: int, summaries: str, as_json: bool) -> None:
     """Measure the intake of conversations beside a plain Faust agent and Quix Streams."""
     if context.invoked_subcommand:
         return
     errors = Console(stderr=True)
-    figures = asyncio.run(measure_all(messages, partitions, errors.print))
+    figures = asyncio.run(measure_all(rounds, messages, partitions, summaries == "on", errors.print))
     Console().print(table(figures))
     if as_json:
         click.echo(orjson.dumps(figures))
@@ -495,11 +545,12 @@ def main(context: click.Context, messages: int, partitions: int, as_json: bool) 
 @click.argument("bootstrap_servers")
 @click.argument("partitions", type=int)
 @click.argument("messages", type=int)
-def contend(name: str, bootstrap_servers: str, partitions: int, messages: int) -> None:
+@click.argument("summaries", type=int)
+def contend(name: str, bootstrap_servers: str, partitions: int, messages: int, summaries: int) -> None:
     """Be one contender, until standard input closes."""
     contender = next(contender for contender in CONTENDERS if contender.name == name)
     where = {"bootstrap_servers": bootstrap_servers, "partitions": partitions}
-    job = Job(contender.kafka.model_copy(update=where), messages)
+    job = Job(contender.kafka.model_copy(update=where), messages, bool(summaries))
     contender.run(job)
     click.echo(orjson.dumps(job.figures))
 

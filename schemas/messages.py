@@ -6,9 +6,10 @@ import hashlib
 import uuid
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import quote
 
+import msgspec
 import orjson
 from pydantic import (
     AfterValidator,
@@ -178,10 +179,11 @@ SPEAKERS = (Role.USER, Role.ASSISTANT)
 ConversationRecord = ChatMessage | SessionEnded | Silence
 
 
-class Message(NamedTuple):
+class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A message within a window: a validated `ChatMessage` with an id and nothing but what we use.
 
-    A named tuple, because one is made of every message: frozen dataclasses take three times as long to make.
+    One is made of every message: this kind of object takes a fifth of a dataclass's time to make, and the garbage
+    collector need not look at it. Nothing that it holds can refer back to it: `metadata` is JSON.
     """
 
     message_id: str
@@ -209,11 +211,16 @@ class Message(NamedTuple):
 
 def content_id(said: ChatMessage) -> str:
     """The id of a message that came without one: a hash of session, role, timestamp and content."""
-    basis = f"{said.session_id}\0{said.role}\0{said.timestamp}\0{said.content}"
+    return id_of_content(said.session_id, said.role, said.timestamp, said.content)
+
+
+def id_of_content(session_id: str, role: Role, timestamp: int, content: str) -> str:
+    """As `content_id`."""
+    basis = f"{session_id}\0{role}\0{timestamp}\0{content}"
     return hashlib.blake2b(basis.encode(), digest_size=16).hexdigest()
 
 
-class Exchange(NamedTuple):
+class Exchange(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One run of user messages and the run of assistant messages that answers it: the unit of promotion.
 
     Messages are in time order.

@@ -20,9 +20,9 @@ class Rerouting:
 
     def is_astray(self, record: Any, user_id: str) -> bool:
         """Whether the record does not lie where the user's do, and has not been sent there."""
-        return (record.key, record.partition) != home_of(user_id, self._partitions) and not any(
-            name == REROUTED_HEADER for name, _ in record.headers
-        )
+        if (record.key, record.partition) == home_of(user_id, self._partitions):
+            return False  # before a generator is made: this is asked of every record
+        return not any(name == REROUTED_HEADER for name, _ in record.headers)
 
     def sent_home(self, record: Any, user_id: str) -> bool:
         """Whether the record was astray: then it is posted again, and not to be used here."""

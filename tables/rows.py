@@ -65,9 +65,9 @@ class Rows(Generic[Row]):
 
     def take_changes(self) -> list[Change]:
         changed, self._changed = self._changed, {}
-        changes = []
+        changes, partitions, none = [], self._partitions, dict[bytes, Row]()
         for partition, key in changed:
-            row = self.get(partition, key)
+            row = partitions.get(partition, none).get(key)
             changes.append(Change(partition, key, None if row is None else self._encode(row)))
         return changes
 

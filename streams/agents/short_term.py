@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -21,6 +20,7 @@ from pydantic import ValidationError
 from schemas.errors import BadRecord
 from schemas.events import Promotion, event_id
 from schemas.messages import LATEST_MS, ChatMessage, ConversationRecord, Message, SessionEnded, Silence, render
+from schemas.plain_messages import plain_message
 from schemas.settings import MemorySettings
 from schemas.topics import Topics, key_of
 from streams.agents.summaries import request_of
@@ -31,7 +31,7 @@ from streams.metrics import Metrics
 from streams.ratings import Key, Ratings
 from streams.rerouting import Rerouting
 from streams.rules.promotion import Decision
-from streams.rules.session import Outcome, SessionRules
+from streams.rules.session import Heard, Outcome, SessionRules
 from streams.rules.summary.triggers import Wanted
 from tables.short_term import Session, ShortTermStore, session_key
 
@@ -56,6 +56,12 @@ def decode(record: Any) -> ConversationRecord:
                 return ChatMessage.model_validate(fields)
     except ValidationError as exc:
         raise invalid(exc) from exc
+
+
+def _judged(record: Any) -> tuple[str, str, Heard]:
+    """User, session and what is heard of it, of a record that is not a plain message. Raises `BadRecord`."""
+    said = decode(record)
+    return said.user_id, said.session_id, Message.of(said) if isinstance(said, ChatMessage) else said
 
 
 class ShortTermAgent:
@@ -86,16 +92,22 @@ class ShortTermAgent:
 
     async def handle(self, partition: int, records: Sequence[Any]) -> Awaitable[Any] | None:
         """One fetched batch of a partition; what comes back is to be awaited before it counts as processed."""
-        by_session: dict[tuple[str, str], list[tuple[int, ConversationRecord]]] = {}
+        by_session: dict[tuple[str, str], list[tuple[int, Heard]]] = {}
         for record in records:
+            plain = plain_message(record.value)
             try:
-                said = decode(record)
+                user_id, session_id, heard = _judged(record) if plain is None else plain
             except BadRecord as error:
                 self._dead_letters.bury(record, error)
                 continue
-            if self._rerouting.sent_home(record, said.user_id):
+            if self._rerouting.sent_home(record, user_id):
                 continue
-            by_session.setdefault((said.user_id, said.session_id), []).append((record.offset, said))
+            ids = user_id, session_id
+            of_session = by_session.get(ids)
+            if of_session is None:
+                by_session[ids] = [(record.offset, heard)]
+            else:
+                of_session.append((record.offset, heard))
         # Nothing is awaited before all of it is in the windows and posted: no commit and no rebalance in between.
         advanced = [self._advance(partition, *ids, of_session) for ids, of_session in by_session.items()]
         self._follow(partition, advanced)
@@ -140,18 +152,16 @@ class ShortTermAgent:
         self._follow(partition, [outcome])
         await self._outbox.deliver()
 
-    def _advance(
-        self, partition: int, user_id: str, session_id: str, records: list[tuple[int, ConversationRecord]]
-    ) -> Outcome:
+    def _advance(self, partition: int, user_id: str, session_id: str, records: list[tuple[int, Heard]]) -> Outcome:
         store = self._store
         session = store.session(partition, user_id, session_id)
-        known = store.message_ids(partition, session)
         outcome = self._rules.advance(
-            session, records, known=known, exchange=lambda seq: store.exchange(partition, session, seq)
+            session,
+            records,
+            known=store.message_ids(partition, session),
+            exchange=store.exchanges_of(partition, session),
         )
         if outcome.session.offset != session.offset:  # else all of it was in already
-            known.update(outcome.heard)
-            known.difference_update(outcome.left)
             store.save(partition, outcome.session, outcome.closed, outcome.gone)
             self.quiet.heard(partition, outcome.session)
             self._clock.observe(outcome.session.last_at)
@@ -183,13 +193,20 @@ class ShortTermAgent:
 
     def _count(self, outcomes: Sequence[Outcome]) -> None:
         metrics = self._metrics
-        metrics.messages.inc(sum(outcome.messages for outcome in outcomes))
-        metrics.exchanges.inc(sum(outcome.exchanges for outcome in outcomes))
-        metrics.duplicates.inc(sum(outcome.duplicates for outcome in outcomes))
-        metrics.late.inc(sum(outcome.late for outcome in outcomes))
-        decisions = Counter(
-            (decision.kept, decision.parts.reason) for outcome in outcomes for decision in outcome.decisions
-        )
+        messages = exchanges = duplicates = late = 0
+        decisions: dict[tuple[bool, str], int] = {}
+        for outcome in outcomes:
+            messages += outcome.messages
+            exchanges += outcome.exchanges
+            duplicates += outcome.duplicates
+            late += outcome.late
+            for decision in outcome.decisions:
+                what = decision.kept, decision.parts.reason
+                decisions[what] = decisions.get(what, 0) + 1
+        metrics.messages.inc(messages)
+        metrics.exchanges.inc(exchanges)
+        metrics.duplicates.inc(duplicates)
+        metrics.late.inc(late)
         for (kept, reason), count in decisions.items():
             metrics.decisions.labels("promoted" if kept else "dropped", reason).inc(count)
 
@@ -296,8 +313,14 @@ class QuietSessions:
     def heard(self, partition: int, session: Session) -> None:
         """Something arrived; what is closed or ended already needs no note of silence."""
         key = partition, session_key(session.user_id, session.session_id)
-        quiet = _Quiet(self._monotonic(), not session.open, session.ended, session.day_ends)
-        self._sessions[key] = session.user_id, session.session_id, quiet
+        found = self._sessions.get(key)
+        if found is None:
+            quiet = _Quiet(self._monotonic(), not session.open, session.ended, session.day_ends)
+            self._sessions[key] = session.user_id, session.session_id, quiet
+            return
+        quiet = found[2]
+        quiet.since = self._monotonic()
+        quiet.noted_gap, quiet.noted_idle, quiet.day_ends = not session.open, session.ended, session.day_ends
 
     def due(
         self, memory: MemorySettings, session_of: Callable[[int, str, str], Session], clock_now: int

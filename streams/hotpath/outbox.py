@@ -141,7 +141,9 @@ class Outbox:
                 await self.deliver()
                 sent, self._pending = self._pending, []
                 for record in sent:
-                    await asyncio.shield(record.acknowledged)
+                    if not record.acknowledged.done():  # most of them are: a shield each would cost as much as sending
+                        await asyncio.shield(record.acknowledged)
+                    record.acknowledged.result()
                 for topic, _, changes in taken:
                     await self._write(topic, [change for change in changes if change.value is not None])
                 for topic, _, changes in reversed(taken):

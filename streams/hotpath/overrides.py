@@ -2,8 +2,9 @@
 
 Replaced, and why:
 
-    Consumer._getmany            a partition's fetched records become one message, whose value is the list; nothing
-                                 that came over a new connection is used before it is known to be of the same log
+    Consumer._getmany            a partition's fetched records become one message, whose value is the list, those of
+                                 changelogs as well; nothing that came over a new connection is used before it is
+                                 known to be of the same log
     Consumer._to_message         … which is entered in the partition's `Ledger`
     Consumer.ack                 acknowledges whole batches; never one that was skipped because of a rebalance
     Consumer._add_gap,
@@ -20,7 +21,8 @@ Replaced, and why:
                                  would stop early, or with an end that is not there, for which it would wait. The end
                                  is taken from a fetch; on Apache Kafka both agree
     Table.apply_changelog_batch, persisted_offset, on_rebalance, on_recovery_completed
-                                 rows live in a `Keeper`, by partition; each assignment reads them anew
+                                 rows live in a `Keeper`, by partition; each assignment reads them anew, a fetched
+                                 batch at a time
 
 `check_faust` compares the sources of these methods with what this module was written for.
 """
@@ -33,7 +35,6 @@ import inspect
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 import aiokafka
@@ -47,7 +48,7 @@ from mode.threads import WorkerThread
 from yarl import URL
 
 from schemas.errors import FaustChanged, SiltstoneError
-from streams.clients.header_names import take_any_header_name
+from streams.clients.header_names import FetchedRecord, take_any_header_name
 from streams.clients.log_reader import ends
 from streams.hotpath.ledger import Ledger
 from streams.hotpath.outbox import Keeper, Outbox
@@ -60,6 +61,12 @@ BatchHandler = Callable[[int, Sequence[Any]], Awaitable[Awaitable[Any] | None]]
 
 #: Batches that may wait in front of an agent before their partition's fetching pauses.
 WAITING_BATCHES = 16
+
+#: As many of all changelogs together, in front of their tables.
+WAITING_CHANGELOG_BATCHES = 64
+
+#: Batches that a table takes at once. Faust resumes a changelog that recovery is done with where this is 1.
+RECOVERED_AT_ONCE = 2
 
 #: How long a broker may hold back a fetch that finds nothing. A node is asked one fetch at a time, so a partition
 #: that is read to its buffer's end waits for one that asks others: with Faust's 1,500 ms, intake stands still.
@@ -148,7 +155,7 @@ class _Table(faust.Table[Any, Any]):
         rows: dict[int, list[tuple[bytes, bytes | None]]] = defaultdict(list)
         for event in batch:
             message = event.message
-            rows[message.partition].append((message.key, message.value))
+            rows[message.partition] += [(record.key, record.value) for record in message.value]
             self._restored[message.tp] = message.offset
         for partition, of_partition in rows.items():
             try:
@@ -230,8 +237,8 @@ class _Consumer(driver.Consumer):
         if self._reconnected() and not await self._is_still_the_same_log(self._hot.when_reconnected):
             return {}
         return {
-            tp: [replace(records[-1], value=records, key=None)]
-            if records and tp.topic in self._hot.topics
+            tp: [_whole(records)]
+            if records and (tp.topic in self._hot.topics or tp.topic in self._hot.changelogs)
             else records
             for tp, records in fetched.items()
         }
@@ -340,6 +347,14 @@ class _Consumer(driver.Consumer):
         await super().on_partitions_assigned(assigned, generation_id)
 
 
+def _whole(records: Sequence[Any]) -> FetchedRecord:
+    """All of them as one record, which lies where the last of them does."""
+    last = records[-1]
+    return FetchedRecord(
+        last.topic, last.partition, last.offset, last.timestamp, last.timestamp_type, None, records, -1, -1, ()
+    )
+
+
 class _Transport(driver.Transport):
     Consumer = _Consumer
     hot: HotPath
@@ -358,6 +373,7 @@ class HotPath:
         take_any_header_name()
         self.app = app
         self.topics: set[str] = set()
+        self.changelogs: set[str] = set()
         self.outbox = Outbox()
         self.effects: dict[tuple[TP, int], asyncio.Future[Any]] = {}
         self.when_sought: list[Callable[[], None]] = []
@@ -366,6 +382,7 @@ class HotPath:
         self.halted: BaseException | None = None
         self._halted = asyncio.Event()
         app.conf.Stream = cast(Any, _Stream)
+        app.conf.stream_buffer_maxsize = WAITING_CHANGELOG_BATCHES
         transport = _Transport(app.conf.broker_consumer, app)
         transport.hot = self
         app.transport = transport
@@ -391,10 +408,12 @@ class HotPath:
             partitions=partitions,
             schema=_RecordsSchema(),
             extra_topic_configs=topic_configs,
+            recovery_buffer_size=RECOVERED_AT_ONCE,
         )
         if on_recovered is not None:
             table.on_recover(on_recovered)
         self.app.tables.add(table)
+        self.changelogs.add(table.changelog_topic_name)
         self.outbox.add_table(table.changelog_topic_name, keeper)
 
     def agent(self, topic: str, handle: BatchHandler, *, name: str) -> None:

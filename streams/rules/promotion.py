@@ -7,8 +7,10 @@ capacity, expiry: scored).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
+
+import msgspec
 
 from schemas.events import Parts
 from schemas.messages import Exchange
@@ -25,8 +27,7 @@ class Judge(Protocol):
     def __call__(self, user: str, assistant: str) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True, gc=False):
     """What became of an exchange, and why. `importance` is 70-100 where it is kept, else 0."""
 
     exchange: Exchange
@@ -35,8 +36,7 @@ class Decision:
     parts: Parts
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(msgspec.Struct, frozen=True, gc=False):
     """The exchange's value decides, and somebody has to be asked for it: see `Promoter.judged`."""
 
     exchange: Exchange
@@ -111,7 +111,15 @@ _WHOLE = Local(0, 0, 0)
 
 
 def _weighted(exchange: Exchange, local: Local, value: int | None, reason: str) -> Decision:
-    """Importance 70 + 30 × (total − 0.5)/0.3 of what is kept, rounded half up and clamped to 70-100."""
+    return Decision(exchange, *_weight(local, value, reason))
+
+
+@lru_cache(maxsize=1_024)
+def _weight(local: Local, value: int | None, reason: str) -> tuple[bool, int, Parts]:
+    """Whether it is kept, its importance, and why: there are only so many weights.
+
+    Importance is 70 + 30 × (total − 0.5)/0.3 of what is kept, rounded half up and clamped to 70-100.
+    """
     total = local.total + VALUE * (value or 0) // 10
     parts = Parts(
         fullness=local.fullness,
@@ -122,6 +130,6 @@ def _weighted(exchange: Exchange, local: Local, value: int | None, reason: str) 
         reason=reason,
     )
     if total <= KEEP_ABOVE:
-        return Decision(exchange, False, 0, parts)
+        return False, 0, parts
     importance = (2 * 30 * (total - KEEP_ABOVE) + FULLNESS) // (2 * FULLNESS)
-    return Decision(exchange, True, 70 + max(0, min(30, importance)), parts)
+    return True, 70 + max(0, min(30, importance)), parts

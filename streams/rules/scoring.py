@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from schemas.messages import Exchange
+from schemas.messages import Exchange, Role
 from schemas.settings import MemorySettings
 from streams.rules.phrases import Phrases
 
@@ -45,16 +45,22 @@ class Scorer:
 
     def asks_to_remember(self, exchange: Exchange) -> bool:
         """Whether the user's text contains a remember phrase."""
-        user, _ = exchange.said()
-        return self._phrases.found_in(user)
+        said = [message.content for message in exchange.messages if message.role is Role.USER]
+        return self._phrases.found_in("\n".join(said))
 
     def local(self, exchange: Exchange, exchanges_in_session: int, *, leaving: bool) -> Local:
         """What the exchange weighs without a judge."""
         threshold = self._threshold
         full = leaving or exchanges_in_session >= threshold
-        strong = not self._strong.isdisjoint(map(str.casefold, exchange.emotions()))
         return Local(
             FULLNESS if full else FULLNESS * exchanges_in_session // threshold,
-            SENTIMENT if strong else 0,
+            SENTIMENT if self._moved(exchange) else 0,
             CONTENT if self._keywords.found_in("\n".join(exchange.said())) else 0,
         )
+
+    def _moved(self, exchange: Exchange) -> bool:
+        """Whether an emotion is a strong one."""
+        for message in exchange.messages:  # noqa: SIM110 - a generator takes twice as long, for every exchange
+            if message.emotion and message.emotion.casefold() in self._strong:
+                return True
+        return False

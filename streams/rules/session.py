@@ -11,36 +11,37 @@ becomes an exchange of its own.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 
-from schemas.messages import ChatMessage, ConversationRecord, Exchange, Message, SessionEnded
+import msgspec
+
+from schemas.messages import Exchange, Message, Role, SessionEnded, Silence
 from schemas.settings import MemorySettings
-from streams.rules.exchanges import Limits, cut, silence_closes, starts_new
+from streams.rules.exchanges import Limits, answered, cut, silence_closes
 from streams.rules.promotion import Decision, Promoter, Question
 from streams.rules.summary.due import Due
 from streams.rules.summary.triggers import Triggers, Wanted
 from tables.short_term import Session
 
+#: What a session's rules are told, in the order of the log.
+Heard = Message | SessionEnded | Silence
 
-@dataclass(slots=True)
-class Outcome:
+
+class Outcome(msgspec.Struct, gc=False):
     """What some records made of a session.
 
     `closed` are exchanges to keep, `gone` the numbers of those that are no more; `questions` are exchanges whose
-    value somebody has to be asked for, now or still; `summaries` are what is to be summed up. `heard` and `left` are
-    ids of messages that came into the window and went out of it. `ended_at` is the event time (epoch ms) at which the
-    session ended, the first time where it went on and ended again.
+    value somebody has to be asked for, now or still; `summaries` are what is to be summed up. `ended_at` is the event
+    time (epoch ms) at which the session ended, the first time where it went on and ended again.
     """
 
     session: Session
-    closed: list[Exchange] = field(default_factory=list)
-    gone: list[int] = field(default_factory=list)
-    decisions: list[Decision] = field(default_factory=list)
-    questions: list[Exchange] = field(default_factory=list)
-    summaries: list[Wanted] = field(default_factory=list)
-    heard: set[str] = field(default_factory=set)
-    left: set[str] = field(default_factory=set)
+    closed: list[Exchange] = []
+    gone: list[int] = []
+    decisions: list[Decision] = []
+    questions: list[Exchange] = []
+    summaries: list[Wanted] = []
     ended_at: int | None = None
     messages: int = 0
     exchanges: int = 0
@@ -62,14 +63,15 @@ class SessionRules:
     def advance(
         self,
         session: Session,
-        records: Iterable[tuple[int, ConversationRecord]],
+        records: Iterable[tuple[int, Heard]],
         *,
-        known: frozenset[str] | set[str],
+        known: set[str],
         exchange: Callable[[int], Exchange],
     ) -> Outcome:
         """The session after `records`, which are (offset, record) in the order of the log.
 
-        `known` are the ids of the messages that it holds; `exchange` gives a closed exchange of its window.
+        `known` are the ids of the messages that it holds, and is made to hold those of the session that comes back:
+        a copy for each batch would cost as much as the messages. `exchange` gives a closed exchange of its window.
         """
         return _Advance(self, session, known, exchange).through(records)
 
@@ -105,8 +107,7 @@ class SessionRules:
         return Outcome(left, gone=list(gone))
 
 
-def _time(message: Message) -> int:
-    return message.timestamp
+_time = attrgetter("timestamp")
 
 
 def _end_of_what_began(exchange: Exchange, until: int) -> int:
@@ -117,10 +118,12 @@ def _end_of_what_began(exchange: Exchange, until: int) -> int:
 class _Advance:
     """The working state of one `advance`: fields of the session that change from record to record.
 
-    The messages of the open exchange are in time order, as are those of every closed one.
+    The messages of the open exchange are in time order, as are those of every closed one. `_answered` says whether
+    one of the open ones is an assistant's.
     """
 
     __slots__ = (
+        "_answered",
         "_asked",
         "_due",
         "_ended",
@@ -146,7 +149,7 @@ class _Advance:
         self,
         rules: SessionRules,
         session: Session,
-        known: frozenset[str] | set[str],
+        known: set[str],
         exchange: Callable[[int], Exchange],
     ) -> None:
         self._rules, self._session, self._known, self._stored = rules, session, known, exchange
@@ -154,6 +157,7 @@ class _Advance:
         self._new: dict[int, Exchange] = {}
         self._offset, self._last_at = session.offset, session.last_at
         self._open = list(session.open)
+        self._answered = answered(self._open)
         self._first, self._next = session.first, session.next
         self._missing, self._left_at = set(session.missing), session.left_at
         self._first_ends: int | None = None
@@ -168,20 +172,21 @@ class _Advance:
             triggers, self._said_since, self._open_from, self._out.summaries, of.said, of.summed_up, of.day_ends
         )
 
-    def through(self, records: Iterable[tuple[int, ConversationRecord]]) -> Outcome:
+    def through(self, records: Iterable[tuple[int, Heard]]) -> Outcome:
         out, before = self._out, self._session
         for offset, record in records:
             if offset <= self._offset:
                 out.replayed += 1
                 continue
             self._offset = offset
-            if isinstance(record, ChatMessage):
-                self._hear(Message.of(record))
+            if type(record) is Message:
+                self._hear(record)
             elif isinstance(record, SessionEnded):
                 self._last_at = max(self._last_at, record.timestamp)
                 self._end(self._last_at)
             else:
                 self._be_silent_until(record.timestamp)
+        due = self._due
         out.session = Session(
             before.user_id,
             before.session_id,
@@ -196,13 +201,19 @@ class _Advance:
             tuple(self._asked),
             self._exchanges,
             self._ended,
-            *(before[-3:] if self._due is None else (self._due.said, self._due.summed_up, self._due.day_ends)),
+            before.said if due is None else due.said,
+            before.summed_up if due is None else due.summed_up,
+            before.day_ends if due is None else due.day_ends,
         )
+        self._due = None  # it refers to this object: a circle, which the garbage collector would have to find
         out.closed = list(self._new.values())
         if self._asked:
             self._hold_what_is_asked()
-        held = dict.fromkeys((*before.window, *before.asked))
-        out.gone = [seq for seq in held if (seq < self._first or seq in self._missing) and seq not in self._asked]
+        if before.missing or before.asked or self._missing or self._asked:
+            held = dict.fromkeys((*before.window, *before.asked))
+            out.gone = [seq for seq in held if (seq < self._first or seq in self._missing) and seq not in self._asked]
+        else:
+            out.gone = list(range(before.first, min(self._first, before.next)))
         return out
 
     def _hold_what_is_asked(self) -> None:
@@ -218,14 +229,14 @@ class _Advance:
         out.closed += [held for seq, held in asked.items() if seq >= self._session.next and seq not in self._new]
 
     def _hear(self, message: Message) -> None:
-        out, identity = self._out, message.message_id
-        if identity in out.heard or (identity in self._known and identity not in out.left):
+        out, known, identity = self._out, self._known, message.message_id
+        if identity in known:
             out.duplicates += 1
             return
         out.messages += 1
-        out.heard.add(identity)
-        out.left.discard(identity)
-        silent = message.timestamp - self._said_last()
+        known.add(identity)
+        opened, at = self._open, message.timestamp
+        silent = at - (opened[-1].timestamp if opened else self._said_last())
         if silent < 0:
             self._place(message)
         else:
@@ -235,12 +246,16 @@ class _Advance:
 
     def _add(self, message: Message, silent: int) -> None:
         """Take in a message that is as new as any, after so much silence (ms)."""
-        if silent >= self._rules.shortest_silence:
-            self._be_silent_until(message.timestamp)
-        if starts_new(self._open, message, self._rules.limits):
+        rules, at, role = self._rules, message.timestamp, message.role
+        if silent >= rules.shortest_silence:
+            self._be_silent_until(at)
+        if (self._answered and role is Role.USER) or len(self._open) >= rules.limits.messages:
             self._close()
         self._open.append(message)
-        self._last_at = max(self._last_at, message.timestamp)
+        if role is Role.ASSISTANT:
+            self._answered = True
+        if at > self._last_at:
+            self._last_at = at
         self._ended = False
 
     def _open_from(self) -> int:
@@ -248,15 +263,17 @@ class _Advance:
 
     def _said_since(self, moment: int) -> list[Message]:
         """Messages of the window that are newer, in time order."""
-        found = list(reversed(self._open))
+        said: list[Sequence[Message]] = [self._open]
         for seq in range(self._next - 1, self._first - 1, -1):
             if seq in self._missing:
                 continue
             messages = self._exchange(seq).messages
             if messages[-1].timestamp <= moment:
                 break
-            found += reversed(messages)
-        return sorted((message for message in reversed(found) if message.timestamp > moment), key=_time)
+            said.append(messages)
+        found = [message for messages in reversed(said) for message in messages if message.timestamp > moment]
+        found.sort(key=_time)
+        return found
 
     def _said_last(self) -> int:
         """Epoch ms of the newest message in the window; 0 where it is empty."""
@@ -308,6 +325,7 @@ class _Advance:
         a session's row and those that it names belong together.
         """
         *over, self._open = cut(said, self._rules.limits)
+        self._answered = answered(self._open)
         self._missing.update(undecided)
         for seq in undecided:
             self._new.pop(seq, None)
@@ -321,6 +339,7 @@ class _Advance:
     def _close(self) -> None:
         messages = tuple(self._open)
         self._open.clear()
+        self._answered = False
         self._out.exchanges += 1
         self._close_as(messages, grown=True)
 
@@ -348,6 +367,13 @@ class _Advance:
     def _leave_by(self, newest: Exchange) -> None:
         """Exchanges leave the window by capacity and, as seen from the newest one, by expiry."""
         expiry = newest.ended_at - self._rules.ttl_ms
+        if (
+            self._first_ends is not None
+            and self._first_ends > expiry
+            and self._next - self._first <= self._rules.capacity
+            and not self._missing
+        ):
+            return
         while self._first < newest.seq:
             if self._first in self._missing:
                 self._missing.remove(self._first)
@@ -363,9 +389,7 @@ class _Advance:
                 self._pending.remove(self._first)
                 self._score(leaving, leaving=True)
             self._left_at = max(self._left_at, leaving.ended_at)
-            ids = {message.message_id for message in leaving.messages}
-            self._out.left |= ids
-            self._out.heard -= ids
+            self._known.difference_update([message.message_id for message in leaving.messages])
             self._new.pop(self._first, None)
             self._first += 1
             self._first_ends = None

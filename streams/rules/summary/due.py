@@ -36,7 +36,7 @@ class Due:
         at, triggers = message.timestamp, self._triggers
         if at <= self.summed_up:
             return
-        if triggers.automatic:
+        if triggers.automatic and at >= self.day_ends:
             self.reach(at)
             self.day_ends = self.day_ends or triggers.end_of_day(at)
         if message.role is Role.USER:

@@ -10,6 +10,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from schemas.messages import Exchange
 from schemas.settings import MemorySettings
@@ -105,7 +106,7 @@ class Run:
     def exchanges(self) -> dict[str, list[Exchange]]:
         """What is in the windows, without the numbers."""
         return {
-            session.user_id: [exchange._replace(seq=0) for exchange in self.store.window(partition, session)]
+            session.user_id: [replace(exchange, seq=0) for exchange in self.store.window(partition, session)]
             for partition, session in self.store.all_sessions()
         }
 

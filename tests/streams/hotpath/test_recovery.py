@@ -86,6 +86,7 @@ async def test_after_a_rebalance_a_table_is_what_its_changelog_says(settings: Se
 
 async def test_a_row_of_a_changelog_that_cannot_be_read_stops_the_worker(settings: Settings) -> None:
     with unconnected(settings) as worker:
-        message = SimpleNamespace(tp=TP("changelog", 0), partition=0, offset=0, key=b"a", value=b"\xff")
+        row = SimpleNamespace(key=b"a", value=b"\xff")
+        message = SimpleNamespace(tp=TP("changelog", 0), partition=0, offset=0, value=[row])
         worker.app.tables[TABLE].apply_changelog_batch([cast(Any, SimpleNamespace(message=message))])
         await until(lambda: worker.hot.halted is not None)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.messages import ConversationRecord, Exchange, SessionEnded, Silence
+from schemas.messages import ChatMessage, ConversationRecord, Exchange, Message, SessionEnded, Silence
 from schemas.settings import MemorySettings, ScoringSettings
 from streams.rules.promotion import Decision, Promoter
-from streams.rules.session import SessionRules
+from streams.rules.session import Heard, SessionRules
 from tables.short_term import Session, ShortTermStore
 from tests.examples import examples
 from tests.making import START, message
+
+
+def as_heard(records: Iterable[tuple[int, ConversationRecord]]) -> list[tuple[int, Heard]]:
+    """The records as the rules are told them."""
+    return [(offset, Message.of(one) if isinstance(one, ChatMessage) else one) for offset, one in records]
 
 
 class Window:
@@ -32,12 +38,11 @@ class Window:
         return self.at([(self.offset + i, record) for i, record in enumerate(records)])
 
     def at(self, records: list[tuple[int, ConversationRecord]]) -> Window:
-        out = self.rules.advance(self.session, records, known=self.known, exchange=self.stored.__getitem__)
+        out = self.rules.advance(self.session, as_heard(records), known=self.known, exchange=self.stored.__getitem__)
         self.session = out.session
         self.stored |= {exchange.seq: exchange for exchange in out.closed}
         for seq in out.gone:
             del self.stored[seq]
-        self.known = (self.known | out.heard) - out.left
         self.decisions += out.decisions
         self.duplicates += out.duplicates
         self.replayed += out.replayed
@@ -311,7 +316,7 @@ def ended_at(*records: ConversationRecord, before: Session | None = None) -> int
     """Seconds after START at which these records end the session."""
     window = Window()
     session = before or window.session
-    out = window.rules.advance(session, enumerate(records), known=set(), exchange=window.stored.__getitem__)
+    out = window.rules.advance(session, as_heard(enumerate(records)), known=set(), exchange=window.stored.__getitem__)
     return None if out.ended_at is None else (out.ended_at - START) // 1000
 
 
@@ -371,15 +376,12 @@ def test_a_crash_anywhere_changes_nothing(kinds: list[str], data: st.DataObject)
     while start < len(records):
         batch = records[start : start + data.draw(st.integers(1, 8))]
         session = store.session(0, "u", "s")
-        known = store.message_ids(0, session)
         out = rules.advance(
             session,
-            batch,
-            known=known,
+            as_heard(batch),
+            known=store.message_ids(0, session),
             exchange=lambda seq, held=store, of=session: held.exchange(0, of, seq),  # type: ignore[misc]
         )
-        known.update(out.heard)
-        known.difference_update(out.left)
         store.save(0, out.session, out.closed, out.gone)
         decisions += out.decisions
         start += len(batch)

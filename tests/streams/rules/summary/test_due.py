@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.messages import ChatMessage, ConversationRecord, Exchange, SessionEnded, Silence
+from schemas.messages import ChatMessage, ConversationRecord, Exchange, Message, SessionEnded, Silence
 from schemas.settings import MemorySettings, Settings, SummaryPlan
 from streams.rules.promotion import Promoter
 from streams.rules.session import SessionRules
@@ -36,12 +36,12 @@ class Talk:
         self.known, self.offset = set[str](), 0
 
     def hear(self, *records: ConversationRecord) -> list[Wanted]:
-        numbered = list(enumerate(records, self.offset))
+        heard = [Message.of(one) if isinstance(one, ChatMessage) else one for one in records]
+        numbered = list(enumerate(heard, self.offset))
         self.offset += len(records)
         out = self.rules.advance(self.session, numbered, known=self.known, exchange=self.kept.__getitem__)
         self.session = out.session
         self.kept |= {exchange.seq: exchange for exchange in out.closed}
-        self.known |= out.heard
         return out.summaries
 
 

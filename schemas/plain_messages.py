@@ -1,0 +1,56 @@
+"""The fast lane of `conversations`: plain chat messages, read without a model.
+
+Nearly every record is one: an object with our fields and no others. It is read by msgspec, in a fifth of the time
+that orjson and pydantic take. The lane is strict. What it does not take, right or wrong, `ChatMessage` reads:
+aliases, unknown fields, metadata, a missing time, everything that is invalid and what is said about it. What it
+takes, it reads as `ChatMessage` does; a property test compares them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from schemas.messages import MAX_CONTENT_BYTES, MAX_ID_CHARS, Message, Role, id_of_content, parse_timestamp
+
+#: Longer records are read the other way, which knows how much is too much.
+MAX_PLAIN_BYTES = 8 * MAX_CONTENT_BYTES
+
+_Id = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_CHARS)]
+_Label = Annotated[str, msgspec.Meta(max_length=MAX_ID_CHARS)]
+#: So many characters fit, whatever they are.
+_Content = Annotated[str, msgspec.Meta(max_length=MAX_CONTENT_BYTES // 4)]
+
+
+class _Plain(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    user_id: _Id
+    session_id: _Id
+    role: Role
+    content: _Content
+    timestamp: str | int
+    message_id: _Id | None = None
+    emotion: _Label | None = None
+    name: _Label | None = None
+    agent_id: _Label | None = None
+
+
+_decode = msgspec.json.Decoder(_Plain).decode
+
+
+def plain_message(raw: bytes | None) -> tuple[str, str, Message] | None:
+    """User, session and message of a plain record's value; None where `ChatMessage` is to read it."""
+    if raw is None or len(raw) > MAX_PLAIN_BYTES:
+        return None
+    try:
+        plain = _decode(raw)
+        at = parse_timestamp(plain.timestamp)
+    except (msgspec.MsgspecError, ValueError):  # a text that is no UTF-8 is a ValueError, too
+        return None
+    session_id, role, content = plain.session_id, plain.role, plain.content
+    identity = plain.message_id or id_of_content(session_id, role, at, content)
+    return (
+        plain.user_id,
+        session_id,
+        Message(identity, role, content, at, plain.emotion, plain.name, plain.agent_id),
+    )

@@ -1,0 +1,227 @@
+"""What the short-term agent decides, writes and counts over a long log, down to the byte.
+
+The digests below were taken before any of it was made fast. Whoever changes one changes what a replay of somebody's
+topic makes of it: the change has to be wanted, and said in the CHANGELOG.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+from typing import Any, cast
+
+import orjson
+import pytest
+
+from schemas.settings import MemorySettings, Settings
+from schemas.topics import Topics
+from streams.agents.short_term import QuietSessions, ShortTermAgent
+from streams.clock import EventClock
+from streams.dead_letters import DeadLetters
+from streams.hotpath import Outbox
+from streams.metrics import Metrics, labelled
+from streams.ratings import Ratings
+from streams.rerouting import Rerouting
+from streams.rules.estimator import estimate
+from streams.rules.promotion import Promoter
+from streams.rules.session import SessionRules
+from streams.rules.summary.triggers import Triggers
+from tables.short_term import Session, ShortTermStore
+from tests.making import START
+from tests.streams.agents.long_log import PARTITIONS, batches, long_log
+
+TOPICS = Topics.with_prefix("")
+SHORT, WHOLE = 9_000, 120_000
+
+#: Of a short log and of a long one: posted records by topic, changelog rows by table, counters, quiet sessions.
+DECIDED: dict[str, dict[int, str]] = {
+    "defaults": {
+        SHORT: "59bf576224d7762bf673086351992ee806a90cba0574f3b01458acc993e3341a",
+        WHOLE: "2fbfb23edc76757037bd4dbc2ee1a91b6f5555f9343ee7edc11164f19f49c2cd",
+    },
+    "small window, everything kept": {
+        SHORT: "c1ab011ccd9630aa7dea9ebc984df3509adf92f256eb75e28cb4c7b311bc8271",
+        WHOLE: "66e61f4f4775aef1d699fc8660bfb5c223e08e5805faecc1bf45fc2d607e7123",
+    },
+    "asked elsewhere": {
+        SHORT: "469c78a8376fa6ff817c6b58060456e5e584c9d38205b095c7c7f5b69934377f",
+        WHOLE: "3cdc6137a6cec09bfc4c4d9d69260c402030b1bc639d3d014d6f9bfcdfc5861b",
+    },
+    "asked elsewhere where it matters": {
+        SHORT: "ecf5af76d5604057c918a154c487f9ac8e2dc69dcb6291612c301c21840b14ee",
+        WHOLE: "1221c941bf5ab883733bc9cbd367b15ad576d1b12986b138b16650f3b0dbad1b",
+    },
+    "short gaps": {
+        SHORT: "35ca25806135d5a40af28c6d00b92039f78e8eb2dda6bf5ffaa56bbedf058a15",
+        WHOLE: "895f38b174c6e5a45f408b1ca34e720079f349bcf7ab0fce589f89a1e771e69f",
+    },
+}
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "defaults": {},
+    "small window, everything kept": {"capacity": 3, "promote_threshold": 1, "scoring": {"policy": "all"}},
+    "asked elsewhere": {"capacity": 6, "promote_threshold": 2, "scoring": {"policy": "llm"}},
+    "asked elsewhere where it matters": {"promote_threshold": 3},
+    "short gaps": {
+        "capacity": 5,
+        "promote_threshold": 4,
+        "ttl_seconds": 600,
+        "exchange_gap_seconds": 30,
+        "session_idle_seconds": 60,
+        "exchange_messages": 3,
+    },
+}
+
+
+class Waiting:
+    """Keeps what is asked in the place of `Ratings`; answers come when the test gives them."""
+
+    def __init__(self) -> None:
+        self.asked: dict[Any, Any] = {}
+
+    def ask(self, key: Any, exchange: Any) -> None:
+        self.asked.setdefault(key, exchange)
+
+    def forget(self) -> None:
+        self.asked.clear()
+
+
+class Posted(Outbox):
+    """Digests what is posted, by topic and in its order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.digests: dict[str, Any] = {}
+        self.counts: dict[str, int] = {}
+
+    async def deliver(self) -> None:
+        """It is digested as soon as it is posted."""
+
+    async def send(self, topic: str, value: bytes | None, **fields: Any) -> Any:
+        self.post(topic, value, **fields)
+
+    def post(self, topic: str, value: bytes | None, **fields: Any) -> None:
+        seen = (
+            ("key",) if topic == TOPICS.long_term else ("key", "headers")
+        )  # a promotion's are no part of the decision
+        where = {name: given for name, given in fields.items() if name in seen and given}
+        self.digests.setdefault(topic, hashlib.sha256()).update(repr((value, sorted(where.items()))).encode())
+        self.counts[topic] = self.counts.get(topic, 0) + 1
+
+
+class Worker:
+    """All partitions of the agent, in memory: it commits, restarts, forgets, and hears of values and of silence."""
+
+    def __init__(self, memory: MemorySettings, elsewhere: bool) -> None:
+        self.memory, self.elsewhere = memory, elsewhere
+        self.outbox, self.metrics, self.clock = Posted(), Metrics(), EventClock()
+        self.ended, self.rows = hashlib.sha256(), {"exchanges": hashlib.sha256(), "sessions": hashlib.sha256()}
+        self.changelogs: dict[str, dict[tuple[int, bytes], bytes | None]] = {"exchanges": {}, "sessions": {}}
+        self.seconds = 0.0
+        self._start()
+
+    def _start(self) -> None:
+        self.store, self.ratings = ShortTermStore(), Waiting()
+        judge = None if self.elsewhere else lambda user, assistant: estimate(user, assistant).value
+        self.agent = ShortTermAgent(
+            store=self.store,
+            rules=SessionRules(self.memory, Promoter(self.memory, judge), Triggers(Settings().summaries())),
+            outbox=self.outbox,
+            dead_letters=DeadLetters(self.outbox, TOPICS.dead_letters, self.metrics),
+            metrics=self.metrics,
+            clock=self.clock,
+            topics=TOPICS,
+            rerouting=Rerouting(self.outbox, self.metrics, PARTITIONS),
+            ratings=cast(Ratings, self.ratings) if self.elsewhere else None,
+        )
+        self.agent.quiet = QuietSessions(lambda: self.seconds)
+        self.agent.when_ended(self._note_end)
+
+    def _note_end(self, partition: int, session: Session, at: int) -> None:
+        self.ended.update(repr((partition, session.user_id, session.session_id, at)).encode())
+
+    def commit(self) -> None:
+        for name, digest in self.rows.items():
+            for change in getattr(self.store, name).take_changes():
+                digest.update(repr(tuple(change)).encode())
+                self.changelogs[name][change.partition, change.key] = change.value
+
+    async def restart(self) -> None:
+        """Another worker takes over: it has the changelogs, and nothing else."""
+        self._start()
+        for name, rows in self.changelogs.items():
+            for partition in range(PARTITIONS):
+                of_partition = [(key, value) for (where, key), value in rows.items() if where == partition]
+                getattr(self.store, name).restore(partition, of_partition)
+        await self.agent.recovered()
+
+    async def live(self, records: int) -> None:
+        chance = random.Random(records)
+        for number, batch in enumerate(batches(long_log(records))):
+            self.seconds += 0.5
+            await self.agent.handle(batch[0].partition, batch)
+            for key in [key for key in self.ratings.asked if chance.random() < 0.5]:
+                exchange = self.ratings.asked.pop(key)
+                value = len(exchange.messages[0].content) % 11
+                await self.agent.answered(key, None if value == 3 else value)
+            if number % 3 == 2:
+                self.commit()
+            if number % 15 == 14:
+                self.seconds += 90_000.0 if number in (29, 299) else chance.choice((1.0, 130.0, 2_000.0))
+                await self.agent.note_silence(self.memory)
+                self.agent.forget_expired(self.memory)
+            if number % 30 == 20:
+                session = chance.choice(sorted(self.store.all_sessions(), key=repr))
+                until = START + chance.choice((0, 3_600_000, 90_000_000))
+                self.agent.forget_user(session[0], session[1].user_id, until)
+            if number % 50 == 49:
+                self.commit()
+                await self.restart()
+        self.commit()
+
+    @property
+    def digest(self) -> str:
+        counters = {
+            name: labelled(getattr(self.metrics, name))
+            for name in ("messages", "duplicates", "late", "rerouted", "exchanges", "decisions", "dead_letters")
+        }
+        whole = hashlib.sha256()
+        for part in (
+            *sorted((topic, digest.hexdigest()) for topic, digest in self.outbox.digests.items()),
+            *sorted((name, digest.hexdigest()) for name, digest in self.rows.items()),
+            self.ended.hexdigest(),
+            *((name, sorted(values.items())) for name, values in counters.items()),
+            self.clock.now(),
+        ):
+            whole.update(repr(part).encode())
+        return whole.hexdigest()
+
+
+@pytest.mark.parametrize("records", [SHORT, pytest.param(WHOLE, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_same_is_decided_written_and_counted_as_ever(
+    variant: str, records: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.dead_letters.now_ms", lambda: START)
+    memory = Settings.model_validate({"memory": VARIANTS[variant]}).memory
+    worker = Worker(memory, elsewhere=variant.startswith("asked elsewhere"))
+    asyncio.run(worker.live(records))
+    assert len(worker.outbox.counts) == 4, "promotions, requests, dead letters and rerouted records"
+    assert worker.digest == DECIDED[variant][records]
+
+
+def test_the_log_holds_what_it_is_to_hold() -> None:
+    """Each kind of record, and most of them as a plain message is."""
+    log = list(long_log(SHORT))
+    objects = []
+    for record in log:
+        try:
+            objects.append(orjson.loads(record.value or b""))
+        except orjson.JSONDecodeError:
+            continue
+    named = [fields for fields in objects if isinstance(fields, dict)]
+    assert {fields.get("type") for fields in named} >= {"session_end", "silence", "message", None}
+    assert {len(batch) for batch in batches(iter(log))} >= {1, 2, 17, 100}
+    assert sum("mood" in fields for fields in named) > 50
+    assert sum("run_id" in fields for fields in named) > 50
