@@ -144,7 +144,6 @@ class Siltstone:
             folder=settings.data_dir / "memory",
             summariser=None if self._summing_chat is None else ModelSummariser(self._summing_chat, plan),
             memory=settings.memory,
-            embed=lambda texts: self.embedding.embed(texts, patient=True),
             pending=self.pending_summaries,
             shards=self.shards,
             outbox=hot.outbox,

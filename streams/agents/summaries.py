@@ -10,17 +10,16 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
-import numpy as np
 import orjson
 from pydantic import ValidationError
 
-from schemas.errors import BadRecord, SiltstoneError, SummaryNotWritten
+from schemas.errors import BadRecord, SummaryNotWritten
 from schemas.events import Remember, SummaryRequest, event_id
 from schemas.messages import SILTSTONE, Message
 from schemas.settings import MemorySettings, SummaryPlan
@@ -41,7 +40,6 @@ from tables.notes import Already, DayFiles
 from tables.pending_summaries import Pending, PendingSummaries
 from tables.shard import Shard
 from tables.short_term import Session
-from tables.vectors import Vectors
 
 log = logging.getLogger(__name__)
 
@@ -62,9 +60,6 @@ class Summariser(Protocol):
     """What sums up with a model."""
 
     async def summarise(self, turns: Sequence[Turn], date: str) -> Summary | Malformed | Unavailable: ...
-
-
-Embed = Callable[[Sequence[str]], Awaitable[Vectors]]
 
 
 def decode(record: Any) -> SummaryRequest:
@@ -137,7 +132,6 @@ class SummariesAgent:
         folder: Path,
         summariser: Summariser | None,
         memory: MemorySettings,
-        embed: Embed,
         pending: PendingSummaries,
         shards: OwnedShards,
         outbox: Outbox,
@@ -149,7 +143,7 @@ class SummariesAgent:
         topics: Topics,
     ) -> None:
         self.plan, self.files = plan, DayFiles(folder, plan.fallback_dir)
-        self._summariser, self._limits, self._embed = summariser, Limits.of(memory), embed
+        self._summariser, self._limits = summariser, Limits.of(memory)
         self._pending, self._shards, self._outbox = pending, shards, outbox
         self._dead_letters, self._rerouting, self._metrics = dead_letters, rerouting, metrics
         self._precedence, self._backlog, self._topics = precedence, backlog, topics
@@ -267,17 +261,7 @@ class SummariesAgent:
             if isinstance(answer, Unavailable) and tries < MOST_TRIES:
                 return None
             log.warning("a summary of %s is made without the model", request.date)
-        loop = asyncio.get_running_loop()
-
-        def embed(texts: Sequence[str]) -> Vectors:
-            asked = asyncio.run_coroutine_threadsafe(_awaited(self._embed(texts)), loop)
-            return np.asarray(asked.result(), np.float32)
-
-        try:
-            return await asyncio.to_thread(extracted, turns, embed)
-        except SiltstoneError as exc:  # no vectors for now
-            log.warning("a summary of %s waits: %s", request.date, exc)
-            return None
+        return await asyncio.to_thread(extracted, turns)
 
     async def _promote(self, request: SummaryRequest, summary: Summary) -> None:
         """Preferences and decisions become long-term memories of kind `summary_item`."""
@@ -299,7 +283,3 @@ class SummariesAgent:
             await self._outbox.send(
                 self._topics.long_term, event.model_dump_json().encode(), key=key_of(request.user_id)
             )
-
-
-async def _awaited(vectors: Awaitable[Vectors]) -> Vectors:
-    return await vectors
