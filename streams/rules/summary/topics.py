@@ -29,7 +29,7 @@ FACT_SHARE: Final = 0.6
 """What a title is worth that asks, that the assistant has said, that is cut, or that another section has already."""
 
 TELLING, MOST_TELLING = 0.035, 10.0
-"""What each point of the local estimator's, of at most `MOST_TELLING`, adds to the cosine of a title with its topic."""
+"""What each point of the local estimator's, of so many at the most, adds to the cosine of a title with its topic."""
 
 OPENING: Final = 0.05
 """What it adds that the topic began with it."""

@@ -19,8 +19,9 @@ MOST_COLUMNS: Final = 4_096
 def word_vectors(texts: Sequence[str], titles: Sequence[str] = ()) -> tuple[Vectors, Vectors]:
     """Unit vectors, float32[n, d], of texts, and of titles in the texts' words; without any, a row of zeros.
 
-    A word that carries meaning weighs the more, the fewer texts it stands in (TF-IDF, with one for any number of times
-    in a text); Chinese counts by pairs of characters, as in a search. A word that only a title has makes it longer.
+    A word that carries meaning weighs the more, the fewer texts it stands in (TF-IDF, with one for any number of
+    times in a text); Chinese counts by pairs of characters, as in a search. A word that only a title has makes it
+    longer.
     """
     said = [content(text) for text in texts]
     frequency = Counter(word for words in said for word in sorted(words))  # a set's order is a process's own
