@@ -1,4 +1,6 @@
-"""`python -m streams.clients.extraction`: makes summaries for `ExtractionProcess`, until its input ends.
+"""`python -m streams.clients.extraction SECONDS`: makes summaries for `ExtractionProcess`, until its input ends.
+
+A summary that takes more than so many seconds of CPU time ends the process (SIGPROF), whatever it is stuck in.
 
 A frame is eight bytes with the length of the pickle that follows: a list of `Order` in, a list as long of `Draft`,
 or `Failed`, out.
@@ -15,8 +17,8 @@ from typing import IO, Any, NamedTuple
 from streams.clients.children import die_with_parent
 from streams.rules.summary.drafting import Draft, Order, drafted
 
-#: Below the embedding's: no question waits for a summary.
-EXTRACTION_NICE = 15
+#: A summary yields to intake where cores are short. Lower still, and beside a steady load nobody would see one.
+EXTRACTION_NICE = 10
 LENGTH_BYTES = 8
 
 
@@ -32,12 +34,20 @@ def frame(content: Any) -> bytes:
     return len(pickled).to_bytes(LENGTH_BYTES) + pickled
 
 
-def serve(asked: IO[bytes], told: IO[bytes]) -> None:
-    """Answer each frame, until there is none."""
+def serve(asked: IO[bytes], told: IO[bytes], seconds: float) -> None:
+    """Answer each frame, until there is none; no summary takes longer, in seconds of CPU time, and is survived."""
     while head := asked.read(LENGTH_BYTES):
         orders: list[Order] = pickle.loads(asked.read(int.from_bytes(head)))
-        told.write(frame([_made(order) for order in orders]))
+        told.write(frame([_made_within(seconds, order) for order in orders]))
         told.flush()
+
+
+def _made_within(seconds: float, order: Order) -> Draft | Failed:
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        return _made(order)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def _made(order: Order) -> Draft | Failed:
@@ -53,4 +63,4 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the worker, which ends this process
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what anything prints is no answer
-    serve(sys.stdin.buffer, answers)
+    serve(sys.stdin.buffer, answers, float(sys.argv[1]))

@@ -18,8 +18,8 @@ from streams.rules.summary.drafting import Draft, Order
 
 log = logging.getLogger(__name__)
 
-#: What a summary may take; the longest that is read takes a second on an idle machine.
-MOST_SECONDS: Final = 60.0
+#: What a summary may take, in seconds of CPU time; the longest that is read takes less than one.
+MOST_SECONDS: Final = 20.0
 #: How long the process may take to end by itself.
 END_SECONDS: Final = 2.0
 #: More threads than one spin beside the conversation's, and none of these matrices is worth it.
@@ -84,15 +84,13 @@ class ExtractionProcess:
             log.warning("the summaries' process cannot be started: %s", exc)
             return None
         try:
-            async with asyncio.timeout(self._seconds):
-                told = await _told(process, frame(list(orders)))
+            told = await _told(process, frame(list(orders)))
         except BaseException as exc:  # what is still in the pipe would be taken for another's answer
             self._process = None
             await asyncio.shield(_killed(process))
             if not isinstance(exc, EOFError | OSError):
                 raise
-            why = "took too long and was ended" if isinstance(exc, TimeoutError) else "has died"
-            log.warning("the summaries' process %s, over %d of them; it is started again", why, len(orders))
+            log.warning("the summaries' process has died, over %d of them; it is started again", len(orders))
             return None
         answers: list[Draft | None] = []
         for answer in told:
@@ -105,7 +103,7 @@ class ExtractionProcess:
         path = os.pathsep.join(filter(None, sys.path))
         environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": path}
         return await asyncio.create_subprocess_exec(
-            sys.executable, "-m", self._program, stdin=PIPE, stdout=PIPE, env=environment
+            sys.executable, "-m", self._program, str(self._seconds), stdin=PIPE, stdout=PIPE, env=environment
         )
 
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from schemas.messages import SPEAKERS
 from schemas.summary_requests import Said
 
-TOGETHER_MESSAGES: Final = 80
+TOGETHER_MESSAGES: Final = 40
 """Requests that are answered together are read up to so many messages, or as far as the longest of them goes."""
 
 MOST_MESSAGES: Final = 1_000

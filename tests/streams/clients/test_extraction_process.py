@@ -28,7 +28,7 @@ from tests.making import START
 
 #: A program that does what a word in an order says, and else its work.
 TROUBLED = """
-import os, sys, time
+import os, sys
 from streams.clients import extraction
 from streams.rules.summary.drafting import drafted
 
@@ -36,8 +36,9 @@ def made(order):
     said = b"".join(order.requests)
     if b"die now" in said:
         os._exit(3)
-    if b"sleep for ever" in said:
-        time.sleep(3600)
+    if b"go on for ever" in said:
+        while True:
+            pass
     if b"print it" in said:
         print("printed")
     if b"divide by zero" in said:
@@ -47,7 +48,7 @@ def made(order):
 extraction._made = made
 answers = os.fdopen(os.dup(1), "wb")
 os.dup2(2, 1)
-extraction.serve(sys.stdin.buffer, answers)
+extraction.serve(sys.stdin.buffer, answers, float(sys.argv[1]))
 """
 
 
@@ -83,7 +84,7 @@ async def process() -> AsyncIterator[ExtractionProcess]:
 async def troubled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ExtractionProcess]:
     (tmp_path / "troubled_extraction.py").write_text(TROUBLED, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    one = ExtractionProcess(seconds=10, program="troubled_extraction")
+    one = ExtractionProcess(seconds=20, program="troubled_extraction")
     yield one
     await one.close()
 
@@ -133,8 +134,10 @@ async def test_what_cannot_be_summed_up_costs_nobody_else_a_summary(troubled: Ex
 
 
 async def test_what_does_not_come_to_an_end_is_ended(tmp_path: Path, troubled: ExtractionProcess) -> None:
-    quick = ExtractionProcess(seconds=1, program="troubled_extraction")
-    assert await quick.drafted([order("sleep for ever")]) == [None]
+    quick = ExtractionProcess(seconds=0.5, program="troubled_extraction")
+    first, stuck, last = await quick.drafted([order("I like tea"), order("go on for ever"), order("我喜欢猫")])
+    assert (first is None, stuck is None, last is None) == (False, True, False)
+    assert await quick.drafted([order("go on for ever")]) == [None]
     assert quick.pid is None
     await quick.close()
 
@@ -145,7 +148,7 @@ async def test_what_it_prints_is_no_answer(troubled: ExtractionProcess) -> None:
 
 
 async def test_who_is_cancelled_gets_nobody_elses_answer(troubled: ExtractionProcess) -> None:
-    waiting = asyncio.ensure_future(troubled.drafted([order("sleep for ever")]))
+    waiting = asyncio.ensure_future(troubled.drafted([order("go on for ever")]))
     await asyncio.sleep(0.5)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
