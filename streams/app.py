@@ -30,6 +30,7 @@ from streams.agents.short_term import ShortTermAgent
 from streams.agents.summaries import SummariesAgent
 from streams.clients.broker import MAX_RECORD_BYTES, ensure_topics, missing_topics, ssl_context
 from streams.clients.embedding import Embedding
+from streams.clients.extraction_process import ExtractionProcess
 from streams.clients.judge import ModelJudge
 from streams.clients.log_reader import records_between
 from streams.clients.refiner import ModelRefiner
@@ -143,8 +144,8 @@ class Siltstone:
             plan=plan,
             folder=settings.data_dir / "memory",
             summariser=None if self._summing_chat is None else ModelSummariser(self._summing_chat, plan),
+            extraction=ExtractionProcess(),
             memory=settings.memory,
-            embed=lambda texts: self.embedding.embed(texts, patient=True),
             pending=self.pending_summaries,
             shards=self.shards,
             outbox=hot.outbox,
@@ -297,6 +298,7 @@ class Siltstone:
             await self.ratings.stop()
         if self.refining is not None:
             await self.refining.stop()
+        await self.summaries.stop()
         for chat in (self._chat, self._summing_chat):
             if chat is not None:
                 await chat.close()

@@ -55,9 +55,20 @@ class Metrics:
         )
         self.summaries = Counter(
             "siltstone_summaries",
-            "Requests for a summary, by outcome (written, written_elsewhere: in the fallback directory, empty, "
-            "repeated, forgotten, failed: tried again with the user's next one)",
+            "Requests for a summary, by outcome (written, written_elsewhere: in the fallback directory, coalesced: "
+            "answered by the summary of another one for the same day, empty, repeated, forgotten, failed: tried "
+            "again with the user's next one)",
             ["outcome"],
+            registry=registry,
+        )
+        self.summaries_left_out = Counter(
+            "siltstone_summary_messages_left_out",
+            "Messages that the summary of their day did not read: it had read as many newer ones as one reads",
+            registry=registry,
+        )
+        self.summaries_waiting = Gauge(
+            "siltstone_summary_days_waiting",
+            "Days of users whose summary is asked for and not begun",
             registry=registry,
         )
         self.dead_letters = Counter(

@@ -10,7 +10,8 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +23,9 @@ SEPARATOR = b"\n---\n\n"
 #: How often a file that somebody edits at the very moment is read again.
 _READINGS = 10
 _DAY = re.compile(r"(\d{4}-\d\d-\d\d)\.md")
+#: Summaries of so many users, by their folders' names, may be written at the same time.
+_LOCKS = 16
+_OTHER_RUNS = re.compile(r"\A(?:<!-- run: [0-9a-f-]{36} -->\n)+")
 _RUN = re.compile(rb"^<!-- run: ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}) -->", re.MULTILINE)
 
 
@@ -33,7 +37,7 @@ class Written(NamedTuple):
 
 
 class Already(NamedTuple):
-    """Where the run's summary has been standing: nothing was written."""
+    """Where the run's summary, or that of one of the runs, has been standing: nothing was written."""
 
     path: Path
 
@@ -54,20 +58,26 @@ class DayFiles:
         places = (place.resolve() for place in (folder, fallback) if place is not None)
         self._places = tuple(dict.fromkeys(places))  # twice the same place would wait for its own lock
 
-    def append(self, user_id: str, day: date, run_id: uuid.UUID, text: str, at: datetime) -> Written | Already:
+    def append(
+        self, user_id: str, day: date, run_id: uuid.UUID, text: str, at: datetime, *, others: Sequence[uuid.UUID] = ()
+    ) -> Written | Already:
         """Add what a run wrote at a time (in the user's zone); once, however often it is told to.
+
+        `others` are runs that the same text answers: each of them stands in the file with it. Where any of all these
+        runs stands there already, nothing is written: its words may be in the text, and would be there twice.
 
         The first run of a file writes the heading, every later one is set apart from what is there. Raises
         `SummaryNotWritten` where no place can be written to; nothing of it stays behind.
         """
-        heading, entry = _heading(user_id, day), _entry(run_id, text, at)
+        runs = (run_id, *others)
+        heading, entry = _heading(user_id, day), _entry(runs, text, at)
         paths = self._paths(user_id, day)
         unusable: list[Unusable] = []
         with contextlib.ExitStack() as locks:  # the first place's is held while the second is written to
             for root, path in zip(self._places, paths, strict=True):
                 try:
-                    locks.enter_context(_locked(root))
-                    there = next((one for one in paths if run_id in _runs_in(_readable(one))), None)
+                    locks.enter_context(_locked(root, folder_of(user_id)))
+                    there = next((one for one in paths if not _runs_in(_readable(one)).keys().isdisjoint(runs)), None)
                     if there is not None:
                         return Already(there)
                     _add(path, heading, entry)
@@ -126,9 +136,9 @@ class DayFiles:
 
 
 def written_by(run_id: uuid.UUID, markdown: str) -> str | None:
-    """The run's part of a day's file, without the mark; None where the run has not written into it."""
+    """The run's part of a day's file, without the marks; None where the run has not written into it."""
     _, begun, rest = markdown.partition(f"<!-- run: {run_id} -->\n")
-    return rest.partition(f"{SEPARATOR.decode()}<!-- run: ")[0].strip() if begun else None
+    return _OTHER_RUNS.sub("", rest.partition(f"{SEPARATOR.decode()}<!-- run: ")[0]).strip() if begun else None
 
 
 def _heading(user_id: str, day: date) -> bytes:
@@ -138,15 +148,17 @@ def _heading(user_id: str, day: date) -> bytes:
     return f"# {day.isoformat()} · {shown}\n\n<!-- user: {quoted} -->\n\n".encode()
 
 
-def _entry(run_id: uuid.UUID, text: str, at: datetime) -> bytes:
+def _entry(runs: Sequence[uuid.UUID], text: str, at: datetime) -> bytes:
     """A summary under its time. None of its lines can pass for the beginning of another run."""
+    marks = "".join(f"<!-- run: {run} -->\n" for run in runs)
     body = text.strip().replace("<!-- run:", "&lt;!-- run:")
     stamp = at.isoformat(sep=" ", timespec="seconds")
-    return f"<!-- run: {run_id} -->\n*{stamp}*\n\n{body}\n".encode("utf-8", "replace")
+    return f"{marks}*{stamp}*\n\n{body}\n".encode("utf-8", "replace")
 
 
-def _runs_in(content: bytes) -> list[uuid.UUID]:
-    return [uuid.UUID(found.decode()) for found in _RUN.findall(content)]
+def _runs_in(content: bytes) -> dict[uuid.UUID, None]:
+    """In their order."""
+    return {uuid.UUID(found.decode()): None for found in _RUN.findall(content)}
 
 
 def _day_of(name: str) -> date | None:
@@ -180,15 +192,24 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _locked(root: Path) -> Iterator[None]:
-    """Nobody else writes below the root meanwhile. The lock's file stays, so that all hold the same one."""
+def _locked(root: Path, folder: str | None = None) -> Iterator[None]:
+    """Nobody else writes into that folder of the root, or below the root where none is named, meanwhile.
+
+    To write into several users' folders at the same time is five times as fast, because disks sync many files as
+    quickly as one. The locks' files stay, so that all hold the same ones.
+    """
     root.mkdir(parents=True, exist_ok=True)
-    lock = os.open(root / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with contextlib.ExitStack() as held:
+        _hold(held, root / ".lock", fcntl.LOCK_EX if folder is None else fcntl.LOCK_SH)
+        if folder is not None:
+            _hold(held, root / f".{zlib.crc32(folder.encode()) % _LOCKS:02}.lock", fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(lock)
+
+
+def _hold(held: contextlib.ExitStack, path: Path, how: int) -> None:
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    held.callback(os.close, lock)
+    fcntl.flock(lock, how)
 
 
 def _add(path: Path, heading: bytes, entry: bytes) -> None:
@@ -214,7 +235,8 @@ def _add(path: Path, heading: bytes, entry: bytes) -> None:
             folder.rmdir()  # where it is empty
         raise
     _keep(folder)
-    _keep(folder.parent)
+    if before is None:
+        _keep(folder.parent)  # which may have the folder since now
 
 
 def _longer(held: bytes, heading: bytes, entry: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import NamedTuple
 
 import orjson
@@ -21,31 +22,42 @@ class Pending(NamedTuple):
 
 
 class PendingSummaries(Rows[Pending]):
-    """The pending requests of every user whose partition is this worker's."""
+    """The pending requests of every user whose partition is this worker's.
+
+    `generation` counts how often partitions were assigned: what was begun in another one may belong to another worker
+    by now, and changes nothing here.
+    """
 
     def __init__(self) -> None:
         super().__init__(_encode, _decode)
+        self.generation = 0
+
+    def own(self, partitions: frozenset[int]) -> None:
+        self.generation += 1
+        super().own(partitions)
 
     def of_user(self, partition: int, user_id: str) -> list[Pending]:
         """A user's, oldest day first."""
-        held = [row for where, _, row in self.items() if (where, row.request.user_id) == (partition, user_id)]
+        prefix = orjson.dumps((user_id,))[:-1]
+        rows = self._partitions.get(partition, {})
+        held = [row for key, row in rows.items() if key.startswith(prefix) and row.request.user_id == user_id]
         return sorted(held, key=lambda row: (row.request.date, str(row.request.run_id)))
 
     def keep(self, partition: int, pending: Pending) -> list[Pending]:
         """Keep it; those that had to be given up for it."""
-        self.put(partition, _key(pending.request), pending)
+        self.put(partition, _key(pending.request.user_id, pending.request.run_id), pending)
         given_up = self.of_user(partition, pending.request.user_id)[:-MOST_OF_A_USER]
         for one in given_up:
-            self.drop(partition, one.request)
+            self.drop(partition, one.request.user_id, one.request.run_id)
         return given_up
 
-    def drop(self, partition: int, request: SummaryRequest) -> None:
+    def drop(self, partition: int, user_id: str, run_id: uuid.UUID) -> None:
         """It is done, or nobody wants it any more."""
-        self.delete(partition, _key(request))
+        self.delete(partition, _key(user_id, run_id))
 
 
-def _key(request: SummaryRequest) -> bytes:
-    return orjson.dumps((request.user_id, request.run_id))
+def _key(user_id: str, run_id: uuid.UUID) -> bytes:
+    return orjson.dumps((user_id, run_id))
 
 
 def _encode(pending: Pending) -> bytes:

@@ -398,7 +398,7 @@ async def test_the_models_summary_is_in_the_file(modelled: Place, answering: Ope
 async def test_what_the_model_fails_at_is_made_with_the_next_trigger(
     modelled: Place, answering: OpenAIServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nothing stands in a file meanwhile; then both summaries do."""
+    """Nothing stands in a file meanwhile; then one summary does, which answers both."""
     answering.script(Answer(status=500))
     await modelled.talk("bob", 10)
     await until(lambda: modelled.outcomes().get("failed"))
@@ -407,7 +407,9 @@ async def test_what_the_model_fails_at_is_made_with_the_next_trigger(
     assert any("was not summed up by the model: InternalServerError" in record.message for record in caplog.records)
     await modelled.talk("bob", 10, at=1_000, first=20)
     runs = await modelled.until_runs("bob", 2)
-    assert (runs[0], len(answering.received)) == (failed, 3)
+    assert (runs[0], len(answering.received)) == (failed, 2)
+    assert [len(request.quoted["messages"]) for request in answering.received] == [19, 39]
+    assert (await modelled.file("bob")).count("## 📌") == 1
     assert await modelled.waiting("bob") == []
 
 

@@ -1,7 +1,9 @@
 """summary-requests → daily Markdown files.
 
-A request carries its messages, so that it can be answered whatever has become of the window since. It is answered
-beside the conversation: one user's requests in their order, those of several users at the same time.
+A request carries its messages, so that it can be answered whatever has become of the window since. Requests are
+answered beside the conversation: they wait by user and day, and those for the same day that wait together, those that
+failed before among them, become one summary, in which each run stands. An offset is acknowledged when its request is
+in a file, or kept to be tried again.
 """
 
 from __future__ import annotations
@@ -10,50 +12,49 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from datetime import date, datetime
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
-import numpy as np
-import orjson
-from pydantic import ValidationError
-
-from schemas.errors import BadRecord, SiltstoneError, SummaryNotWritten
-from schemas.events import Remember, SummaryRequest, event_id
-from schemas.messages import SILTSTONE, Message
+from schemas.errors import BadRecord, ShardNotHere, SummaryFilesError, SummaryNotWritten
+from schemas.events import Remember, event_id
+from schemas.messages import SILTSTONE
 from schemas.settings import MemorySettings, SummaryPlan
-from schemas.summaries import Decision, Preference, Summary
+from schemas.summaries import Summary
+from schemas.summary_requests import Heading, heading_of, request_in
 from schemas.topics import Topics, key_of
+from streams.agents.summary_requests import decode, request_of, summary_request
+from streams.agents.waiting_summaries import Asked, Batch, Day, Group, WaitingSummaries
 from streams.clients.summariser import Malformed, Unavailable
 from streams.clock import now_ms
-from streams.dead_letters import DeadLetters, invalid, json_object
+from streams.dead_letters import DeadLetters
 from streams.hotpath import Outbox
 from streams.metrics import Metrics
 from streams.precedence import LOOK_AGAIN_SECONDS, IntakeFirst
 from streams.rerouting import Rerouting
 from streams.rules.exchanges import Limits
-from streams.rules.summary import Turn, extracted, grounded, language_of, rendered, turns_of
-from streams.rules.summary.triggers import Reason, Wanted
+from streams.rules.summary import Turn, grounded
+from streams.rules.summary.drafting import Draft, Order, read, written
 from streams.shards import OwnedShards
 from tables.notes import Already, DayFiles
 from tables.pending_summaries import Pending, PendingSummaries
 from tables.shard import Shard
-from tables.short_term import Session
-from tables.vectors import Vectors
+
+__all__ = ["SummariesAgent", "request_of", "summary_request"]
 
 log = logging.getLogger(__name__)
 
 #: After so many times in vain, a summary is made without the model.
 MOST_TRIES = 3
-#: Requests that are decoded and worked on at a time.
-REQUESTS_AT_A_TIME = 16
+#: Days that are summed up at a time, where no model is asked.
+DAYS_AT_A_TIME = 16
+#: Records that may wait; with more, their topic is read no further.
+MOST_WAITING_BYTES = 64 * 1024 * 1024
 #: Events of `long-term` that are not yet processed; with fewer, nobody waits long.
 BACKLOG = 100
 GIVE_WAY_SECONDS = 10.0
-#: All texts of a request, in characters; each message of a longer day is cut to its share.
-REQUEST_CHARS = 1_000_000
 #: A preference or decision is worth remembering, and less than what the user asked to remember.
 PROMOTED_IMPORTANCE = 75.0
 
@@ -64,67 +65,12 @@ class Summariser(Protocol):
     async def summarise(self, turns: Sequence[Turn], date: str) -> Summary | Malformed | Unavailable: ...
 
 
-Embed = Callable[[Sequence[str]], Awaitable[Vectors]]
+class Extraction(Protocol):
+    """What sums up without one. None: it could not be done, and may be tried again."""
 
+    async def drafted(self, orders: Sequence[Order]) -> list[Draft | None]: ...
 
-def decode(record: Any) -> SummaryRequest:
-    """A record of `summary-requests`. Raises `BadRecord`."""
-    try:
-        request = SummaryRequest.model_validate(json_object(record.value))
-        date.fromisoformat(request.date)
-    except ValidationError as exc:
-        raise invalid(exc) from exc
-    except ValueError as exc:
-        raise BadRecord("invalid", f"date: {exc}") from exc
-    return request
-
-
-def request_of(session: Session, wanted: Wanted, others: Iterable[tuple[str, Message]] = ()) -> bytes:
-    """The record that asks for what the rules want of a session, with messages of the user's `others`.
-
-    The same always has the same run id.
-    """
-    basis = f"{session.user_id}/{session.session_id}/{wanted.reason}/{wanted.day}/{wanted.by}"
-    said = [*((session.session_id, message) for message in wanted.messages), *others]
-    run_id = uuid.uuid5(SILTSTONE, f"summary/{basis}")
-    return _record(run_id, session.user_id, wanted.day, wanted.reason, said)
-
-
-def summary_request(
-    run_id: uuid.UUID, user_id: str, day: date, reason: Reason, said: Sequence[tuple[str, Message]]
-) -> SummaryRequest:
-    """A request with these messages, (session, message) each; long ones are cut where the day would be too long."""
-    return SummaryRequest.model_validate_json(_record(run_id, user_id, day, reason, said))
-
-
-def _record(run_id: uuid.UUID, user_id: str, day: date, reason: Reason, said: Sequence[tuple[str, Message]]) -> bytes:
-    """Without a model of each message: one message in ten has a dozen of them copied."""
-    chars = sum(len(message.content) for _, message in said)
-    each = REQUEST_CHARS // len(said) if chars > REQUEST_CHARS else chars
-    return orjson.dumps(
-        {
-            "run_id": run_id,
-            "user_id": user_id,
-            "date": day.isoformat(),
-            "reason": reason,
-            "messages": [
-                {
-                    "user_id": user_id,
-                    "session_id": session_id,
-                    "message_id": message.message_id,
-                    "role": message.role,
-                    "content": message.content[:each],
-                    "timestamp": message.timestamp,
-                    "name": message.name,
-                }
-                for session_id, message in sorted(said, key=_time)
-            ],
-        }
-    )
-
-
-def _time(said: tuple[str, Message]) -> int:
-    return said[1].timestamp
+    async def close(self) -> None: ...
 
 
 class SummariesAgent:
@@ -136,8 +82,8 @@ class SummariesAgent:
         plan: SummaryPlan,
         folder: Path,
         summariser: Summariser | None,
+        extraction: Extraction,
         memory: MemorySettings,
-        embed: Embed,
         pending: PendingSummaries,
         shards: OwnedShards,
         outbox: Outbox,
@@ -149,157 +95,325 @@ class SummariesAgent:
         topics: Topics,
     ) -> None:
         self.plan, self.files = plan, DayFiles(folder, plan.fallback_dir)
-        self._summariser, self._limits, self._embed = summariser, Limits.of(memory), embed
+        self._summariser, self._extraction, self._limits = summariser, extraction, Limits.of(memory)
         self._pending, self._shards, self._outbox = pending, shards, outbox
         self._dead_letters, self._rerouting, self._metrics = dead_letters, rerouting, metrics
         self._precedence, self._backlog, self._topics = precedence, backlog, topics
         self._order: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._places = asyncio.Semaphore(1 if plan.model is None else plan.model.concurrency)
+        self._waiting, self._generation = WaitingSummaries(), pending.generation
+        self._some, self._room = asyncio.Event(), asyncio.Event()
+        self._before_giving_way = 0
+        self._at_work: list[asyncio.Task[None]] = []
 
-    async def handle(self, partition: int, records: Sequence[Any]) -> None:
-        """One fetched batch of a partition."""
-        for start in range(0, len(records), REQUESTS_AT_A_TIME):
-            requests = self._decoded(records[start : start + REQUESTS_AT_A_TIME])
-            await asyncio.gather(*(self._answer(partition, request) for request in requests))
+    async def handle(self, partition: int, records: Sequence[Any]) -> asyncio.Future[None] | None:
+        """One fetched batch of a partition; it is processed when the future is done."""
+        requests = self._decoded(records)
+        if not requests:
+            return None
+        self._leave_former()
+        batch = Batch(len(requests))
+        for record, heading in requests:
+            self._waiting.add(partition, heading, record.value, batch)
+        self._metrics.summaries_waiting.set(len(self._waiting))
+        self._begin()
+        while self._waiting.size > MOST_WAITING_BYTES:
+            self._room.clear()
+            await self._room.wait()
+        return batch.done
 
     async def forget_user(self, partition: int, user_id: str) -> None:
         """Nothing of the user stays in a file, or is written into one. Raises `SummaryFilesError`."""
         async with self._of_user(user_id):
             for pending in self._pending.of_user(partition, user_id):
-                self._pending.drop(partition, pending.request)
+                self._pending.drop(partition, user_id, pending.request.run_id)
             await asyncio.to_thread(self.files.forget, user_id)
 
-    def _decoded(self, records: Sequence[Any]) -> list[SummaryRequest]:
+    async def stop(self) -> None:
+        """Begin nothing more, and end the process. What is not answered is read again after the next start."""
+        for task in self._at_work:
+            task.cancel()
+        await asyncio.gather(*self._at_work, return_exceptions=True)
+        self._waiting.leave()
+        await self._extraction.close()
+
+    def _decoded(self, records: Sequence[Any]) -> list[tuple[Any, Heading]]:
         requests = []
         for record in records:
             try:
-                request = decode(record)
+                heading = decode(record)
             except BadRecord as error:
                 self._dead_letters.bury(record, error)
                 continue
-            if not self._rerouting.sent_home(record, request.user_id):
-                requests.append(request)
+            if not self._rerouting.sent_home(record, heading.user_id):
+                requests.append((record, heading))
         return requests
 
-    async def _answer(self, partition: int, request: SummaryRequest) -> None:
-        """This request, after those of its user that had failed before."""
-        async with self._places, self._of_user(request.user_id):
-            await self._precedence.wait()
-            await self._give_way()
-            for pending in self._pending.of_user(partition, request.user_id):
-                if pending.request.run_id != request.run_id and not await self._tried(partition, pending):
-                    break
-            await self._tried(partition, Pending(request, 0))
+    # When, and how many at a time
 
-    async def _give_way(self) -> None:
-        """What is promoted is embedded first: somebody may ask for it now. Not for ever, where it never ends."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(GIVE_WAY_SECONDS):
-                while self._backlog() > BACKLOG:  # noqa: ASYNC110 - lag is a number in another thread
-                    await asyncio.sleep(LOOK_AGAIN_SECONDS)
+    def _begin(self) -> None:
+        """Have the waiting ones answered; the first call starts what does."""
+        self._some.set()
+        if not self._at_work:
+            places, days = (1, DAYS_AT_A_TIME) if self._summariser is None else (self._concurrency, 1)
+            self._at_work = [asyncio.create_task(self._work(days)) for _ in range(places)]
+
+    @property
+    def _concurrency(self) -> int:
+        return 1 if self.plan.model is None else self.plan.model.concurrency
+
+    async def _work(self, days: int) -> None:
+        """Answer so many days at a time, for as long as the worker lives."""
+        while True:
+            await self._some.wait()
+            await self._let_others_first()
+            self._leave_former()
+            groups = self._waiting.take(days)
+            self._before_giving_way -= len(groups)
+            self._metrics.summaries_waiting.set(len(self._waiting))
+            if not len(self._waiting):
+                self._some.clear()
+            if self._waiting.size <= MOST_WAITING_BYTES:
+                self._room.set()
+            try:
+                if groups:
+                    await self._answer(groups)
+            except ShardNotHere as exc:  # the next owner reads them
+                log.info("summaries are left to the next owner: %s", exc)
+                _leave(groups)
+            except asyncio.CancelledError:
+                _leave(groups)
+                raise
+            except Exception as exc:
+                for group in groups:
+                    for one in group.asked:
+                        for batch in one.batches:
+                            batch.fail(exc)
+
+    async def _let_others_first(self) -> None:
+        """Messages are taken in, and what is promoted embedded, before; no person who has asked waits for that.
+
+        It is given way once for all that wait, and not for ever, where it never ends. Meanwhile more requests for the
+        same days come, and are answered with them.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + GIVE_WAY_SECONDS
+        while not self._waiting.urgent and self._before_giving_way <= 0:
+            if not self._precedence.must_wait() and (self._backlog() <= BACKLOG or loop.time() >= until):
+                self._before_giving_way = len(self._waiting)
+            else:
+                await asyncio.sleep(LOOK_AGAIN_SECONDS)
+
+    def _leave_former(self) -> None:
+        """What was read before partitions were assigned anew is read again, by whoever has them."""
+        if self._generation != self._pending.generation:
+            self._generation = self._pending.generation
+            self._waiting.leave()
 
     def _of_user(self, user_id: str) -> asyncio.Lock:
-        """One user's requests are answered in their order, and none while the user is being forgotten."""
+        """A user's requests are answered one after the other, and none while the user is being forgotten."""
         lock = self._order.get(user_id)
         if lock is None:
             lock = self._order[user_id] = asyncio.Lock()
         return lock
 
-    async def _tried(self, partition: int, pending: Pending) -> bool:
-        """Whether it is settled. What is not is kept, and tried again with the user's next request."""
-        request, day = pending.request, date.fromisoformat(pending.request.date)
-        if request.run_id in await asyncio.to_thread(self.files.runs, request.user_id, day):
-            outcome = "repeated"
-        elif await self._forgotten(partition, request):
-            outcome = "forgotten"
-        else:
-            outcome = await self._made(request, day, pending.tries + 1)
-        self._metrics.summaries.labels(outcome).inc()
-        if outcome == "failed":
-            for given_up in self._pending.keep(partition, pending._replace(tries=pending.tries + 1)):
-                log.error("a summary of %s is given up: too many of its user wait", given_up.request.date)
-            return False
-        self._pending.drop(partition, request)
-        return True
+    # Answering
 
-    async def _forgotten(self, partition: int, request: SummaryRequest) -> bool:
-        newest = max((message.timestamp for message in request.messages), default=0)
-        asked = [(request.user_id, request.run_id, newest)]
-        return (await self._shards.call(partition, Shard.forgotten, asked))[0]
+    async def _answer(self, groups: Sequence[Group]) -> None:
+        """These days, after others of their users that had failed before."""
+        generation = self._generation
+        async with contextlib.AsyncExitStack() as locks:
+            for user_id in sorted({group.of.user_id for group in groups}):
+                await locks.enter_async_context(self._of_user(user_id))
+            earlier, now = self._with_pending(groups)
+            if self._summariser is None:
+                await self._tried([*earlier, *now], generation)
+                return
+            for group in earlier:
+                if not await self._tried([group], generation):
+                    break
+            for group in now:
+                await self._tried([group], generation)
 
-    async def _made(self, request: SummaryRequest, day: date, tries: int) -> str:
-        turns = turns_of(request.messages, self._limits)
-        if not turns:
-            return "empty"
-        summary = await self._summed_up(turns, request, tries)
-        if summary is None:
-            return "failed"
-        text = rendered(
-            summary,
-            language=language_of(turns) if self.plan.language == "auto" else self.plan.language,
-            written_at=(at := now_ms()),
-            timezone=self.plan.timezone,
-            reason=request.reason,
-            headed=None,
+    def _with_pending(self, groups: Sequence[Group]) -> tuple[list[Group], list[Group]]:
+        """Other days of their users that failed before, oldest first; and the groups, with what had failed first."""
+        earlier: dict[Day, list[Asked]] = {}
+        kept: dict[Day, list[Asked]] = {group.of: [] for group in groups}
+        for partition, user_id in dict.fromkeys((group.of.partition, group.of.user_id) for group in groups):
+            for pending in self._pending.of_user(partition, user_id):
+                heading = heading_of(pending.request)
+                day = Day(partition, user_id, heading.day)
+                of_day = kept[day] if day in kept else earlier.setdefault(day, [])
+                of_day.append(Asked(heading, pending.request.model_dump_json().encode(), pending.tries))
+        return (
+            [Group(day, tuple(asked)) for day, asked in earlier.items()],
+            [group.behind(kept[group.of]) for group in groups],
         )
-        moment = datetime.fromtimestamp(at / 1000, self.plan.timezone)
+
+    async def _tried(self, groups: Sequence[Group], generation: int) -> bool:
+        """Whether all of them are settled. What is not is kept, and tried again with the user's next request."""
+        wanted = await self._wanted(groups, generation)
+        drafts = await self._drafts(wanted, generation)
+        done = await asyncio.gather(*(self._written(group, draft, generation) for group, draft in drafts))
+        return all(done)
+
+    async def _wanted(self, groups: Sequence[Group], generation: int) -> list[Group]:
+        """What is neither in its file nor of a user who is forgotten; the rest is answered."""
+        asked = [(group.of, one) for group in groups for one in group.asked]
+        outcomes: dict[Asked, str] = {}
+        there = await asyncio.to_thread(self._runs, groups)
+        for of, one in asked:
+            if one.heading.run_id in there[of]:
+                outcomes[one] = "repeated"
+        for partition in {of.partition for of, _ in asked}:
+            here = [one for of, one in asked if of.partition == partition]
+            headings = [(one.heading.user_id, one.heading.run_id, one.heading.newest) for one in here]
+            gone = await self._shards.call(partition, Shard.forgotten, headings)
+            for one, forgotten in zip(here, gone, strict=True):
+                if forgotten:
+                    outcomes.setdefault(one, "forgotten")
+        for group in groups:
+            for one in group.asked:
+                if one in outcomes:
+                    self._settle(group.of, one, outcomes[one], generation)
+        left = [group.only(one for one in group.asked if one not in outcomes) for group in groups]
+        return [group for group in left if group.asked]
+
+    def _runs(self, groups: Sequence[Group]) -> dict[Day, frozenset[uuid.UUID]]:
+        """What stands in the days' files; nothing in one that cannot be read: it is not written to either."""
+        there = {}
+        for group in groups:
+            try:
+                there[group.of] = frozenset(self.files.runs(group.of.user_id, group.of.day))
+            except SummaryFilesError as exc:
+                log.warning("%s", exc)
+                there[group.of] = frozenset()
+        return there
+
+    async def _drafts(self, groups: Sequence[Group], generation: int) -> list[tuple[Group, Draft | None]]:
+        """Each group with its summary; None where there is none for now."""
+        if self._summariser is None:
+            return await self._extracted(groups)
+        drafts: list[tuple[Group, Draft | None]] = []
+        for group in groups:
+            drafts += await self._asked_for(self._summariser, group)
+        return drafts
+
+    async def _asked_for(self, summariser: Summariser, group: Group) -> list[tuple[Group, Draft | None]]:
+        """By the model. Where it does not answer for now, what was tried often enough is summed up without it."""
+        order, date = self._order_of(group), group.of.day.isoformat()
+        found = await asyncio.to_thread(read, order)
+        answer = await summariser.summarise(found.turns, date)
+        if isinstance(answer, Summary):
+            return [(group, await asyncio.to_thread(written, grounded(answer, found.turns), found, order))]
+        drafts: list[tuple[Group, Draft | None]] = []
+        if isinstance(answer, Unavailable):
+            patient = group.only(one for one in group.asked if one.tries + 1 < MOST_TRIES)
+            group = group.only(one for one in group.asked if one.tries + 1 >= MOST_TRIES)
+            drafts += [(patient, None)] if patient.asked else []
+        if group.asked:
+            log.warning("a summary of %s is made without the model", date)
+            drafts += await self._extracted([group])
+        return drafts
+
+    async def _extracted(self, groups: Sequence[Group]) -> list[tuple[Group, Draft | None]]:
+        """Without a model. Where one request cannot be summed up, those beside it are."""
+        drafts = await self._extraction.drafted([self._order_of(group) for group in groups]) if groups else []
+        made: list[tuple[Group, Draft | None]] = []
+        for group, draft in zip(groups, drafts, strict=True):
+            if draft is None and len(group.asked) > 1:
+                made += await self._extracted([group.only([one]) for one in group.asked])
+            else:
+                made.append((group, draft))
+        return made
+
+    def _order_of(self, group: Group) -> Order:
+        return Order(
+            requests=tuple(one.raw for one in group.asked),
+            limits=self._limits,
+            language=self.plan.language,
+            timezone=self.plan.timezone,
+            reason=group.reason,
+            written_at=now_ms(),
+        )
+
+    # Writing
+
+    async def _written(self, group: Group, draft: Draft | None, generation: int) -> bool:
+        """Whether it is settled."""
+        outcome = await self._outcome(group, draft)
+        if outcome is None:  # another process has answered some of them meanwhile: the others get one of their own
+            return await self._tried([group], generation)
+        if draft is not None and outcome.startswith("written"):
+            self._metrics.summaries_left_out.inc(draft.left_out)
+        first, *others = group.asked
+        self._settle(group.of, first, outcome, generation)
+        for one in others:
+            self._settle(group.of, one, "coalesced" if outcome.startswith("written") else outcome, generation)
+        return outcome != "failed"
+
+    async def _outcome(self, group: Group, draft: Draft | None) -> str | None:
+        if draft is None:
+            return "failed"
+        if not draft.text:
+            return "empty"
+        if self.plan.promote:  # before: it is promoted again, to no effect, where nothing could be written
+            await self._promote(group, draft)
+        of, (first, *others) = group.of, [one.heading.run_id for one in group.asked]
         try:
-            written = await asyncio.to_thread(self.files.append, request.user_id, day, request.run_id, text, moment)
+            place = await asyncio.to_thread(
+                self.files.append,
+                of.user_id,
+                of.day,
+                first,
+                draft.text,
+                datetime.now(self.plan.timezone),
+                others=others,
+            )
         except SummaryNotWritten as exc:
             log.error("%s", exc)
             return "failed"
-        if isinstance(written, Already):
-            return "repeated"
-        if self.plan.promote:
-            await self._promote(request, summary)
-        if written.instead_of is None:
+        if isinstance(place, Already):
+            return None
+        if place.instead_of is None:
             return "written"
-        first = written.instead_of
-        log.warning("a summary is in %s: %s cannot be written to (%s)", written.path, first.path, first.reason)
+        wanted = place.instead_of
+        log.warning("a summary is in %s: %s cannot be written to (%s)", place.path, wanted.path, wanted.reason)
         return "written_elsewhere"
 
-    async def _summed_up(self, turns: Sequence[Turn], request: SummaryRequest, tries: int) -> Summary | None:
-        """None where the model does not answer for now."""
-        if self._summariser is not None:
-            answer = await self._summariser.summarise(turns, request.date)
-            if isinstance(answer, Summary):
-                return grounded(answer, turns)
-            if isinstance(answer, Unavailable) and tries < MOST_TRIES:
-                return None
-            log.warning("a summary of %s is made without the model", request.date)
-        loop = asyncio.get_running_loop()
+    def _settle(self, of: Day, one: Asked, outcome: str, generation: int) -> None:
+        if generation != self._pending.generation:  # it is read again, and found in its file if it is there
+            one.leave()
+            return
+        self._metrics.summaries.labels(outcome).inc()
+        if len(one.batches) > 1:  # it came again while it waited
+            self._metrics.summaries.labels("repeated").inc(len(one.batches) - 1)
+        if outcome == "failed":
+            for given_up in self._pending.keep(of.partition, Pending(request_in(one.raw), one.tries + 1)):
+                log.error("a summary of %s is given up: too many of its user wait", given_up.request.date)
+        else:
+            self._pending.drop(of.partition, of.user_id, one.heading.run_id)
+        one.answered()
 
-        def embed(texts: Sequence[str]) -> Vectors:
-            asked = asyncio.run_coroutine_threadsafe(_awaited(self._embed(texts)), loop)
-            return np.asarray(asked.result(), np.float32)
-
-        try:
-            return await asyncio.to_thread(extracted, turns, embed)
-        except SiltstoneError as exc:  # no vectors for now
-            log.warning("a summary of %s waits: %s", request.date, exc)
-            return None
-
-    async def _promote(self, request: SummaryRequest, summary: Summary) -> None:
+    async def _promote(self, group: Group, draft: Draft) -> None:
         """Preferences and decisions become long-term memories of kind `summary_item`."""
-        newest = max(message.timestamp for message in request.messages)
-        items: list[Preference | Decision] = [*summary.preferences, *summary.decisions]
-        for item in items:
-            identity = uuid.uuid5(SILTSTONE, f"summary_item/{request.user_id}/{','.join(item.sources)}/{item.text}")
+        newest, user_id = max(one.heading.newest for one in group.asked), group.of.user_id
+        for item in draft.items:
+            identity = uuid.uuid5(SILTSTONE, f"summary_item/{user_id}/{','.join(item.sources)}/{item.text}")
             event = Remember(
                 event_id=event_id("summary_item", identity),
-                user_id=request.user_id,
+                user_id=user_id,
                 timestamp=newest,
                 memory_id=identity,
                 text=item.text,
                 importance=PROMOTED_IMPORTANCE,
                 origin="summary_item",
                 message_ids=list(item.sources),
-                metadata={"date": request.date},
+                metadata={"date": group.of.day.isoformat()},
             )
-            await self._outbox.send(
-                self._topics.long_term, event.model_dump_json().encode(), key=key_of(request.user_id)
-            )
+            await self._outbox.send(self._topics.long_term, event.model_dump_json().encode(), key=key_of(user_id))
 
 
-async def _awaited(vectors: Awaitable[Vectors]) -> Vectors:
-    return await vectors
+def _leave(groups: Sequence[Group]) -> None:
+    for group in groups:
+        for one in group.asked:
+            one.leave()

@@ -6,11 +6,18 @@ import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
+import aiokafka
 import duckdb
 import numpy as np
 import orjson
 
+from schemas.settings import MemorySettings, Settings
+from schemas.topics import Topics
+from streams.clients.broker import client_options
+from streams.rules.exchanges import Limits
+from streams.rules.summary.drafting import Order, drafted
 from tables.vectors import VectorIndex
 from tests.crash.chatter import USERS
 from tests.workers import asked
@@ -27,7 +34,10 @@ QUERIES = {
     "transitions": "SELECT * FROM transitions",
 }
 DIMENSION = 512
-_RUN = re.compile(r"^<!-- run: ", re.MULTILINE)
+_RUN = re.compile(r"^<!-- run: (\S{36}) -->$", re.MULTILINE)
+_ENTRY = re.compile(
+    r"((?:^<!-- run: \S{36} -->\n)+)\*[^*\n]+\*\n\n(.*?)(?=\n\n---\n\n<!-- run: |\Z)", re.MULTILINE | re.DOTALL
+)
 
 
 def tables(data: Path) -> dict[str, Counter[str]]:
@@ -66,11 +76,44 @@ def windows(port: int, portions: int) -> dict[str, Any]:
     return sessions | notes
 
 
-def summaries(data: Path) -> Counter[tuple[str, str, str]]:
-    """Each run in each day's file, with what it says but for when it was written."""
-    held: Counter[tuple[str, str, str]] = Counter()
+def summaries(data: Path) -> Counter[tuple[str, str]]:
+    """Each run in each day's file. Which of them share a summary depends on what waited together."""
+    held: Counter[tuple[str, str]] = Counter()
     for path in data.glob("memory/*/*.md"):
-        for run in _RUN.split(path.read_text(encoding="utf-8"))[1:]:
-            identity, _, said = run.partition("## ")
-            held[str(path.relative_to(data)), identity[:36], said.rpartition("\n\n**")[0]] += 1
+        held.update((str(path.relative_to(data)), run) for run in _RUN.findall(path.read_text(encoding="utf-8")))
     return held
+
+
+async def assert_summaries_are_of_their_requests(settings: Settings, gap_seconds: int) -> None:
+    """What stands under the marks of runs is what the requests with these ids come to; all but its time."""
+    compared = 0
+    requests = {orjson.loads(value)["run_id"]: value for value in await _requested(settings)}
+    for path in settings.data_dir.glob("memory/*/*.md"):
+        for entry in _ENTRY.findall(path.read_text(encoding="utf-8")):
+            marks, text = entry
+            compared += 1
+            order = Order(
+                requests=tuple(requests[run] for run in _RUN.findall(marks)),
+                limits=Limits.of(MemorySettings(exchange_gap_seconds=gap_seconds)),
+                language="auto",
+                timezone=ZoneInfo("UTC"),
+                reason="count",
+                written_at=0,
+            )
+            assert text.rpartition("\n\n**")[0] == drafted(order).text.rpartition("\n\n**")[0], path
+    assert compared
+
+
+async def _requested(settings: Settings) -> list[bytes]:
+    """All records of `summary-requests`."""
+    topic, found = Topics.with_prefix(settings.kafka.topic_prefix).summary_requests, []
+    consumer = aiokafka.AIOKafkaConsumer(
+        topic, **client_options(settings.kafka), group_id=None, auto_offset_reset="earliest"
+    )
+    await consumer.start()
+    try:
+        while fetched := await consumer.getmany(timeout_ms=3_000):
+            found += [record.value for records in fetched.values() for record in records]
+    finally:
+        await consumer.stop()
+    return found

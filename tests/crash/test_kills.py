@@ -13,7 +13,8 @@ import pytest
 from schemas.settings import Settings
 from streams.clients.broker import ensure_topics, free_port
 from tests.crash.chatter import portions, produce
-from tests.crash.lives import assert_equal, living, of_its_own, peaceful_end, undisturbed
+from tests.crash.holdings import assert_summaries_are_of_their_requests
+from tests.crash.lives import GAP_SECONDS, assert_equal, living, of_its_own, peaceful_end, undisturbed
 from tests.crash.points import POINTS, Point
 from tests.making import until
 from tests.workers import asked
@@ -75,3 +76,4 @@ async def test_a_life_of_kills_ends_as_an_undisturbed_one(settings: Settings, li
             damage_an_index(disturbed.data_dir, chance)
     await produce(disturbed, said[-1])
     assert_equal(await peaceful_end(disturbed, len(said)), expected)
+    await assert_summaries_are_of_their_requests(disturbed, GAP_SECONDS)

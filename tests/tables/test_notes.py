@@ -77,6 +77,28 @@ def test_a_run_that_comes_again_writes_nothing(files: DayFiles, tmp_path: Path) 
     assert files.read("ann", DAY) == before
 
 
+def test_one_text_may_answer_several_runs(files: DayFiles) -> None:
+    """Each of them stands in the file, and has that text."""
+    files.append("ann", DAY, RUN, "one", EVENING, others=[NEXT])
+    files.append("ann", DAY, THIRD, "two", EVENING)
+    markdown = files.read("ann", DAY) or ""
+    assert files.runs("ann", DAY) == (RUN, NEXT, THIRD)
+    assert markdown.count("one") == 1
+    written = {run: written_by(run, markdown) for run in (RUN, NEXT, THIRD)}
+    stamp = "*2026-01-05 18:30:00+08:00*"
+    assert written == {RUN: f"{stamp}\n\none", NEXT: f"{stamp}\n\none", THIRD: f"{stamp}\n\ntwo"}
+
+
+def test_where_one_of_several_runs_stands_nothing_is_written(files: DayFiles, tmp_path: Path) -> None:
+    """Its words may be in the text."""
+    files.append("ann", DAY, RUN, "one", EVENING)
+    before = files.read("ann", DAY)
+    for runs in ((RUN, NEXT), (NEXT, RUN)):
+        found = files.append("ann", DAY, runs[0], "both", EVENING, others=runs[1:])
+        assert found == Already(tmp_path / "memory/ann/2026-01-05.md")
+    assert files.read("ann", DAY) == before
+
+
 def test_each_user_and_each_day_has_a_file(files: DayFiles, tmp_path: Path) -> None:
     """The same run may be another's."""
     for user in ("ann", "Ann", "../bo", "小明"):
@@ -245,7 +267,8 @@ def test_without_rights_to_the_users_folder_too(open_folder: Path) -> None:
     """There the lock can be had."""
     files = DayFiles(open_folder / "memory", open_folder / "second")
     files.append("ann", DAY, RUN, "one", EVENING)
-    (open_folder / "memory" / ".lock").chmod(0o666)
+    for lock in (open_folder / "memory").glob("*.lock"):
+        lock.chmod(0o666)
     with without_rights(open_folder / "memory" / "ann"):
         written = files.append("ann", DAY, NEXT, "two", EVENING)
         assert files.append("ann", DAY, RUN, "one", EVENING) == Already(

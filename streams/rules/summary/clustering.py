@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -11,19 +11,18 @@ from numpy.typing import NDArray
 from schemas.summaries import FEWEST_TOPICS, MOST_TOPICS
 
 Vectors = NDArray[np.float32]
-Embed = Callable[[Sequence[str]], Vectors]
-"""Unit vectors, float32[n, d], of n texts."""
+"""float32[n, d]"""
 
-TOGETHER: Final = 0.33
+TOGETHER: Final = 0.1
 """Turns whose cosine is less, on average, are about different things."""
 
-APART: Final = 0.2
+APART: Final = 0.05
 """Turns whose cosine is less are not put together even where that leaves more groups than there are topics."""
 
 PRIOR_TURNS: Final = 10
-"""How many turns it takes until half of their middle cosine passes for what unrelated ones have: models differ."""
+"""How many turns it takes until half of their middle cosine passes for what unrelated ones have: people differ."""
 
-FOLLOWING: Final = 0.1
+FOLLOWING: Final = 0.08
 """What it adds to the cosine of two turns that one follows the other in their session."""
 
 MOST_TURNS: Final = 300
@@ -69,7 +68,7 @@ def _merged(likeness: NDArray[np.float64]) -> list[list[int]]:
         if likeness[one, other] < (APART if len(groups) > MOST_TOPICS else TOGETHER):
             break
         sizes = len(groups[one]), len(groups[other])
-        mean = np.average(likeness[[one, other]], axis=0, weights=sizes)
+        mean = (likeness[one] * sizes[0] + likeness[other] * sizes[1]) / sum(sizes)
         mean[one] = -np.inf
         likeness[one], likeness[:, one] = mean, mean
         likeness[other], likeness[:, other] = -np.inf, -np.inf

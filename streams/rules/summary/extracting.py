@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from schemas.summaries import Summary
-from streams.rules.summary.clustering import Embed
 from streams.rules.summary.decisions import decisions
 from streams.rules.summary.insights import insights
 from streams.rules.summary.preferences import observed, stated
@@ -20,12 +19,11 @@ MOST_ITEMS: Final = 8
 """In each section but the topics."""
 
 
-def extracted(turns: Sequence[Turn], embed: Embed) -> Summary:
+def extracted(turns: Sequence[Turn]) -> Summary:
     """The summary of a day in Chinese, English or both; all of its text stands in the messages that it names.
 
     What is clearest goes first: a clause that names a problem is not looked at again for a task, and insights are
-    what is left. `embed` is called once at the most, with a text for each turn that says anything and each title that
-    a topic could have.
+    what is left. No model is asked: turns go together by their words.
     """
     talk = Talk(turns)
     broken = kept(problems(talk), MOST_ITEMS)
@@ -34,7 +32,7 @@ def extracted(turns: Sequence[Turn], embed: Embed) -> Summary:
     liked = list(stated(talk))
     tasks += following(talk)
     facts, events = insights(talk)
-    talked_about = topics(talk, embed, {fact.item.text for fact in facts})
+    talked_about = topics(talk, {fact.item.text for fact in facts})
     untold = [event for event in events if not any(alike(event.item.text, topic.title) for topic in talked_about)]
     return Summary(
         topics=talked_about,

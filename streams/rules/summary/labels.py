@@ -40,6 +40,7 @@ class Labels(NamedTuple):
     by_count: str
     manual: str
     day_end: str
+    left_out: str
 
 
 LABELS: Final[dict[Language, Labels]] = {
@@ -70,6 +71,7 @@ LABELS: Final[dict[Language, Labels]] = {
         by_count="消息计数",
         manual="手动",
         day_end="每日结束",
+        left_out="未读入的较早消息",
     ),
     "en": Labels(
         heading="Daily summary",
@@ -98,6 +100,7 @@ LABELS: Final[dict[Language, Labels]] = {
         by_count="message count",
         manual="manual",
         day_end="end of day",
+        left_out="Older messages that were not read",
     ),
 }
 

@@ -36,11 +36,13 @@ def rendered(
     timezone: ZoneInfo,
     reason: Reason,
     headed: date | None,
+    left_out: int = 0,
 ) -> str:
     """The Markdown of one run, written at `written_at` (epoch ms): six sections, then when it was written.
 
     `headed` by its day it is a document of its own; without, what one run adds to another. Each item ends with the
-    ids of its messages, percent-encoded, `<!-- sources: … -->`. No text of a user opens a comment.
+    ids of its messages, percent-encoded, `<!-- sources: … -->`. No text of a user opens a comment. `left_out` says
+    how many older messages were not read.
     """
     labels = LABELS[language]
     at = datetime.fromtimestamp(written_at / 1000, timezone)
@@ -53,7 +55,9 @@ def rendered(
         _section(labels.problems, [_problem(one, labels) for one in _said(summary.problems)], labels),
         _section(labels.insights, [_insight(one) for one in _said(summary.insights)], labels),
         f"**{labels.generated}**{labels.colon}{at.isoformat(' ', 'seconds')}"
-        f" · {labels.trigger}{labels.colon}{trigger}\n",
+        f" · {labels.trigger}{labels.colon}{trigger}"
+        + (f" · {labels.left_out}{labels.colon}{left_out}" if left_out else "")
+        + "\n",
     ]
     if headed:
         parts.insert(0, f"# {labels.heading} {headed.isoformat()}")

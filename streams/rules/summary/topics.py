@@ -9,13 +9,14 @@ from typing import Final, NamedTuple
 from schemas.messages import Role
 from schemas.summaries import MOST_TOPICS, TITLE_CHARS, Topic
 from streams.rules.estimator import estimate
-from streams.rules.summary.clustering import Embed, clusters
+from streams.rules.summary.clustering import clusters
 from streams.rules.summary.sentences import CHINESE, Sentence, content, shortened, trimmed
 from streams.rules.summary.talk import Spot, Talk, alike
 from streams.rules.summary.turns import Turn
+from streams.rules.summary.words import word_vectors
 
 TEXT_CHARS: Final = 600
-"""So much of a turn is embedded."""
+"""So much of a turn is compared."""
 
 REPLIES: Final = 2
 """So many clauses of the assistant's are read with what the user says."""
@@ -27,14 +28,14 @@ TAKEN_SHARE: Final = 0.9
 FACT_SHARE: Final = 0.6
 """What a title is worth that asks, that the assistant has said, that is cut, or that another section has already."""
 
-TELLING: Final = 0.02
-"""What each point of the local estimator's adds to the cosine of a title with its topic."""
+TELLING, MOST_TELLING = 0.035, 10.0
+"""What each point of the local estimator's, of so many at the most, adds to the cosine of a title with its topic."""
 
-OPENING: Final = 0.08
+OPENING: Final = 0.05
 """What it adds that the topic began with it."""
 
 WIDE: Final = 30
-LENGTH: Final = 0.0025
+LENGTH: Final = 0.002
 """What each column beyond `WIDE` takes off it; a Chinese character is two columns wide."""
 
 
@@ -52,7 +53,7 @@ class _Talked(NamedTuple):
     titles: list[_Title]
 
 
-def topics(talk: Talk, embed: Embed, facts: Container[str] = ()) -> tuple[Topic, ...]:
+def topics(talk: Talk, facts: Container[str] = ()) -> tuple[Topic, ...]:
     """The three to five topics that most is said about, as they came up; fewer where fewer turns say anything.
 
     A title is none of the `facts`, which another section has, unless nothing else would do.
@@ -61,14 +62,14 @@ def topics(talk: Talk, embed: Embed, facts: Container[str] = ()) -> tuple[Topic,
     if not talked:
         return ()
     titles = list(dict.fromkeys(title.text for turn in talked for title in turn.titles))
-    vectors = embed([*(turn.text for turn in talked), *titles])
+    vectors, of_titles = word_vectors([turn.text for turn in talked], titles)
     follows = [False, *(_follows(later.turn, turn.turn) for turn, later in pairwise(talked))]
-    groups = clusters(vectors[: len(talked)], follows)
+    groups = clusters(vectors, follows)
     groups.sort(key=lambda rows: (-sum(len(talked[row].text) for row in rows), rows))
     found: list[Topic] = []
     for rows in groups:
         group = [talked[row] for row in rows]
-        cosines = (vectors[len(talked) :] @ vectors[rows].mean(axis=0)).tolist()
+        cosines = (of_titles @ vectors[rows].mean(axis=0)).tolist()
         title = _best(group, dict(zip(titles, cosines, strict=True)), [topic.title for topic in found])
         if title:
             turns = tuple(turn.turn.number for turn in group)
@@ -147,8 +148,10 @@ def _best(group: Sequence[_Talked], cosines: Mapping[str, float], others: Sequen
     for turn in group:
         for title in turn.titles:
             wide = len(title.text) + sum(map("\u2e7f".__lt__, title.text))
-            worth = title.share * (cosines[title.text] + TELLING * estimate(title.text, "").score)
-            worth += OPENING * (turn is group[0]) - LENGTH * max(0, wide - WIDE)
+            bonus = OPENING * (turn is group[0]) - LENGTH * max(0, wide - WIDE)
+            if title.share * (cosines[title.text] + TELLING * MOST_TELLING) + bonus <= best:
+                continue  # whatever it tells
+            worth = title.share * (cosines[title.text] + TELLING * estimate(title.text, "").score) + bonus
             telling = len(content(title.text)) > 1 and not any(alike(title.text, other) for other in others)
             if worth > best and telling:
                 best, text = worth, title.text

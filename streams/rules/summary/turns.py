@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from schemas.messages import SPEAKERS, ChatMessage, Message
+from schemas.summary_requests import Said
 from streams.rules.exchanges import Limits, cut
 
 
@@ -17,16 +18,20 @@ class Turn(NamedTuple):
     messages: tuple[Message, ...]
 
 
-def turns_of(messages: Sequence[ChatMessage], limits: Limits) -> list[Turn]:
-    """The turns of one user's messages, in the order in which they began.
+def turns_of(messages: Iterable[ChatMessage], limits: Limits) -> list[Turn]:
+    """The turns of one user's messages."""
+    return turns_in((Said(message.session_id, Message.of(message)) for message in messages), limits)
+
+
+def turns_in(said: Iterable[Said], limits: Limits) -> list[Turn]:
+    """The turns of what was said in one user's sessions, in the order in which they began.
 
     Sessions are cut one by one, as short-term memory cuts them, so that what is said in two at the same time does not
     mix. A message that comes again is a producer's retry.
     """
     sessions: dict[str, dict[str, Message]] = {}
-    for said in sorted(messages, key=lambda said: said.timestamp):
-        message = Message.of(said)
-        sessions.setdefault(said.session_id, {}).setdefault(message.message_id, message)
+    for session_id, message in sorted(said, key=_time):
+        sessions.setdefault(session_id, {}).setdefault(message.message_id, message)
     spoken = [
         (session_id, speaking)
         for session_id, said_once in sessions.items()
@@ -35,3 +40,7 @@ def turns_of(messages: Sequence[ChatMessage], limits: Limits) -> list[Turn]:
     ]
     spoken.sort(key=lambda turn: turn[1][0].timestamp)
     return [Turn(number, *turn) for number, turn in enumerate(spoken, 1)]
+
+
+def _time(one: Said) -> int:
+    return one.message.timestamp

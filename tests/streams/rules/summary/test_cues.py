@@ -10,7 +10,7 @@ from pathlib import Path
 from streams.rules.summary import cues, extracted
 from streams.rules.summary.sentences import CHINESE, ENGLISH
 from tests.costs import cost
-from tests.streams.rules.summary.talking import about, turns
+from tests.streams.rules.summary.talking import turns
 
 
 def test_both_languages_know_all_patterns() -> None:
@@ -40,4 +40,4 @@ def test_no_text_takes_long() -> None:
 
 
 def summed_up(text: str) -> Callable[[], object]:
-    return lambda: extracted(turns(text, f"A: {text}"), about())
+    return lambda: extracted(turns(text, f"A: {text}"))

@@ -12,7 +12,7 @@ from streams.rules.summary.sentences import ITEM_CHARS
 from tests.costs import cost
 from tests.examples import examples
 from tests.making import message
-from tests.streams.rules.summary.talking import LIMITS, about, day, summary, turns
+from tests.streams.rules.summary.talking import LIMITS, day, summary, turns
 
 PIECES = [
     *(
@@ -99,7 +99,7 @@ def texts(found: Summary) -> list[tuple[str, tuple[str, ...]]]:
 def test_whatever_is_said_a_summary_is_taken_from_it(said: list[tuple[bool, str]]) -> None:
     messages = [message(i, "user" if user else "assistant", text or "?", at=i) for i, (user, text) in enumerate(said)]
     spoken = turns_of(messages, LIMITS)
-    found = extracted(spoken, about("coffee", "Postgres", "女儿", "server"))
+    found = extracted(spoken)
     content = {f"m{i}": one_line(said.content) for i, said in enumerate(messages)}
     for text, sources in texts(found):
         assert sources
@@ -126,7 +126,6 @@ def test_a_chinese_day() -> None:
         "A: 没问题。",
         "我明天去医院复查。我女儿朵朵五岁，对花生过敏。",
         "A: 记下了。",
-        embed=about("报错", "Postgres", "医院"),
     )
     assert [topic.turns for topic in found.topics] == [(1,), (2,), (3,), (4,)]
     assert [one.text for one in found.preferences] == ["以后请用中文回答我", "我喜欢简洁的回答"]
@@ -147,8 +146,8 @@ def test_a_day_of_courtesies_has_an_empty_summary() -> None:
     assert summary("你好！", "A: 你好！有什么可以帮你？", "谢谢，再见", "A: 再见！") == Summary()
 
 
-def test_a_day_without_turns_has_an_empty_summary_and_embeds_nothing() -> None:
-    assert extracted([], lambda _texts: 1 / 0) == Summary()  # type: ignore[arg-type, return-value]
+def test_a_day_without_turns_has_an_empty_summary() -> None:
+    assert extracted([]) == Summary()
 
 
 def test_a_section_keeps_what_is_worth_most_in_the_order_of_the_day() -> None:
@@ -167,16 +166,16 @@ def test_an_item_that_says_less_than_another_gives_way() -> None:
 
 def test_a_message_may_carry_metadata() -> None:
     said = [message(0, content="I like tea a lot", metadata={"mood": ["good"]})]
-    assert extracted(turns_of(said, LIMITS), about()).preferences
+    assert extracted(turns_of(said, LIMITS)).preferences
 
 
 def test_the_same_day_gives_the_same_summary() -> None:
     said = [line for i in range(30) for line in (f"I have read about thing {i} and I like it more", "A: ok")]
-    assert summary(*said, embed=about("1", "2", "3")) == summary(*said, embed=about("1", "2", "3"))
+    assert summary(*said) == summary(*said)
 
 
 def test_twice_the_turns_cost_little_more_than_twice_as_much() -> None:
-    """Without the embedding. What compares each turn with each other would cost four times as much."""
+    """What compares each turn with each other would cost four times as much."""
     said = [
         "昨天我去了附近的公园慢跑了一个小时，感觉非常舒畅，下次我可以带上朋友一起去。",
         "A: 听起来很棒！你可以先从两公里开始，慢慢加量，也要注意安全。还有什么想聊的吗？",
@@ -184,9 +183,8 @@ def test_twice_the_turns_cost_little_more_than_twice_as_much() -> None:
         "A: You could try listening to podcasts. They help you to remember what you read, and they are fun.",
     ] * 100
     spoken = turns_of(day(*said), LIMITS)
-    embed = about("公园", "history")
     assert len(spoken) == 200
-    assert cost(lambda: extracted(spoken, embed)) < 3.5 * cost(lambda: extracted(spoken[:100], embed))
+    assert cost(lambda: extracted(spoken)) < 3.5 * cost(lambda: extracted(spoken[:100]))
 
 
 def test_turns_are_what_topics_count() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.streams.rules.summary.talking import about, summary
+from tests.streams.rules.summary.talking import summary
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,6 @@ def test_what_another_section_has_is_no_insight() -> None:
 
 def test_what_happened_is_no_insight_where_a_topic_is_called_so() -> None:
     """What lasts is one all the same."""
-    found = summary("昨天我去海边看了日出", "A: 真好", "我对花生过敏", "A: 记下了", embed=about("海边", "过敏"))
+    found = summary("昨天我去海边看了日出", "A: 真好", "我对花生过敏", "A: 记下了")
     assert [topic.title for topic in found.topics] == ["昨天我去海边看了日出", "我对花生过敏"]
     assert [insight.text for insight in found.insights] == ["我对花生过敏"]

@@ -8,7 +8,7 @@ import pytest
 from schemas.summaries import TITLE_CHARS
 from streams.rules.summary.clustering import MOST_TURNS, clusters
 from tests.making import axis, leaning
-from tests.streams.rules.summary.talking import about, summary
+from tests.streams.rules.summary.talking import summary
 
 
 def test_turns_about_the_same_are_one_topic_under_what_tells_most() -> None:
@@ -26,7 +26,6 @@ def test_turns_about_the_same_are_one_topic_under_what_tells_most() -> None:
         "A: 注意安全。",
         "黄山的门票要预约",
         "A: 是的。",
-        embed=about("历史", "宫保鸡丁", "黄山"),
     ).topics
     assert [topic.turns for topic in found] == [(2, 4), (3,), (5, 6)]
     assert [topic.title for topic in found] == ["我最近在学习世界历史", "昨天我做了一道宫保鸡丁", "我想周末去爬黄山"]
@@ -45,7 +44,6 @@ def test_english_turns_as_well() -> None:
         "A: It happens.",
         "My sister moved to Leeds",
         "A: Nice.",
-        embed=about("cook", "bike", "Leeds"),
     ).topics
     assert [(topic.turns, topic.title) for topic in found] == [
         ((2, 4), "I've been learning to cook"),
@@ -55,12 +53,35 @@ def test_english_turns_as_well() -> None:
 
 
 def test_there_are_at_most_five_those_that_most_is_said_about() -> None:
-    words = ["apples", "bridges", "castles", "donkeys", "engines", "flutes", "gardens"]
-    said = [line for word in words for line in (f"I have read about {word} all morning", "A: ok")]
-    said[2] = "I have read about bridges all morning in the old library of the town hall"
-    found = summary(*said, embed=about(*words)).topics
+    said = [
+        "I picked sour apples",
+        "The mayor opened an iron bridge beside the old library of the town hall on Monday",
+        "Castles fascinate my nephew",
+        "A donkey ate our hat",
+        "Steam engines hiss",
+        "My flute needs repair",
+        "Roses fill the garden",
+    ]
+    found = summary(*[line for one in said for line in (one, "A: ok")]).topics
     assert len(found) == 5
     assert (2,) in [topic.turns for topic in found]
+
+
+def test_what_is_said_in_the_same_words_goes_together() -> None:
+    """What only follows is a topic of its own, as long as there are few."""
+    found = summary(
+        "The harbour pilots went on strike",
+        "A: I have read about it",
+        "My violin lesson went badly",
+        "A: What happened?",
+        "Nobody knows what the harbour pilots want",
+        "A: More pay",
+        "A violin string broke in the lesson",
+        "A: Oh no",
+        "Nobody would rent us a tandem",
+        "A: Why not?",
+    ).topics
+    assert [topic.turns for topic in found] == [(1, 3), (2, 4), (5,)]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +98,7 @@ def test_what_only_the_assistant_says_is_no_topic_unless_it_speaks_alone() -> No
 
 def test_titles_differ() -> None:
     said = "I repaired the old radio"
-    titles = [topic.title for topic in summary(*[said, "A: ok"] * 4, embed=about()).topics]
+    titles = [topic.title for topic in summary(*[said, "A: ok"] * 4).topics]
     assert titles == [said]
 
 

@@ -1,0 +1,91 @@
+"""Reading requests for summaries: most are of the form that we write, and need no model of each message.
+
+`SummaryRequest` judges all others: whatever is taken here, it would take, and reads as the same.
+"""
+
+from __future__ import annotations
+
+import uuid
+from datetime import date
+from typing import Annotated, Final, Literal, NamedTuple
+
+import msgspec
+import orjson
+
+from schemas.events import SummaryRequest
+from schemas.messages import EARLIEST_MS, LATEST_MS, MAX_CONTENT_BYTES, MAX_ID_CHARS, Message, Role
+
+Reason = Literal["count", "manual", "day_end"]
+
+_Id = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_CHARS)]
+
+
+class Said(NamedTuple):
+    """A message of one of the user's sessions."""
+
+    session_id: str
+    message: Message
+
+
+class _PlainMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    user_id: _Id
+    session_id: _Id
+    message_id: _Id
+    role: Role
+    content: Annotated[str, msgspec.Meta(max_length=MAX_CONTENT_BYTES // 4)]
+    timestamp: Annotated[int, msgspec.Meta(ge=EARLIEST_MS, lt=LATEST_MS)]
+    name: Annotated[str, msgspec.Meta(max_length=MAX_ID_CHARS)] | None = None
+
+
+class _PlainRequest(msgspec.Struct, forbid_unknown_fields=True):
+    run_id: uuid.UUID
+    user_id: _Id
+    date: date
+    reason: Reason
+    messages: list[_PlainMessage]
+
+
+class Heading(NamedTuple):
+    """What a request asks for. `newest` is the time of its newest message (epoch ms), 0 where it holds none."""
+
+    run_id: uuid.UUID
+    user_id: str
+    day: date
+    reason: Reason
+    newest: int
+
+
+_plain: Final = msgspec.json.Decoder(_PlainRequest)
+
+
+def plain_heading(raw: bytes) -> Heading | None:
+    """The heading of a request of our own form; None of any other bytes."""
+    try:
+        read = _plain.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    newest = max((message.timestamp for message in read.messages), default=0)
+    return Heading(read.run_id, read.user_id, read.date, read.reason, newest)
+
+
+def heading_of(request: SummaryRequest) -> Heading:
+    """Raises ValueError where its date is none."""
+    newest = max((message.timestamp for message in request.messages), default=0)
+    return Heading(request.run_id, request.user_id, date.fromisoformat(request.date), request.reason, newest)
+
+
+def request_in(raw: bytes) -> SummaryRequest:
+    """A request's record. Raises pydantic's `ValidationError`, or a ValueError where it is no JSON."""
+    return SummaryRequest.model_validate(orjson.loads(raw))
+
+
+def said_in(raw: bytes) -> list[Said]:
+    """The messages of a request's record, as they stand in it. Raises what `request_in` does."""
+    try:
+        read = _plain.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return [Said(message.session_id, Message.of(message)) for message in request_in(raw).messages]
+    return [
+        Said(one.session_id, Message(one.message_id, one.role, one.content, one.timestamp, None, one.name))
+        for one in read.messages
+    ]

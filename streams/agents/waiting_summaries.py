@@ -1,0 +1,142 @@
+"""Requests for summaries that wait: by user and day, so that those for the same day become one summary."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import NamedTuple
+
+from schemas.summary_requests import Heading, Reason
+
+
+class Batch:
+    """Records that were fetched together: `done` when each is answered, so that their offset may be committed.
+
+    Cancelled, they are another worker's, or are read again: nothing is committed for them here.
+    """
+
+    def __init__(self, records: int) -> None:
+        self._open = records
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def answered(self) -> None:
+        """One record more is."""
+        self._open -= 1
+        if not self._open and not self.done.done():
+            self.done.set_result(None)
+
+    def fail(self, exc: BaseException) -> None:
+        """Nothing of it may be committed, and the worker stops."""
+        if not self.done.done():
+            self.done.set_exception(exc)
+
+    def leave(self) -> None:
+        self.done.cancel()
+
+
+@dataclass(slots=True, eq=False)
+class Asked:
+    """A request, its record, how often it was tried in vain, and the batches of records that it stands in.
+
+    There are none for one that was kept since it failed, and two for one that was delivered again meanwhile.
+    """
+
+    heading: Heading
+    raw: bytes
+    tries: int = 0
+    batches: list[Batch] = field(default_factory=list)
+
+    def answered(self) -> None:
+        """Written, or kept to be tried again."""
+        batches, self.batches = self.batches, []
+        for batch in batches:
+            batch.answered()
+
+    def leave(self) -> None:
+        for batch in self.batches:
+            batch.leave()
+
+
+class Day(NamedTuple):
+    """A user's day, and the partition that it is in."""
+
+    partition: int
+    user_id: str
+    day: date
+
+
+class Group(NamedTuple):
+    """Requests for one day, in the order in which they came."""
+
+    of: Day
+    asked: tuple[Asked, ...]
+
+    @property
+    def reason(self) -> Reason:
+        """A person's wish before all, then the end of the day."""
+        reasons = {one.heading.reason for one in self.asked}
+        return next(reason for reason in _FIRST if reason in reasons)
+
+    def behind(self, kept: Sequence[Asked]) -> Group:
+        """With requests of the day that were kept since they failed; one that has come again is the same one."""
+        tries = {one.heading.run_id: one.tries for one in kept}
+        for one in self.asked:
+            one.tries = tries.pop(one.heading.run_id, one.tries)
+        return self._replace(asked=(*(one for one in kept if one.heading.run_id in tries), *self.asked))
+
+    def only(self, asked: Iterable[Asked]) -> Group:
+        return self._replace(asked=tuple(asked))
+
+
+_FIRST: tuple[Reason, ...] = ("manual", "day_end", "count")
+
+
+class WaitingSummaries:
+    """What is to be answered, oldest day first; where somebody has asked, that day before all others.
+
+    A run that waits already is not added again; `size` is in bytes of records.
+    """
+
+    def __init__(self) -> None:
+        self._days: dict[Day, dict[object, Asked]] = {}
+        self._urgent: dict[Day, None] = {}
+        self.size = 0
+
+    def __len__(self) -> int:
+        """How many days wait."""
+        return len(self._days)
+
+    @property
+    def urgent(self) -> bool:
+        """Whether a person waits."""
+        return bool(self._urgent)
+
+    def add(self, partition: int, heading: Heading, raw: bytes, batch: Batch) -> None:
+        day = Day(partition, heading.user_id, heading.day)
+        of_day = self._days.setdefault(day, {})
+        asked = of_day.get(heading.run_id)
+        if asked is None:
+            asked = of_day[heading.run_id] = Asked(heading, raw)
+            self.size += len(raw)
+        asked.batches.append(batch)
+        if heading.reason == "manual":
+            self._urgent[day] = None
+
+    def take(self, most: int) -> list[Group]:
+        """The next days, at most so many."""
+        taken: list[Group] = []
+        while self._days and len(taken) < most:
+            day = next(iter(self._urgent or self._days))
+            self._urgent.pop(day, None)
+            asked = tuple(self._days.pop(day).values())
+            self.size -= sum(len(one.raw) for one in asked)
+            taken.append(Group(day, asked))
+        return taken
+
+    def leave(self) -> None:
+        """All of it is read again, here or elsewhere."""
+        for group in self.take(len(self)):
+            for one in group.asked:
+                one.leave()

@@ -1,0 +1,52 @@
+"""What the summary of a day reads, where one or several requests ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from schemas.messages import SPEAKERS
+from schemas.summary_requests import Said
+
+TOGETHER_MESSAGES: Final = 40
+"""Requests that are answered together are read up to so many messages, or as far as the longest of them goes."""
+
+MOST_MESSAGES: Final = 1_000
+MOST_CHARS: Final = 200_000
+"""No summary reads more; the newest message is read however long it is."""
+
+
+class Reading(NamedTuple):
+    """Messages in time order, and how many older ones of users and assistants are not among them."""
+
+    said: tuple[Said, ...]
+    left_out: int
+
+
+def reading(requests: Sequence[Sequence[Said]]) -> Reading:
+    """The newest messages of requests for the same day, each once.
+
+    Who asks for much at once pays for it; who asks often does not, so that a summary for many costs no more than the
+    one for the longest of them. The order of the requests changes nothing.
+    """
+    once: dict[tuple[str, str], Said] = {}
+    for request in sorted(requests, key=_last):
+        for one in request:
+            once.setdefault((one.session_id, one.message.message_id), one)
+    said = sorted(once.values(), key=_time)
+    most = min(MOST_MESSAGES, max(TOGETHER_MESSAGES, *map(len, requests))) if requests else 0
+    first, chars = len(said), 0
+    while first > max(0, len(said) - most):
+        chars += len(said[first - 1].message.content)
+        if chars > MOST_CHARS and first < len(said):
+            break
+        first -= 1
+    return Reading(tuple(said[first:]), sum(one.message.role in SPEAKERS for one in said[:first]))
+
+
+def _time(one: Said) -> int:
+    return one.message.timestamp
+
+
+def _last(request: Sequence[Said]) -> list[tuple[int, str, str]]:
+    return [(one.message.timestamp, one.session_id, one.message.message_id) for one in reversed(request)]

@@ -1,0 +1,65 @@
+"""The records that ask for summaries."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import date
+
+import orjson
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.messages import Message, Role
+from streams.agents.summary_requests import REQUEST_CHARS, request_of, summary_request
+from streams.rules.summary.triggers import Wanted
+from tables.short_term import Session
+from tests.examples import examples
+from tests.making import START
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> Message:
+    role, at, name = draw(st.sampled_from(Role)), draw(st.integers(START, START + 20)), draw(st.none() | TEXT)
+    return Message(draw(TEXT), role, draw(TEXT), at, None, name)
+
+
+MESSAGES = st.lists(messages(), min_size=1, max_size=9)
+
+
+@examples(200)
+@given(MESSAGES, MESSAGES)
+def test_a_record_is_the_json_of_its_fields_in_their_order(own: list[Message], others: list[Message]) -> None:
+    """Byte for byte, messages by their time and else as they were given; written again it is the same."""
+    session = Session("ann", "s", last_at=START, ended=False)
+    wanted = Wanted("count", date(2026, 1, 1), "m9", tuple(own))
+    written = request_of(session, wanted, [("t", message) for message in others])
+    said = [*(("s", message) for message in own), *(("t", message) for message in others)]
+    assert written == orjson.dumps(
+        {
+            "run_id": orjson.loads(written)["run_id"],
+            "user_id": "ann",
+            "date": "2026-01-01",
+            "reason": "count",
+            "messages": [
+                {
+                    "user_id": "ann",
+                    "session_id": session_id,
+                    "message_id": message.message_id,
+                    "role": message.role,
+                    "content": message.content,
+                    "timestamp": message.timestamp,
+                    "name": message.name,
+                }
+                for session_id, message in sorted(said, key=lambda one: one[1].timestamp)
+            ],
+        }
+    )
+    assert written == request_of(session, wanted, [("t", message) for message in others])
+
+
+def test_each_message_of_too_long_a_day_is_cut_to_its_share() -> None:
+    said = [("s", Message(f"m{i}", Role.USER, "x" * 32_000, START + i, None, None)) for i in range(40)]
+    request = summary_request(uuid.UUID(int=1), "u", date(2026, 1, 1), "manual", said)
+    assert {len(message.content) for message in request.messages} == {REQUEST_CHARS // 40}

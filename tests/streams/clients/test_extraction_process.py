@@ -1,0 +1,189 @@
+"""Summaries are made in a process of their own, whatever becomes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator
+from datetime import date
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+import pytest_asyncio
+
+from schemas.messages import Message, Role
+from schemas.settings import MemorySettings
+from streams.agents.summaries import summary_request
+from streams.clients.extraction import EXTRACTION_NICE
+from streams.clients.extraction_process import ExtractionProcess
+from streams.rules.exchanges import Limits
+from streams.rules.summary.drafting import Order, drafted
+from tests.making import START
+
+#: A program that does what a word in an order says, and else its work.
+TROUBLED = """
+import os, sys
+from streams.clients import extraction
+from streams.rules.summary.drafting import drafted
+
+def made(order):
+    said = b"".join(order.requests)
+    if b"die now" in said:
+        os._exit(3)
+    if b"go on for ever" in said:
+        while True:
+            pass
+    if b"print it" in said:
+        print("printed")
+    if b"divide by zero" in said:
+        return extraction.Failed("ZeroDivisionError")
+    return drafted(order)
+
+extraction._made = made
+answers = os.fdopen(os.dup(1), "wb")
+os.dup2(2, 1)
+extraction.serve(sys.stdin.buffer, answers, float(sys.argv[1]))
+"""
+
+
+def order(*said: str) -> Order:
+    messages = [("s", Message(f"m{i}", Role.USER, text, START + i * 1000, None, None)) for i, text in enumerate(said)]
+    request = summary_request(uuid.UUID(int=1), "u", date(2026, 1, 1), "count", messages)
+    return Order(
+        requests=(request.model_dump_json().encode(),),
+        limits=Limits.of(MemorySettings()),
+        language="auto",
+        timezone=ZoneInfo("UTC"),
+        reason="count",
+        written_at=START,
+    )
+
+
+def status_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+
+
+def environment() -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+@pytest_asyncio.fixture
+async def process() -> AsyncIterator[ExtractionProcess]:
+    one = ExtractionProcess()
+    yield one
+    await one.close()
+
+
+@pytest_asyncio.fixture
+async def troubled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ExtractionProcess]:
+    (tmp_path / "troubled_extraction.py").write_text(TROUBLED, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    one = ExtractionProcess(seconds=20, program="troubled_extraction")
+    yield one
+    await one.close()
+
+
+async def test_a_draft_is_what_it_would_be_here(process: ExtractionProcess) -> None:
+    """There is no process before the first order."""
+    assert process.pid is None
+    orders = [order("I like tea", "We use DuckDB, because it is one file."), order("我喜欢猫"), order("")]
+    assert await process.drafted(orders) == [drafted(one) for one in orders]
+    assert process.pid is not None
+
+
+async def test_it_gives_way_and_has_one_thread(process: ExtractionProcess) -> None:
+    await process.drafted([order("I like tea")])
+    assert process.pid is not None
+    assert "Threads:\t1\n" in status_of(process.pid)
+    nice = os.getpriority(os.PRIO_PROCESS, 0) + EXTRACTION_NICE
+    assert os.getpriority(os.PRIO_PROCESS, process.pid) == min(19, nice)
+
+
+def test_it_loads_neither_faust_nor_a_model() -> None:
+    script = (
+        "import sys, streams.clients.extraction;"
+        "print([name for name in ('faust', 'faiss', 'duckdb', 'aiokafka', 'fast_use') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, check=True, env=environment())
+    assert done.stdout.strip() == b"[]"
+
+
+async def test_one_that_is_killed_is_started_again(process: ExtractionProcess) -> None:
+    asked = order("I like tea")
+    (first,) = await process.drafted([asked])
+    former = process.pid
+    assert former is not None
+    os.kill(former, signal.SIGKILL)
+    drafts = [*await process.drafted([asked]), *await process.drafted([asked])]
+    assert drafts[-1] == first
+    assert process.pid not in (None, former)
+
+
+@pytest.mark.parametrize("word", ["die now", "divide by zero"])
+async def test_what_cannot_be_summed_up_costs_nobody_else_a_summary(troubled: ExtractionProcess, word: str) -> None:
+    orders = [order("I like tea"), order(word), order("我喜欢猫")]
+    first, bad, last = await troubled.drafted(orders)
+    assert bad is None
+    assert (first, last) == (drafted(orders[0]), drafted(orders[2]))
+
+
+async def test_what_does_not_come_to_an_end_is_ended(tmp_path: Path, troubled: ExtractionProcess) -> None:
+    quick = ExtractionProcess(seconds=0.5, program="troubled_extraction")
+    first, stuck, last = await quick.drafted([order("I like tea"), order("go on for ever"), order("我喜欢猫")])
+    assert (first is None, stuck is None, last is None) == (False, True, False)
+    assert await quick.drafted([order("go on for ever")]) == [None]
+    assert quick.pid is None
+    await quick.close()
+
+
+async def test_what_it_prints_is_no_answer(troubled: ExtractionProcess) -> None:
+    asked = order("print it, I like tea")
+    assert await troubled.drafted([asked]) == [drafted(asked)]
+
+
+async def test_who_is_cancelled_gets_nobody_elses_answer(troubled: ExtractionProcess) -> None:
+    waiting = asyncio.ensure_future(troubled.drafted([order("go on for ever")]))
+    await asyncio.sleep(0.5)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    asked = order("I like tea")
+    assert await troubled.drafted([asked]) == [drafted(asked)]
+
+
+async def test_a_process_that_cannot_be_started_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    assert await ExtractionProcess().drafted([order("I like tea")]) == [None]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_it_dies_with_the_worker(tmp_path: Path) -> None:
+    """However the worker dies."""
+    script = """
+import asyncio, os, signal
+from tests.streams.clients.test_extraction_process import order
+from streams.clients.extraction_process import ExtractionProcess
+
+async def main():
+    process = ExtractionProcess()
+    await process.drafted([order("I like tea")])
+    print(process.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        check=False,
+        env=environment(),
+    )
+    deadline = time.monotonic() + 30
+    while Path(f"/proc/{int(done.stdout)}").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
