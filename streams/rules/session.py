@@ -30,13 +30,15 @@ class Outcome:
     `closed` are exchanges to keep, `gone` the numbers of those that are no more; `questions` are exchanges whose
     value somebody has to be asked for, now or still; `summaries` are what is to be summed up. `heard` and `left` are
     ids of messages that came into the window and went out of it. `ended_at` is the event time (epoch ms) at which the
-    session ended, the first time where it went on and ended again.
+    session ended, the first time where it went on and ended again. `decided_by` are the offsets of the records that
+    made the `decisions`, in step with them; empty where an answer made it.
     """
 
     session: Session
     closed: list[Exchange] = field(default_factory=list)
     gone: list[int] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
+    decided_by: list[int] = field(default_factory=list)
     questions: list[Exchange] = field(default_factory=list)
     summaries: list[Wanted] = field(default_factory=list)
     heard: set[str] = field(default_factory=set)
@@ -212,7 +214,7 @@ class _Advance:
         while len(asked) > self._rules.capacity:
             oldest = next(iter(asked))
             del self._asked[oldest]
-            out.decisions.append(self._rules.promoter.judged(asked.pop(oldest), None))
+            self._take(self._rules.promoter.judged(asked.pop(oldest), None))
         out.session = out.session._replace(asked=tuple(asked))
         out.questions = list(asked.values())
         out.closed += [held for seq, held in asked.items() if seq >= self._session.next and seq not in self._new]
@@ -388,6 +390,7 @@ class _Advance:
             self._asked[verdict.exchange.seq] = verdict.exchange
         else:
             self._out.decisions.append(verdict)
+            self._out.decided_by.append(self._offset)
 
     def _exchange(self, seq: int) -> Exchange:
         return self._new.get(seq) or self._stored(seq)
