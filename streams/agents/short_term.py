@@ -249,7 +249,7 @@ class ShortTermAgent:
 def closed_at(records: Sequence[Any], offset: int) -> Headers:
     """The headers of a promotion that was decided on by one of `records`, which are in the order of the log."""
     timestamp = records[bisect_left(records, offset, key=_OFFSET)].timestamp
-    return () if timestamp is None else ((CLOSED_AT_HEADER, str(timestamp).encode()),)
+    return [] if timestamp is None else [(CLOSED_AT_HEADER, str(timestamp).encode())]
 
 
 def promotion(session: Session, decision: Decision) -> Promotion:

@@ -135,7 +135,7 @@ def test_the_message_that_makes_a_session_roll_decides_on_the_oldest_exchange() 
 def test_a_record_without_a_timestamp_is_named_by_no_header() -> None:
     """Kafka's oldest format has none."""
     records = [Record(n, value, None) for n, value in enumerate([*exchange(0, 0), *exchange(1, 10)])]
-    assert promoted(ALL, records) == [()]
+    assert promoted(ALL, records) == [[]]
 
 
 def test_the_worker_counts_each_promotions_age_once(tmp_path: Path) -> None:
