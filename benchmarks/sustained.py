@@ -41,6 +41,7 @@ import click
 import httpx
 import orjson
 from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
 from rich.console import Console
 from rich.table import Table
 
@@ -152,8 +153,10 @@ async def measure(place: Place, rate: int, seconds: float, promotions_only: bool
             try:
                 await run_of.settle()
                 return await run_of.timed(records[warm:])
-            except* httpx.TransportError:
-                raise click.ClickException(f"the worker does not answer: {worker.last_words()}") from None
+            except* httpx.TransportError as errors:
+                raise click.ClickException(f"the worker does not answer: {worker.last_words()}") from errors
+            except* KafkaError as errors:
+                raise click.ClickException(f"the broker does not take what is produced: {_first(errors)}") from errors
 
 
 class _Run:
@@ -294,6 +297,12 @@ class _Run:
                 yield f"{topic} was not drained {DRAIN_SECONDS:g} s after the load"
             elif topic == SUMMARY_REQUESTS and seconds > SUMMARIES_DRAIN_SECONDS:
                 yield f"{topic} was drained {seconds} s after the load, not within {SUMMARIES_DRAIN_SECONDS:g} s"
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> str:
+    """The first of them, as a person reads it."""
+    inner = errors.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else repr(inner)
 
 
 def _promoted(told: Figures) -> int:

@@ -102,7 +102,7 @@ class SlowBroker:
 async def test_a_record_is_as_old_as_its_schedule_says_however_late_the_broker_takes_it() -> None:
     """Ten records, ten milliseconds apart, whose timestamps are that far apart, too."""
     broker = SlowBroker(0.05)
-    loop = OpenLoop(broker, "t", 1)  # type: ignore[arg-type]  # what it uses of a producer
+    loop = OpenLoop(broker, "t", 1)
     began = time.time()
     delivered = await loop.run([Record(0, b"k", b"v")] * 10, rate=100)
     stamped = [at for batch in broker.batches for at in batch.timestamps]

@@ -122,7 +122,7 @@ class Samples:
 
     def milliseconds(self) -> dict[str, float]:
         """Quantiles of the times, and of the questions' own."""
-        told = {}
+        told: dict[str, float] = {}
         for name, seconds in (("black_box", self.found), ("question", self.question_seconds)):
             values = np.percentile(seconds or [0.0], [50, 99, 100]) * 1e3
             told |= {f"{name}_{q}_ms": round(float(v), 1) for q, v in zip(("p50", "p99", "max"), values, strict=True)}
