@@ -54,6 +54,7 @@ from benchmarks.load.open_loop import BATCH_BYTES, Delivered, OpenLoop, Record
 from benchmarks.load.processes import Processes
 from benchmarks.load.samples import MESSAGES, Samples
 from benchmarks.worker import WorkerProcess, kafka_at, working
+from schemas.errors import SiltstoneError
 from schemas.settings import KafkaSettings
 from schemas.topics import CONVERSATIONS, LONG_TERM, SUMMARY_REQUESTS, Topics, key_of, partition_of
 from streams.cli.process import run
@@ -90,11 +91,15 @@ class Place:
     broker: EmbeddedBroker | None
 
     @contextlib.asynccontextmanager
-    async def prepared(self) -> AsyncIterator[None]:
-        """Its topics exist within the block."""
+    async def prepared(self) -> AsyncIterator[OpenLoop]:
+        """Its topics exist within the block, and a producer to that of conversations."""
         await ensure_topics(self.kafka)
         try:
-            yield
+            async with aiokafka.AIOKafkaProducer(
+                bootstrap_servers=self.kafka.bootstrap_servers, linger_ms=LINGER_MS, max_batch_size=BATCH_BYTES
+            ) as producer:
+                topic = Topics.with_prefix(self.kafka.topic_prefix).conversations
+                yield OpenLoop(producer, topic, self.kafka.partitions)
         finally:
             if self.broker is None:
                 await self._clear()
@@ -109,14 +114,13 @@ class Place:
             await admin.close()
 
 
-def place_at(broker: EmbeddedBroker | None, servers: str, partitions: int) -> Place:
+def place_at(broker: EmbeddedBroker | None, servers: str, partitions: int, replication: int) -> Place:
     """Topics and a group that nobody else has."""
     name = f"sustained-{uuid.uuid4().hex[:8]}"
     if broker is not None:
         return Place(kafka_at(broker, name, partitions), broker)
-    return Place(
-        KafkaSettings(bootstrap_servers=servers, topic_prefix=f"{name}.", group_id=name, partitions=partitions), None
-    )
+    kafka = KafkaSettings(bootstrap_servers=servers, topic_prefix=f"{name}.", group_id=name)
+    return Place(kafka.model_copy(update={"partitions": partitions, "replication": replication}), None)
 
 
 def load_of(messages: int, partitions: int, promotions_only: bool) -> list[Record]:
@@ -140,13 +144,9 @@ async def measure(place: Place, rate: int, seconds: float, promotions_only: bool
     timed = round((rate - MESSAGES * SAMPLES_A_SECOND) * seconds)
     warm = max(LEAST_USERS * MESSAGES_A_USER - timed, round(timed * WARM_SHARE))
     records = load_of(warm + timed, partitions, promotions_only)
-    topic = Topics.with_prefix(place.kafka.topic_prefix).conversations
-    producer = aiokafka.AIOKafkaProducer(
-        bootstrap_servers=place.kafka.bootstrap_servers, linger_ms=LINGER_MS, max_batch_size=BATCH_BYTES
-    )
     with tempfile.TemporaryDirectory() as folder:
-        async with place.prepared(), producer, working(place.kafka, Path(folder), {}) as worker:
-            loop = OpenLoop(producer, topic, partitions)
+        settings = {"KAFKA__REPLICATION": str(place.kafka.replication)}
+        async with place.prepared() as loop, working(place.kafka, Path(folder), settings) as worker:
             samples = Samples(loop, worker.http, partitions, count)
             await loop.fill(records[:warm])
             run_of = _Run(place, worker, loop, samples, rate, seconds)
@@ -395,6 +395,9 @@ def table(figures: Figures) -> Table:
 @click.option("--seconds", type=click.FloatRange(min=5), help="Of the load (60; with --search 20 for each).")
 @click.option("--bootstrap-servers", default="", help="A Kafka of your own; else the embedded broker.")
 @click.option("--partitions", default=EMBEDDED_PARTITIONS, show_default=True, type=click.IntRange(min=1))
+@click.option(
+    "--replication", default=1, show_default=True, type=click.IntRange(1, 9), help="With a Kafka of your own."
+)
 @click.option("--promotions-only", is_flag=True, help="Every exchange is worth keeping.")
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
 def main(
@@ -403,6 +406,7 @@ def main(
     seconds: float | None,
     bootstrap_servers: str,
     partitions: int,
+    replication: int,
     promotions_only: bool,
     as_json: bool,
 ) -> None:
@@ -413,9 +417,13 @@ def main(
 
         async def measured(one: int) -> Figures:
             say(f"{one:,} messages/s for {lasting:g} s …")
-            return await measure(place_at(broker, bootstrap_servers, partitions), one, lasting, promotions_only)
+            place = place_at(broker, bootstrap_servers, partitions, replication)
+            return await measure(place, one, lasting, promotions_only)
 
-        figures = run(search(measured, rate or FIRST_RATE, say) if searching else measured(rate or 500))
+        try:
+            figures = run(search(measured, rate or FIRST_RATE, say) if searching else measured(rate or 500))
+        except SiltstoneError as exc:
+            raise click.ClickException(str(exc)) from exc
     Console().print(table(figures))
     if searching:
         click.echo(f"sustained: {figures['sustained_per_s']:,} messages/s; above: {figures['limited_by']}")

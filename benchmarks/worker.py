@@ -16,6 +16,7 @@ import httpx
 
 from schemas.settings import KafkaSettings
 from streams.clients.broker import EMBEDDED_PARTITIONS, EmbeddedBroker, free_port
+from streams.clients.children import die_with_parent
 
 READY_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 30.0
@@ -110,6 +111,7 @@ async def working(kafka: KafkaSettings, folder: Path, settings: Mapping[str, str
             stderr=output,
             env=kept | {f"SILTSTONE_{name}": value for name, value in given.items()},
             cwd=folder,
+            preexec_fn=die_with_parent,
         )
     try:
         address = f"http://127.0.0.1:{port}"
