@@ -13,6 +13,9 @@ MemoryBank and MemDaily mixed, with 4,096 tokens remembered). `--files` takes re
 
 from __future__ import annotations
 
+import schemas.one_blas_thread  # noqa: F401 - before numpy is loaded
+
+# isort: split
 import random
 import re
 import statistics

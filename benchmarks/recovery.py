@@ -11,6 +11,9 @@ dropping those that no session knows.
 
 from __future__ import annotations
 
+import schemas.one_blas_thread  # noqa: F401 - before numpy is loaded
+
+# isort: split
 import asyncio
 import sys
 import tempfile

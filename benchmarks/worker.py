@@ -20,6 +20,7 @@ import httpx
 
 from schemas.settings import KafkaSettings
 from streams.clients.broker import EMBEDDED_PARTITIONS, EmbeddedBroker, free_port
+from streams.clients.children import die_with_parent
 
 READY_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 30.0
@@ -27,7 +28,7 @@ STOP_SECONDS: Final = 30.0
 STALLED_SECONDS: Final = 120.0
 LOOK_AGAIN_SECONDS: Final = 0.1
 #: Their settings on the machine that this runs on are none of a benchmark's.
-FOREIGN: Final = ("SILTSTONE_", "OPENAI_")
+FOREIGN: Final = ("SILTSTONE_", "NANOBOT_", "OPENAI_", "OMP_", "OPENBLAS_", "MKL_")
 
 
 class WorkerProcess:
@@ -41,9 +42,18 @@ class WorkerProcess:
         told: dict[str, Any] = (await self.http.get("/v1/stats/pipeline")).raise_for_status().json()
         return told
 
+    @property
+    def pid(self) -> int:
+        """Of its own process; those that it started are its children."""
+        return self._process.pid
+
+    async def exposition(self) -> str:
+        """Its metrics, as Prometheus scrapes them."""
+        return (await self.http.get("/metrics")).raise_for_status().text
+
     async def gauge(self, name: str) -> int:
         """A metric without labels."""
-        lines = (await self.http.get("/metrics")).raise_for_status().text.splitlines()
+        lines = (await self.exposition()).splitlines()
         return next(round(float(line.split()[1])) for line in lines if line.startswith(f"{name} "))
 
     async def taken_in(self) -> int:
@@ -70,6 +80,10 @@ class WorkerProcess:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         return max((_resident_mb(int(child)) for child in children), default=0.0)
 
+    def last_words(self) -> str:
+        """The end of its log."""
+        return self._log.read_text()[-500:]
+
     async def until_ready(self) -> None:
         deadline = time.monotonic() + READY_SECONDS
         while True:
@@ -77,7 +91,7 @@ class WorkerProcess:
                 if (await self.http.get("/readyz")).status_code == 200:
                     return
             if self._process.returncode is not None or time.monotonic() > deadline:
-                raise click.ClickException(f"the worker did not become ready: {self._log.read_text()[-500:]}")
+                raise click.ClickException(f"the worker did not become ready: {self.last_words()}")
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
 
 
@@ -101,6 +115,7 @@ async def working(kafka: KafkaSettings, folder: Path, settings: Mapping[str, str
             stderr=output,
             env=kept | {f"SILTSTONE_{name}": value for name, value in given.items()},
             cwd=folder,
+            preexec_fn=die_with_parent,
         )
     try:
         address = f"http://127.0.0.1:{port}"

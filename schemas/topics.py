@@ -14,6 +14,9 @@ DEAD_LETTERS = "dead-letters"
 
 #: Set on a record that was produced again with its right key; never produced a third time.
 REROUTED_HEADER = "siltstone.rerouted"
+#: Of a promotion's record: the Kafka timestamp (epoch ms, decimal digits) of the message that closed its exchange, or
+#: of whatever other record made the decision. Nobody decides by it; the worker measures how old promotions are.
+CLOSED_AT_HEADER = "closed.at"
 
 
 @dataclass(frozen=True, slots=True)

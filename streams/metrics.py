@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+#: Upper bounds in seconds, closest around what a load is measured by: a second, and what is below it.
+PROMOTION_AGES: Final = (
+    *(0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.125, 0.15, 0.175, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8),
+    *(0.9, 1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0),
+)
 
 
 class Metrics:
@@ -82,6 +90,12 @@ class Metrics:
             "Effects of long-term events, by effect (new, merged, touched, edited, superseded, summarized, archived, "
             "restored, removed, repeated, forgotten, unknown, spared)",
             ["effect"],
+            registry=registry,
+        )
+        self.promotion_age = Histogram(
+            "siltstone_promotion_age_seconds",
+            "Seconds from the production of the record that decided on a promotion until it is in long-term memory",
+            buckets=PROMOTION_AGES,
             registry=registry,
         )
         self.notes = Counter(

@@ -24,6 +24,7 @@ from streams.dead_letters import DeadLetters, invalid, json_object
 from streams.metrics import Metrics
 from streams.models import ShardModel
 from streams.precedence import IntakeFirst
+from streams.promotion_ages import PromotionAges
 from streams.rerouting import Rerouting
 from streams.shards import OwnedShards
 from tables.batch import Applied
@@ -71,6 +72,7 @@ class LongTermAgent:
         self._notes, self._windows, self._rerouting = notes, windows, rerouting
         self._dead_letters, self._metrics, self._clock = dead_letters, metrics, clock
         self._refining, self._summaries, self._read = refining, summaries, read
+        self._ages = PromotionAges(metrics.promotion_age)
         self._order: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._whole: dict[int, asyncio.Event] = {}
 
@@ -93,6 +95,7 @@ class LongTermAgent:
     def own(self, partitions: frozenset[int]) -> None:
         """These are ours from now on; until `catch_up` it is not known whether their shards are whole."""
         self._whole = {partition: asyncio.Event() for partition in partitions}
+        self._ages.clear()
 
     @property
     def behind(self) -> list[int]:
@@ -143,6 +146,8 @@ class LongTermAgent:
                 continue
             if again or not self._rerouting.sent_home(record, event.user_id):
                 events.append(event)
+                if not again:
+                    self._ages.note(event, record.headers)
         return events
 
     async def _apply(self, partition: int, events: Sequence[LongTermEvent], position: int) -> None:
@@ -161,6 +166,7 @@ class LongTermAgent:
 
         applied = await self._shards.with_model(partition, written)
         applied.repeated += len(lasting) - len(fresh)
+        self._ages.committed(lasting, fresh)
         for event in fresh:
             self._clock.observe(event.timestamp)
         self._count(applied)

@@ -9,10 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
+from itertools import zip_longest
+from operator import attrgetter
 from typing import Any
 
 from pydantic import ValidationError
@@ -22,11 +25,12 @@ from schemas.events import Promotion, event_id
 from schemas.messages import LATEST_MS, ChatMessage, ConversationRecord, Message, SessionEnded, Silence, render
 from schemas.plain_messages import plain_message
 from schemas.settings import MemorySettings
-from schemas.topics import Topics, key_of
+from schemas.topics import CLOSED_AT_HEADER, Topics, key_of
 from streams.agents.summaries import request_of
 from streams.clock import Clock
 from streams.dead_letters import DeadLetters, invalid, json_object
 from streams.hotpath import Outbox
+from streams.hotpath.outbox import Headers
 from streams.metrics import Metrics
 from streams.ratings import Key, Ratings
 from streams.rerouting import Rerouting
@@ -36,6 +40,8 @@ from streams.rules.summary.triggers import Wanted
 from tables.short_term import Session, ShortTermStore, session_key
 
 log = logging.getLogger(__name__)
+
+_OFFSET = attrgetter("offset")
 
 #: Called with a partition, a session of it, and when it ended (epoch ms of event time).
 SessionEnd = Callable[[int, Session, int], None]
@@ -110,7 +116,7 @@ class ShortTermAgent:
                 of_session.append((record.offset, heard))
         # Nothing is awaited before all of it is in the windows and posted: no commit and no rebalance in between.
         advanced = [self._advance(partition, *ids, of_session) for ids, of_session in by_session.items()]
-        self._follow(partition, advanced)
+        self._follow(partition, advanced, records)
         for outcome in advanced:
             if outcome.ended_at is not None:
                 for call in self._at_end:
@@ -118,13 +124,13 @@ class ShortTermAgent:
         await self._outbox.deliver()
         return self._ask(partition, advanced)
 
-    def _follow(self, partition: int, outcomes: Sequence[Outcome]) -> None:
-        """Count and promote what was decided, and ask for the summaries that are due."""
+    def _follow(self, partition: int, outcomes: Sequence[Outcome], records: Sequence[Any] = ()) -> None:
+        """Count and promote what was decided, by `records` or by an answer; ask for the summaries that are due."""
         self._count(outcomes)
         for outcome in outcomes:
-            for decision in outcome.decisions:
+            for decision, offset in zip_longest(outcome.decisions, outcome.decided_by):
                 if decision.kept:
-                    self._promote(outcome.session, decision)
+                    self._promote(outcome.session, decision, () if offset is None else closed_at(records, offset))
             for wanted in outcome.summaries:
                 self._have_summed_up(partition, outcome.session, wanted)
 
@@ -167,9 +173,10 @@ class ShortTermAgent:
             self._clock.observe(outcome.session.last_at)
         return outcome
 
-    def _promote(self, session: Session, decision: Decision) -> None:
+    def _promote(self, session: Session, decision: Decision, headers: Headers) -> None:
         event = promotion(session, decision)
-        self._outbox.post(self._topics.long_term, event.model_dump_json().encode(), key=key_of(session.user_id))
+        value = event.model_dump_json().encode()
+        self._outbox.post(self._topics.long_term, value, key=key_of(session.user_id), headers=headers)
 
     def _have_summed_up(self, partition: int, session: Session, wanted: Wanted) -> None:
         """A user who asks for it means the whole day, not one session's newest messages."""
@@ -254,6 +261,12 @@ class ShortTermAgent:
                 self._ratings.ask(key, exchange)
             else:  # asked by a worker that had a model; now there is none
                 await self.answered(key, self._rules.promoter.value_of(exchange))
+
+
+def closed_at(records: Sequence[Any], offset: int) -> Headers:
+    """The headers of a promotion that was decided on by one of `records`, which are in the order of the log."""
+    timestamp = records[bisect_left(records, offset, key=_OFFSET)].timestamp
+    return [] if timestamp is None else [(CLOSED_AT_HEADER, str(timestamp).encode())]
 
 
 def promotion(session: Session, decision: Decision) -> Promotion:

@@ -33,13 +33,15 @@ class Outcome(msgspec.Struct, gc=False):
 
     `closed` are exchanges to keep, `gone` the numbers of those that are no more; `questions` are exchanges whose
     value somebody has to be asked for, now or still; `summaries` are what is to be summed up. `ended_at` is the event
-    time (epoch ms) at which the session ended, the first time where it went on and ended again.
+    time (epoch ms) at which the session ended, the first time where it went on and ended again. `decided_by` are the
+    offsets of the records that made the `decisions`, in step with them; empty where an answer made it.
     """
 
     session: Session
     closed: list[Exchange] = []
     gone: list[int] = []
     decisions: list[Decision] = []
+    decided_by: list[int] = []
     questions: list[Exchange] = []
     summaries: list[Wanted] = []
     ended_at: int | None = None
@@ -223,7 +225,7 @@ class _Advance:
         while len(asked) > self._rules.capacity:
             oldest = next(iter(asked))
             del self._asked[oldest]
-            out.decisions.append(self._rules.promoter.judged(asked.pop(oldest), None))
+            self._take(self._rules.promoter.judged(asked.pop(oldest), None))
         out.session = out.session._replace(asked=tuple(asked))
         out.questions = list(asked.values())
         out.closed += [held for seq, held in asked.items() if seq >= self._session.next and seq not in self._new]
@@ -412,6 +414,7 @@ class _Advance:
             self._asked[verdict.exchange.seq] = verdict.exchange
         else:
             self._out.decisions.append(verdict)
+            self._out.decided_by.append(self._offset)
 
     def _exchange(self, seq: int) -> Exchange:
         return self._new.get(seq) or self._stored(seq)

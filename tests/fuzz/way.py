@@ -65,6 +65,7 @@ class Log:
         self, topic: str, value: bytes | None, key: bytes | None, partition: int | None = 0, *, headers: Headers = ()
     ) -> asyncio.Future[Any]:
         assert (key, value) != (None, None), "aiokafka sends no such record"
+        assert not headers or isinstance(headers, list), "aiokafka takes a list of headers"
         size = len(key or b"") + len(value or b"") + sum(len(name) + len(held or b"") for name, held in headers)
         assert size + ENVELOPE_BYTES < MAX_RECORD_BYTES, f"a broker takes no record of {size} bytes"
         self.append(topic, key, value, headers)

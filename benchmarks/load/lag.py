@@ -1,0 +1,44 @@
+"""What waits in each topic, looked at once a second, and whether it grows."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from statistics import fmean
+from typing import Final
+
+import httpx
+
+LOOK_SECONDS: Final = 1.0
+#: Fewer records more are noise.
+LEAST: Final = 50
+
+
+class LagWatch:
+    """Lag by topic, of every second for which it is watched; a second without an answer is as the one before."""
+
+    def __init__(self, lag: Callable[[], Awaitable[Mapping[str, int]]]) -> None:
+        self._lag = lag
+        self.by_topic: dict[str, list[int]] = {}
+
+    async def watch(self, each_second: Callable[[], None]) -> None:
+        """Until it is cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            each_second()
+            with contextlib.suppress(httpx.HTTPError):
+                for topic, lag in (await self._lag()).items():
+                    self.by_topic.setdefault(topic, []).append(lag)
+
+
+def grown(lags: list[int]) -> float:
+    """Records by which lag grew in the second half: the mean of its last third less that of its first third."""
+    half = lags[len(lags) // 2 :]
+    third = max(1, len(half) // 3)
+    return fmean(half[-third:]) - fmean(half[:third]) if half else 0.0
+
+
+def falls_behind(lags: list[int], records_a_second: float) -> bool:
+    """Whether lag grew in the second half by more than comes in a second, with `records_a_second` coming in."""
+    return grown(lags) > max(LEAST, records_a_second)

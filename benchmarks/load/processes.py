@@ -1,0 +1,94 @@
+"""CPU and memory of a worker's processes, of its broker's and of our own, as Linux tells in `/proc`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Final, NamedTuple
+
+TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+#: What Python starts beside a pool of processes; it does nothing.
+TRACKER: Final = b"resource_tracker"
+
+
+class Used(NamedTuple):
+    """Since the process began: seconds of a processor; and its resident memory now, in MB."""
+
+    cpu_s: float
+    rss_mb: float
+
+
+class Processes:
+    """What each process has used between two moments.
+
+    A worker's children have names of their own, or are told apart by their size: the largest has the embedding model,
+    the next one writes summaries.
+    """
+
+    def __init__(self, worker: int, broker: int | None) -> None:
+        self._worker, self._broker = worker, broker
+        self._begun = self._look()
+        self._peak = {pid: used.rss_mb for pid, used in self._begun.items()}
+
+    def look(self) -> None:
+        """Note how much memory is in use; call it now and then."""
+        for pid, used in self._look().items():
+            self._peak[pid] = max(self._peak.get(pid, 0.0), used.rss_mb)
+
+    def used(self) -> tuple[dict[str, float], dict[str, float]]:
+        """Seconds of a processor since the beginning, and the most resident MB, by process."""
+        self.look()
+        now = self._look()
+        cpu: dict[str, float] = {}
+        rss: dict[str, float] = {}
+        for name, pid in self._named(now).items():
+            begun = self._begun.get(pid, Used(0, 0))
+            cpu[name] = round(now[pid].cpu_s - begun.cpu_s, 2)
+            rss[name] = round(self._peak[pid], 1)
+        return cpu, rss
+
+    def _named(self, now: dict[int, Used]) -> dict[str, int]:
+        ours = {"worker": self._worker, "producer": os.getpid(), "broker": self._broker}
+        names = {name: pid for name, pid in ours.items() if pid in now}
+        children = [pid for pid in now if pid not in names.values()]
+        said = {pid: _own_name(pid) for pid in children}
+        free = [name for name in ("embedding", "summaries") if name not in said.values()]
+        for pid in sorted(children, key=lambda pid: -self._peak[pid]):
+            names[said[pid] or (free.pop(0) if free else f"child-{pid}")] = pid
+        return names
+
+    def _look(self) -> dict[int, Used]:
+        ours = [self._worker, os.getpid(), *([] if self._broker is None else [self._broker])]
+        found = {}
+        for pid in (*ours, *_children(self._worker)):
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                found[pid] = _used(pid)
+        return found
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            found += map(int, (thread / "children").read_text().split())
+    return [child for child in found if TRACKER not in _command(child)]
+
+
+def _command(pid: int) -> bytes:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
+def _own_name(pid: int) -> str:
+    """What the process calls itself; empty where that is Python's name."""
+    name = Path(f"/proc/{pid}/comm").read_text().strip()
+    return "" if name.startswith("python") else name
+
+
+def _used(pid: int) -> Used:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return Used((int(fields[11]) + int(fields[12])) / TICKS_A_SECOND, pages * PAGE_BYTES / 1e6)

@@ -1,0 +1,57 @@
+"""How old promotions are when they are committed: seconds since the record was produced that decided on them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+
+from prometheus_client import Histogram
+
+from schemas.events import LongTermEvent, Promotion
+from schemas.messages import EARLIEST_MS, LATEST_MS
+from schemas.topics import CLOSED_AT_HEADER
+from streams.clock import now_ms
+from streams.hotpath.outbox import Headers
+
+
+class PromotionAges:
+    """Promotions on their way into a shard, and when each was decided on.
+
+    `now` (epoch ms) is to be the clock that stamps Kafka's records. Across two clocks an age is wrong by their
+    difference, but never below 0.
+    """
+
+    def __init__(self, seconds: Histogram, now: Callable[[], int] = now_ms) -> None:
+        self._seconds, self._now = seconds, now
+        self._closed_at: dict[uuid.UUID, int] = {}
+
+    def note(self, event: LongTermEvent, headers: Headers) -> None:
+        """An event was read for the first time, from a record with these headers."""
+        if isinstance(event, Promotion) and (moment := closed_at(headers)) is not None:
+            self._closed_at[event.event_id] = moment
+
+    def committed(self, events: Iterable[LongTermEvent], fresh: Sequence[LongTermEvent]) -> None:
+        """These events are in; the `fresh` ones among them were not before."""
+        if not self._closed_at:
+            return
+        now, new = self._now(), {event.event_id for event in fresh}
+        for event in events:
+            moment = self._closed_at.pop(event.event_id, None)
+            if moment is not None and event.event_id in new:
+                self._seconds.observe(max(0, now - moment) / 1000)
+
+    def clear(self) -> None:
+        """Nothing is on its way: what was read and is not committed is read again."""
+        self._closed_at.clear()
+
+
+def closed_at(headers: Headers) -> int | None:
+    """When the promotion of these headers was decided on (epoch ms); None where nobody says it, or says nonsense."""
+    for name, value in headers:
+        if name == CLOSED_AT_HEADER:
+            try:
+                moment = int(value or b"")
+            except ValueError:
+                return None
+            return moment if EARLIEST_MS <= moment < LATEST_MS else None
+    return None
