@@ -379,7 +379,7 @@ async def measure(
         )
         try:
             committed_at = await _committed(child, contender, kafka, counts)
-            output, _ = await asyncio.wait_for(child.communicate(b""), 60)
+            output, _ = await asyncio.wait_for(child.communicate(b""), DEADLINE_SECONDS)
         finally:
             if child.returncode is None:
                 child.kill()

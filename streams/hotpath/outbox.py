@@ -141,7 +141,7 @@ class Outbox:
                 await self.deliver()
                 sent, self._pending = self._pending, []
                 for record in sent:
-                    if not record.acknowledged.done():  # most of them are: a shield each would cost as much as sending
+                    if not record.acknowledged.done():  # most of them are, and a shield is not free
                         await asyncio.shield(record.acknowledged)
                     record.acknowledged.result()
                 for topic, _, changes in taken:

@@ -13,6 +13,7 @@ from faust.types import TP
 
 from schemas.settings import Settings
 from streams.clients.broker import client_options
+from streams.hotpath.overrides import _Table
 from tests.making import until
 from tests.streams.hotpath.worker import TABLE, changelog_of, connected, feed, on_one_partition, running, unconnected
 
@@ -62,6 +63,27 @@ async def test_a_table_whose_newest_values_were_one_batch_comes_back_whole(setti
         await until(lambda: second.recovered is not None)
         assert second.recovered == dict.fromkeys(KEYS, "new")
         assert second.read == []
+
+
+async def test_a_changelog_comes_back_a_fetched_batch_at_a_time(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To Faust, each of them is one event: it can handle a few thousand of those a second."""
+    settings = on_one_partition(settings)
+    await write(settings, [KEYS] * 5)
+    events: list[Any] = []
+    apply = _Table.apply_changelog_batch
+
+    def applied(table: _Table, batch: list[Any]) -> None:
+        events.extend(batch)
+        apply(table, batch)
+
+    monkeypatch.setattr(_Table, "apply_changelog_batch", applied)
+    async with running(settings) as worker:
+        await until(lambda: worker.recovered is not None)
+        assert worker.recovered == dict.fromkeys(KEYS, "old")
+    assert sum(len(event.message.value) for event in events) == 5 * len(KEYS)
+    assert len(events) <= 5
 
 
 async def test_after_a_rebalance_a_table_is_what_its_changelog_says(settings: Settings) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from datetime import date, timedelta
 
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 from schemas.messages import ChatMessage, ConversationRecord, Exchange, Message, SessionEnded, Silence
 from schemas.settings import MemorySettings, Settings, SummaryPlan
 from streams.rules.promotion import Promoter
-from streams.rules.session import SessionRules
+from streams.rules.session import SessionRules, _Advance
+from streams.rules.summary.due import Due
 from streams.rules.summary.triggers import Triggers, Wanted
 from tables.short_term import Session
 from tests.making import START, message
@@ -52,6 +54,18 @@ def said(first: int, count: int, at: int = 0, content: str = "") -> list[ChatMes
 
 def ids(wanted: Wanted) -> list[str]:
     return [one.message_id for one in wanted.messages]
+
+
+def test_a_batch_leaves_nothing_to_the_garbage_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What counts and what is counted know one another while it lasts."""
+    talk = Talk(plan(monkeypatch))
+    gc.collect()
+    gc.disable()
+    try:
+        talk.hear(*said(0, 30))
+        assert [one for one in gc.get_objects() if isinstance(one, (_Advance, Due))] == []
+    finally:
+        gc.enable()
 
 
 def test_ten_user_messages_are_summed_up_and_the_count_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
