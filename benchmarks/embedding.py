@@ -1,6 +1,6 @@
 """The embedded model beside the bare wheel it comes from, on one thread.
 
-    python benchmarks/embedding.py [--texts 320] [--rounds 9] [--files MESSAGES.jsonl …] [--json]
+    python benchmarks/embedding.py [--texts 160] [--rounds 7] [--files MESSAGES.jsonl …] [--json]
 
 Both embed the same texts in one process, in turns; a round's ratio is the wheel's processor time over ours, and the
 median round counts (`ratio_wheel`). Texts are given in calls of as many as the worker gives (`calls`), and one by one
@@ -132,8 +132,8 @@ def table(figures: Figures) -> Table:
 
 
 @click.command()
-@click.option("--texts", default=320, show_default=True, type=click.IntRange(min=SLICE), help="A round's.")
-@click.option("--rounds", default=9, show_default=True, type=click.IntRange(min=1))
+@click.option("--texts", default=160, show_default=True, type=click.IntRange(min=SLICE), help="A round's.")
+@click.option("--rounds", default=7, show_default=True, type=click.IntRange(min=1))
 @click.option("--files", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
 def main(texts: int, rounds: int, files: tuple[Path, ...], as_json: bool) -> None:
