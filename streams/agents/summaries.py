@@ -226,7 +226,8 @@ class SummariesAgent:
                 await locks.enter_async_context(self._of_user(user_id))
             earlier, now = self._with_pending(groups)
             if self._summariser is None:
-                await self._tried([*earlier, *now], generation)
+                for several in filter(None, (earlier, now)):
+                    await self._tried(several, generation)
                 return
             for group in earlier:
                 if not await self._tried([group], generation):

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 #: What a summary may take, in seconds of CPU time; the longest that is read takes less than one.
 MOST_SECONDS: Final = 20.0
-#: How long the process may take to end by itself.
+#: How long the end of a process is waited for.
 END_SECONDS: Final = 2.0
 #: More threads than one spin beside the conversation's, and none of these matrices is worth it.
 ONE_THREAD: Final[Mapping[str, str]] = MappingProxyType(
@@ -63,17 +63,10 @@ class ExtractionProcess:
         return [None] * len(orders) if answers is None else answers
 
     async def close(self) -> None:
-        """End the process."""
+        """End the process, which holds nothing."""
         async with self._turn:
-            if (process := self._process) is None:
-                return
-            self._process = None
-            assert process.stdin is not None
-            process.stdin.close()
-            try:
-                async with asyncio.timeout(END_SECONDS):
-                    await process.wait()
-            except TimeoutError:
+            if (process := self._process) is not None:
+                self._process = None
                 await _killed(process)
 
     async def _answers(self, orders: Sequence[Order]) -> list[Draft | None] | None:
