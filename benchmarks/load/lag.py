@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from statistics import fmean
 from typing import Final
@@ -16,7 +17,7 @@ LEAST: Final = 50
 
 
 class LagWatch:
-    """Lag by topic, of every second for which it is watched; a second without an answer is as the one before."""
+    """Lag by topic, of every second for which it is watched; an answer that took seconds counts for each of them."""
 
     def __init__(self, lag: Callable[[], Awaitable[Mapping[str, int]]]) -> None:
         self._lag = lag
@@ -24,12 +25,14 @@ class LagWatch:
 
     async def watch(self, each_second: Callable[[], None]) -> None:
         """Until it is cancelled."""
+        begun = time.monotonic()
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             each_second()
             with contextlib.suppress(httpx.HTTPError):
                 for topic, lag in (await self._lag()).items():
-                    self.by_topic.setdefault(topic, []).append(lag)
+                    lags = self.by_topic.setdefault(topic, [])
+                    lags += [lag] * max(1, round((time.monotonic() - begun) / LOOK_SECONDS) - len(lags))
 
 
 def grown(lags: list[int]) -> float:
