@@ -20,6 +20,7 @@ from tables.ageing import Ageing
 from tables.analytics import Fingerprint, export
 from tables.archive import Archive, ToArchive
 from tables.cleanup import Cleanup
+from tables.known_ids import KnownIds, hashes_of, hashes_of_bytes, hashes_of_names
 from tables.memory_rows import COLUMNS, STORED, memory_of, staged, uuids
 from tables.migrations import migrate, statement, transaction
 from tables.reembedding import Reembedding
@@ -120,10 +121,29 @@ class Catalog:
         except OSError as exc:
             raise DataDirError(path.parent, exc.strerror or str(exc)) from exc
         migrate(self._db, partition)
+        self._ids, self._forgetting = KnownIds(), KnownIds()
+        self._fill_known_ids()
         self.ageing = Ageing(self._db)
         self.archive = Archive(self._db)
         self.reembedding = Reembedding(self._db, partition)
         self.cleanup = Cleanup(self._db)
+
+    def _fill_known_ids(self) -> None:
+        self._db.execute("SET arrow_lossless_conversion = true")  # ids come as sixteen bytes, not as texts
+        ids = self._db.sql(
+            "SELECT event_id AS id FROM applied UNION ALL SELECT id FROM memories UNION ALL "
+            "SELECT memory_id FROM merged UNION ALL SELECT id FROM archive"
+        )
+        for chunk in ids.to_arrow_table().column("id").chunks:
+            raw = memoryview(chunk.storage.buffers()[1])
+            self._ids.add(hashes_of_bytes(raw[16 * chunk.offset : 16 * (chunk.offset + len(chunk))]))
+        users = self._db.execute("SELECT DISTINCT user_id FROM tombstones").fetchall()
+        self._forgetting.add(hashes_of_names(user_id for (user_id,) in users))
+
+    def _perhaps(self, ids: Iterable[uuid.UUID]) -> list[uuid.UUID]:
+        """Those of the ids that some table may have: of events, memories, near-copies, what is archived."""
+        asked = list(ids)
+        return [identity for identity, held in zip(asked, self._ids.may_hold(hashes_of(asked)), strict=True) if held]
 
     def close(self) -> None:
         self._db.close()
@@ -150,7 +170,10 @@ class Catalog:
 
     def applied(self, event_ids: Iterable[uuid.UUID]) -> set[uuid.UUID]:
         """Those of the events that are in already."""
-        self._db.register("wanted", pa.table({"event_id": uuids(event_ids)}))
+        asked = self._perhaps(event_ids)
+        if not asked:
+            return set()
+        self._db.register("wanted", pa.table({"event_id": uuids(asked)}))
         rows = self._db.execute(
             "SELECT event_id FROM applied WHERE event_id IN (SELECT event_id FROM wanted)"
         ).fetchall()
@@ -158,7 +181,10 @@ class Catalog:
 
     def by_id(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Memory]:
         """Numbers first: what looks for many ids, and mostly finds none, reads one column."""
-        self._db.register("wanted", pa.table({"id": uuids(ids)}))
+        asked = self._perhaps(ids)
+        if not asked:
+            return {}
+        self._db.register("wanted", pa.table({"id": uuids(asked)}))
         rows = self._db.execute("SELECT seq FROM memories WHERE id IN (SELECT id FROM wanted)").fetchall()
         return {memory.id: memory for memory in self.by_seq(seq for (seq,) in rows).values()}
 
@@ -178,7 +204,13 @@ class Catalog:
         return [memory_of(row) for row in rows]
 
     def tombstones(self, user_ids: Iterable[str]) -> list[Tombstone]:
-        self._db.register("wanted", pa.table({"user_id": pa.array(list(user_ids), pa.string())}))
+        users = list(user_ids)
+        asked = [
+            user for user, held in zip(users, self._forgetting.may_hold(hashes_of_names(users)), strict=True) if held
+        ]
+        if not asked:
+            return []
+        self._db.register("wanted", pa.table({"user_id": pa.array(asked, pa.string())}))
         rows = self._db.execute(
             "SELECT user_id, memory_id, epoch_ms(forgotten_at) FROM tombstones "
             "WHERE user_id IN (SELECT user_id FROM wanted)"
@@ -211,12 +243,20 @@ class Catalog:
 
     def merged(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, uuid.UUID]:
         """Of those that are near-copies, the memory that stands for each."""
-        self._db.register("wanted", pa.table({"id": uuids(ids)}))
+        asked = self._perhaps(ids)
+        if not asked:
+            return {}
+        self._db.register("wanted", pa.table({"id": uuids(asked)}))
         return dict(
             self._db.execute(
                 "SELECT memory_id, into_id FROM merged WHERE memory_id IN (SELECT id FROM wanted)"
             ).fetchall()
         )
+
+    def archived(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Memory]:
+        """Those of the ids that are in the archive, with their memories."""
+        asked = self._perhaps(ids)
+        return self.archive.by_id(asked) if asked else {}
 
     def merged_into(self, memory_id: uuid.UUID) -> set[uuid.UUID]:
         """The near-copies for which a memory stands."""
@@ -253,6 +293,7 @@ class Catalog:
 
     def write(self, changes: Changes, now: int, position: int | None = None) -> None:
         """Commit a batch: rows, vectors, which events are in and up to where, together or not at all."""
+        self._know(changes)
         with transaction(self._db):
             if changes.new:
                 self._insert(list(changes.new.values()), [changes.vectors[identity] for identity in changes.new])
@@ -284,6 +325,12 @@ class Catalog:
                 self._db.execute("INSERT INTO applied SELECT event_id, make_timestamp_ms(?) FROM staged", [now])
             if position is not None:
                 self._db.execute("INSERT OR REPLACE INTO shard_info VALUES ('position', ?)", [str(position)])
+
+    def _know(self, changes: Changes) -> None:
+        """What is archived was a memory before. That the commit may fail does no harm."""
+        self._ids.add(hashes_of([*changes.applied, *changes.new, *(one.memory_id for one in changes.merged)]))
+        if changes.tombstones:
+            self._forgetting.add(hashes_of_names(one.user_id for one in changes.tombstones))
 
     def _insert(self, memories: Sequence[Memory], vectors: Sequence[npt.NDArray[np.float32]]) -> None:
         self._db.register("staged", staged(memories))

@@ -46,7 +46,7 @@ class Workspace:
         if missing:
             self.aliases = self.catalog.merged(missing)
             stands = set(self.aliases.values())
-            self.archived = self.catalog.archive.by_id(missing | stands)
+            self.archived = self.catalog.archived(missing | stands)
             self.load(stands - self.archived.keys())
 
     def load(self, ids: Iterable[uuid.UUID]) -> None:
