@@ -20,10 +20,12 @@ from tables.ageing import Ageing
 from tables.analytics import Fingerprint, export
 from tables.archive import Archive, ToArchive
 from tables.cleanup import Cleanup
+from tables.columns import table_of, uuids
 from tables.known_ids import KnownIds, hashes_of, hashes_of_bytes, hashes_of_names
-from tables.memory_rows import COLUMNS, STORED, memory_of, staged, uuids
+from tables.memory_rows import COLUMNS, STORED, memory_of, staged
 from tables.migrations import migrate, statement, transaction
 from tables.reembedding import Reembedding
+from tables.vectors import matrix
 
 
 class NewLink(NamedTuple):
@@ -33,6 +35,12 @@ class NewLink(NamedTuple):
     kind: str
     weight: float
     created_at: int
+
+
+class Unlinked(NamedTuple):
+    source_id: uuid.UUID
+    target_id: uuid.UUID
+    kind: str
 
 
 class Merged(NamedTuple):
@@ -143,7 +151,7 @@ class Catalog:
     def _perhaps(self, ids: Iterable[uuid.UUID]) -> list[uuid.UUID]:
         """Those of the ids that some table may have: of events, memories, near-copies, what is archived."""
         asked = list(ids)
-        return [identity for identity, held in zip(asked, self._ids.may_hold(hashes_of(asked)), strict=True) if held]
+        return [asked[place] for place in np.flatnonzero(self._ids.may_hold(hashes_of(asked)))]
 
     def close(self) -> None:
         self._db.close()
@@ -287,9 +295,8 @@ class Catalog:
         return [Done(row[0], row[1], row[2], row[3], orjson.loads(row[4])) for row in rows]
 
     def position(self) -> int:
-        """The offset in the log up to which the events are in; 0 where none was noted."""
-        rows = self._db.execute("SELECT value FROM shard_info WHERE key = 'position'").fetchall()
-        return int(rows[0][0]) if rows else 0
+        """The offset in the log up to which the events are in; 0 in a new shard."""
+        return int(self._one("SELECT value FROM shard_info WHERE key = 'position'"))
 
     def write(self, changes: Changes, now: int, position: int | None = None) -> None:
         """Commit a batch: rows, vectors, which events are in and up to where, together or not at all."""
@@ -297,11 +304,6 @@ class Catalog:
         with transaction(self._db):
             if changes.new:
                 self._insert(list(changes.new.values()), [changes.vectors[identity] for identity in changes.new])
-            if changes.numbered:
-                self._db.execute(
-                    "UPDATE shard_info SET value = cast(cast(value AS BIGINT) + ? AS VARCHAR) WHERE key = 'next_seq'",
-                    [changes.numbered],
-                )
             if changes.updated:
                 self._update(list(changes.updated.values()))
                 self._add_sources(
@@ -323,8 +325,7 @@ class Catalog:
             if changes.applied:
                 self._db.register("staged", pa.table({"event_id": uuids(changes.applied)}))
                 self._db.execute("INSERT INTO applied SELECT event_id, make_timestamp_ms(?) FROM staged", [now])
-            if position is not None:
-                self._db.execute("INSERT OR REPLACE INTO shard_info VALUES ('position', ?)", [str(position)])
+            self._advance(changes.numbered, position)
 
     def _know(self, changes: Changes) -> None:
         """What is archived was a memory before. That the commit may fail does no harm."""
@@ -332,13 +333,26 @@ class Catalog:
         if changes.tombstones:
             self._forgetting.add(hashes_of_names(one.user_id for one in changes.tombstones))
 
+    def _advance(self, numbered: int, position: int | None) -> None:
+        """So many numbers more are given away, and the events up to `position` are in."""
+        if numbered or position is not None:
+            self._db.execute(
+                "UPDATE shard_info SET value = CASE key "
+                "WHEN 'next_seq' THEN cast(cast(value AS BIGINT) + $numbered AS VARCHAR) "
+                "ELSE coalesce($position, value) END WHERE key IN ('next_seq', 'position')",
+                {"numbered": numbered, "position": None if position is None else str(position)},
+            )
+
+    def _append(self, table: str, rows: Sequence[NamedTuple], columns: str = "*") -> None:
+        """All rows by one statement."""
+        if rows:
+            self._db.register("staged", table_of(rows))
+            self._db.execute(f"INSERT INTO {table} SELECT {columns} FROM staged")
+
     def _insert(self, memories: Sequence[Memory], vectors: Sequence[npt.NDArray[np.float32]]) -> None:
         self._db.register("staged", staged(memories))
-        self._db.execute(
-            f"INSERT INTO memories ({STORED}) SELECT * REPLACE (make_timestamp_ms(created_at) AS created_at, "
-            "make_timestamp_ms(last_accessed) AS last_accessed) FROM staged"
-        )
-        flat = np.ascontiguousarray(np.stack(vectors), np.float32)
+        self._db.execute(f"INSERT INTO memories ({STORED}) SELECT * FROM staged")
+        flat = matrix(vectors)
         arrow = pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), flat.shape[1])
         self._db.register("staged", pa.table({"seq": [memory.seq for memory in memories], "vector": arrow}))
         self._db.execute("INSERT INTO vectors SELECT seq, vector FROM staged")
@@ -347,7 +361,7 @@ class Catalog:
         self._db.register("staged", staged(memories))
         self._db.execute(
             "UPDATE memories SET importance = staged.importance, "
-            "last_accessed = make_timestamp_ms(staged.last_accessed), access_count = staged.access_count, "
+            "last_accessed = staged.last_accessed, access_count = staged.access_count, "
             "pinned = staged.pinned, meta = staged.meta, summarized_by = staged.summarized_by, "
             "superseded_by = staged.superseded_by FROM staged WHERE memories.seq = staged.seq"
         )
@@ -368,32 +382,20 @@ class Catalog:
             self._db.execute(f"DELETE FROM {table} WHERE seq IN (SELECT seq FROM staged)")
 
     def _write_links(self, changes: Changes) -> None:
-        for source, target, kind in changes.unlinked:
+        if changes.unlinked:
+            self._db.register("staged", table_of([Unlinked(*one) for one in changes.unlinked]))
             self._db.execute(
-                "DELETE FROM links WHERE source_id = ? AND target_id = ? AND kind = ?", [source, target, kind]
+                "DELETE FROM links USING staged WHERE links.source_id = staged.source_id "
+                "AND links.target_id = staged.target_id AND links.kind = staged.kind"
             )
-        for link in changes.links:
-            self._db.execute("INSERT INTO links VALUES (?, ?, ?, ?, ?, make_timestamp_ms(?))", list(link))
+        self._append("links", changes.links)
 
     def _note(self, changes: Changes) -> None:
         """Into the tables that only grow."""
-        if changes.merged:
-            self._db.executemany("INSERT INTO merged VALUES (?, ?, ?)", [list(row) for row in changes.merged])
-        if changes.moves:
-            self._db.executemany(
-                "INSERT INTO transitions VALUES (?, ?, ?, ?, ?, make_timestamp_ms(?), ?, false)",
-                [list(row) for row in changes.moves],
-            )
-        if changes.history:
-            self._db.executemany(
-                "INSERT INTO history VALUES (?, ?, make_timestamp_ms(?), ?, ?)",
-                [[*row[:4], orjson.dumps(row.details).decode()] for row in changes.history],
-            )
-        if changes.tombstones:
-            self._db.executemany(
-                "INSERT INTO tombstones VALUES (?, ?, make_timestamp_ms(?))",
-                [list(row) for row in changes.tombstones],
-            )
+        self._append("merged", changes.merged)
+        self._append("transitions", changes.moves, "*, false")
+        self._append("history", changes.history)
+        self._append("tombstones", changes.tombstones)
 
     def _forget(self, ids: Sequence[uuid.UUID]) -> None:
         """Delete what is kept of memories elsewhere. The audit trail names them still, and no word of theirs."""

@@ -24,7 +24,7 @@ from tables.cleanup import Verdicts
 from tables.recent_users import RecentUsers
 from tables.reembedding import Reembedding, VectorModel
 from tables.statistics import Change, StateOnDay
-from tables.vectors import VectorIndex, Vectors, cell_of, cells_of
+from tables.vectors import VectorIndex, Vectors, cell_of, cells_of, matrix
 from tables.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -139,7 +139,7 @@ class Shard:
             self._index.add(
                 np.array([memory.seq for memory in staying], np.int64),
                 cells_of([memory.user_id for memory in staying]),
-                np.stack([changes.vectors[memory.id] for memory in staying]),
+                matrix([changes.vectors[memory.id] for memory in staying]),
             )
 
     def forgotten(self, memories: Sequence[tuple[str, uuid.UUID, int]]) -> list[bool]:
