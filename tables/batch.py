@@ -187,11 +187,13 @@ class Batch:
             self._merge(memory, twin, event.timestamp)
         else:
             self.space.add(memory, self.vectors[event.event_id])
-            self.born[event.event_id] = memory.id
+            if self.near:
+                self.born[event.event_id] = memory.id
             self.result.new += 1
             self.result.born.append(memory)
-        for older in self._mine(event, *supersedes):
-            self._supersede(older.id, memory.id if twin is None else twin.id, event.timestamp, "manual")
+        if supersedes:
+            for older in self._mine(event, *supersedes):
+                self._supersede(older.id, memory.id if twin is None else twin.id, event.timestamp, "manual")
         if twin is None and self._may_be_too_many(memory.user_id):
             wholes = overflow.make_room(
                 self.space, memory.user_id, self.settings.max_memories_per_user, event.timestamp
@@ -244,7 +246,7 @@ class Batch:
         What has been replaced says nothing any more, what is being replaced says something else, and what a summary
         says has sources of its own.
         """
-        if not self.near.of(event):
+        if not self.near:
             return None
         known = self.space.known
         stored = (known.get(m.id, m) for m in self.near.stored(event) if m.id not in self.space.gone)

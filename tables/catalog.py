@@ -25,7 +25,7 @@ from tables.known_ids import KnownIds, hashes_of, hashes_of_bytes, hashes_of_nam
 from tables.memory_rows import COLUMNS, STORED, memory_of, staged
 from tables.migrations import migrate, statement, transaction
 from tables.reembedding import Reembedding
-from tables.vectors import matrix
+from tables.vectors import Vectors, matrix
 
 
 class NewLink(NamedTuple):
@@ -89,7 +89,7 @@ class Changes:
     """
 
     new: dict[uuid.UUID, Memory] = field(default_factory=dict)
-    vectors: dict[uuid.UUID, npt.NDArray[np.float32]] = field(default_factory=dict)
+    vectors: dict[uuid.UUID, Vectors] = field(default_factory=dict)
     updated: dict[uuid.UUID, Memory] = field(default_factory=dict)
     archived: list[ToArchive] = field(default_factory=list)
     unarchived: list[uuid.UUID] = field(default_factory=list)
@@ -104,6 +104,10 @@ class Changes:
     applied: list[uuid.UUID] = field(default_factory=list)
     #: How many numbers were given to new rows.
     numbered: int = 0
+
+    def matrix(self) -> Vectors:
+        """The vectors of `new`, float32[n, d], in its order; at least one."""
+        return matrix([self.vectors[identity] for identity in self.new])
 
     @property
     def leaving(self) -> list[int]:
@@ -148,7 +152,7 @@ class Catalog:
         users = self._db.execute("SELECT DISTINCT user_id FROM tombstones").fetchall()
         self._forgetting.add(hashes_of_names(user_id for (user_id,) in users))
 
-    def _perhaps(self, ids: Iterable[uuid.UUID]) -> list[uuid.UUID]:
+    def perhaps(self, ids: Iterable[uuid.UUID]) -> list[uuid.UUID]:
         """Those of the ids that some table may have: of events, memories, near-copies, what is archived."""
         asked = list(ids)
         return [asked[place] for place in np.flatnonzero(self._ids.may_hold(hashes_of(asked)))]
@@ -178,7 +182,7 @@ class Catalog:
 
     def applied(self, event_ids: Iterable[uuid.UUID]) -> set[uuid.UUID]:
         """Those of the events that are in already."""
-        asked = self._perhaps(event_ids)
+        asked = self.perhaps(event_ids)
         if not asked:
             return set()
         self._db.register("wanted", pa.table({"event_id": uuids(asked)}))
@@ -189,7 +193,7 @@ class Catalog:
 
     def by_id(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Memory]:
         """Numbers first: what looks for many ids, and mostly finds none, reads one column."""
-        asked = self._perhaps(ids)
+        asked = self.perhaps(ids)
         if not asked:
             return {}
         self._db.register("wanted", pa.table({"id": uuids(asked)}))
@@ -251,7 +255,7 @@ class Catalog:
 
     def merged(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, uuid.UUID]:
         """Of those that are near-copies, the memory that stands for each."""
-        asked = self._perhaps(ids)
+        asked = self.perhaps(ids)
         if not asked:
             return {}
         self._db.register("wanted", pa.table({"id": uuids(asked)}))
@@ -260,11 +264,6 @@ class Catalog:
                 "SELECT memory_id, into_id FROM merged WHERE memory_id IN (SELECT id FROM wanted)"
             ).fetchall()
         )
-
-    def archived(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Memory]:
-        """Those of the ids that are in the archive, with their memories."""
-        asked = self._perhaps(ids)
-        return self.archive.by_id(asked) if asked else {}
 
     def merged_into(self, memory_id: uuid.UUID) -> set[uuid.UUID]:
         """The near-copies for which a memory stands."""
@@ -303,7 +302,7 @@ class Catalog:
         self._know(changes)
         with transaction(self._db):
             if changes.new:
-                self._insert(list(changes.new.values()), [changes.vectors[identity] for identity in changes.new])
+                self._insert(list(changes.new.values()), changes.matrix())
             if changes.updated:
                 self._update(list(changes.updated.values()))
                 self._add_sources(
@@ -349,11 +348,10 @@ class Catalog:
             self._db.register("staged", table_of(rows))
             self._db.execute(f"INSERT INTO {table} SELECT {columns} FROM staged")
 
-    def _insert(self, memories: Sequence[Memory], vectors: Sequence[npt.NDArray[np.float32]]) -> None:
+    def _insert(self, memories: Sequence[Memory], vectors: Vectors) -> None:
         self._db.register("staged", staged(memories))
         self._db.execute(f"INSERT INTO memories ({STORED}) SELECT * FROM staged")
-        flat = matrix(vectors)
-        arrow = pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), flat.shape[1])
+        arrow = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
         self._db.register("staged", pa.table({"seq": [memory.seq for memory in memories], "vector": arrow}))
         self._db.execute("INSERT INTO vectors SELECT seq, vector FROM staged")
 

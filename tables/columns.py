@@ -12,7 +12,7 @@ import pyarrow as pa
 
 def uuids(ids: Iterable[uuid.UUID | None]) -> pa.Array:
     """As DuckDB takes them without a cast."""
-    return pa.array([None if identity is None else identity.bytes for identity in ids], pa.uuid())
+    return pa.array([None if identity is None else identity.int.to_bytes(16, "big") for identity in ids], pa.uuid())
 
 
 def texts(values: Sequence[str | None]) -> pa.Array:

@@ -32,7 +32,7 @@ _AT_A_TIME = 65_536
 
 def hashes_of(ids: Sequence[uuid.UUID]) -> Hashes:
     """uint64[n], the same for the same ids in this process alone."""
-    return hashes_of_bytes(b"".join([identity.bytes for identity in ids]))
+    return hashes_of_bytes(b"".join([identity.int.to_bytes(16, "big") for identity in ids]))
 
 
 def hashes_of_bytes(raw: bytes | memoryview) -> Hashes:

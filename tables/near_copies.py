@@ -43,9 +43,9 @@ class NearCopies:
             for row, earlier in earlier_copies(rows[mine], cosine).items():
                 self._earlier[events[mine[row]].event_id] = [events[mine[i]].event_id for i in earlier]
 
-    def of(self, event: TextEvent) -> bool:
-        """Whether there may be any of this event."""
-        return event.event_id in self._stored or event.event_id in self._earlier
+    def __bool__(self) -> bool:
+        """Whether any event of the batch may have one."""
+        return bool(self._stored or self._earlier)
 
     def stored(self, event: TextEvent) -> Iterator[Memory]:
         """The user's memories that are so near, oldest first, as they were before the batch."""

@@ -89,7 +89,10 @@ class Shard:
 
     def unapplied(self, events: Sequence[LongTermEvent]) -> list[LongTermEvent]:
         """Those events that are not in yet, each id once, in their order."""
-        seen = self._catalog.applied({event.event_id for event in events})
+        ids = {event.event_id for event in events}
+        seen = self._catalog.applied(ids)
+        if not seen and len(ids) == len(events):
+            return list(events)
         fresh = []
         for event in events:
             if event.event_id not in seen:
