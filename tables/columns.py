@@ -49,7 +49,8 @@ _COLUMNS: Final[dict[str, Callable[[Sequence[Any]], pa.Array]]] = {
 
 def table_of(rows: Sequence[NamedTuple]) -> pa.Table:
     """At least one row, all of one kind; the columns are its fields, in their order."""
-    columns = zip(*rows, strict=True)
-    return pa.table(
-        {name: _COLUMNS.get(name, texts)(values) for name, values in zip(rows[0]._fields, columns, strict=True)}
-    )
+    columns: dict[str, pa.Array] = {}
+    for place, name in enumerate(rows[0]._fields):
+        stored: Callable[[Sequence[Any]], pa.Array] = _COLUMNS.get(name, texts)
+        columns[name] = stored([row[place] for row in rows])
+    return pa.table(columns)
