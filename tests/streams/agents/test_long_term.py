@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Awaitable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from schemas.settings import Settings
 from schemas.topics import key_of, partition_of
 from streams.app import Siltstone
 from streams.clients.embedding import Vectors
+from streams.hotpath.ledger import Ledger
 from tables.catalog import Catalog, Changes
 from tables.shard import Shard
 from tests.fuzz.way import Log, Record, Toy
@@ -191,3 +194,42 @@ async def test_a_batch_that_is_ahead_of_the_shard_is_preceded_by_what_the_log_ho
     await (await worker.handle(0, *said(0, "bread")))
     kept = await worker.shards.call(0, Shard.memories_of, USERS[0])
     assert sorted(memory.text for memory in kept) == ["bread", "milk", "tea"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_however_a_partition_comes_and_goes_each_event_is_in_once_and_none_is_committed_before(
+    worker: Worker, seed: int
+) -> None:
+    """Batches are read again from what was committed, as by the hot path, and revoked at every stage of theirs."""
+    chance = random.Random(seed)
+    records = worker.fetched(0, *said(0, *(f"text {n}" for n in range(60))))
+    worker.model.gate.set()
+    committed, ledger = 0, Ledger()
+
+    def acknowledge(ledger: Ledger, last: int, done: asyncio.Future[Any]) -> None:
+        if not done.cancelled():
+            done.result()
+            ledger.acknowledge(last)
+
+    while committed < len(records):
+        place = committed
+        while place < len(records) and chance.random() < 0.9:
+            batch = records[place : place + chance.randrange(1, 9)]
+            place += len(batch)
+            ledger.deliver(batch[-1].offset)
+            written = asyncio.ensure_future(await worker.agent.handle(0, batch))
+            written.add_done_callback(partial(acknowledge, ledger, batch[-1].offset))
+            await asyncio.sleep(chance.choice([0, 0, 0.001, 0.01]))
+        committed = ledger.committable() or committed
+        assert await worker.shards.call(0, Shard.position) >= committed
+        if chance.random() < 0.7:
+            worker.agent.revoke(frozenset({0}))
+            ledger = Ledger()
+            worker.assign()
+            await worker.agent.catch_up(0, committed)
+        else:
+            await asyncio.sleep(0.01)
+            ledger = Ledger()
+            worker.assign()
+    applied = sum(events for partition, events in worker.transactions if partition == 0)
+    assert (applied, await worker.shards.call(0, Shard.position)) == (len(records), len(records))
