@@ -1,20 +1,25 @@
 """Writes, searches and the lifecycle of one shard, beside ChromaDB and LanceDB.
 
     pip install -e .[bench]
-    python benchmarks/store.py [--sizes 10000,100000,1000000] [--peer-seconds 180] [--json]
+    python benchmarks/store.py [--memories 1000000] [--users 5000] [--peer-seconds 180] [--json]
 
 Each contender runs in a process of its own, one after the other, and is given the same memories (seeded random
 unit vectors of 384 numbers) in the same batches, each batch in the form in which it likes it best: the clock
-runs while it writes, not while its input is made. At each size it answers the same questions: the ten nearest
-memories of one user, with their texts. Users are asked one after the other, and then again: the first question
-finds nothing of the user in Siltstone's memory, the later ones do. Ratios of searches take the later ones, and
-`search_first_…` the first.
+runs while it writes, not while its input is made. Users are interleaved as months of chat are: a thousand of them
+talk at a time, five memories each, and come back later. Of a batch, two in a hundred were written before (the log
+was read again) and two say what their user said already (near-copies).
 
-What is not the same: Siltstone applies events, so a batch that comes twice changes nothing, near-copies are looked
-for and a commit is synced to disk. The peers' plain `add` promises neither; `write_once_…` is what they do to keep
-an id from coming twice (ChromaDB's `upsert`, LanceDB's `merge_insert`), written to a second, empty table.
-LanceDB gets an index on the user and `optimize()` before it is asked, not counted. A peer that has written for
-`--peer-seconds` stops there, and its searches are measured at the size that it reached.
+Siltstone applies events: a batch that comes twice changes nothing, near-copies are looked for, a commit is synced to
+disk. So the peers write by what keeps an id from coming twice (ChromaDB's `upsert`, LanceDB's `merge_insert`), and
+`write_ratio_…` is at the size that the peer reached within `--peer-seconds`. Beside it, in a second and empty table,
+their plain `add`, which promises nothing (`append_ratio_…`), and batches of 64, as a worker that is not busy
+writes them (`write_small_ratio_…`).
+
+At each size they answer the same questions: the ten nearest memories of one user, with their texts; users are asked
+one after the other, and then again. Siltstone is asked for its vectors alone, which is what the peers do
+(`search_ratio_…`), and the way a user of it is answered, vectors and words (`hybrid_ratio_…`); other users are asked
+for each. `first_search_ratio_…` is of the first such question to a user, of whom nothing is in its memory yet.
+LanceDB gets an index on the user and `optimize()` before it is asked, not counted.
 
 BLAS and OpenMP have one thread everywhere. The peers' own threads are not limited; Siltstone has none.
 """
@@ -25,17 +30,20 @@ import schemas.one_blas_thread  # noqa: F401 - before numpy is loaded
 
 # isort: split
 
+import asyncio
 import importlib
 import os
+import resource
 import subprocess
 import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 import click
 import numpy as np
@@ -45,10 +53,22 @@ from rich.console import Console
 from rich.table import Table
 
 from schemas.events import Parts, Promotion, event_id
+from schemas.memories import State
 from schemas.messages import memory_id
-from schemas.settings import LifecycleSettings, LongTermSettings
+from schemas.settings import LifecycleSettings, LongTermSettings, Settings
+from schemas.topics import Topics
+from streams.clients.embedding import Embedding, Model
+from streams.clock import EventClock
+from streams.hotpath import Outbox
+from streams.metrics import Metrics
+from streams.models import Models
+from streams.recall import Query, Recall
+from streams.shards import OwnedShards
 from tables.shard import Shard
 from tables.vectors import Vectors
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Figures = dict[str, float | int | None]
 Told = dict[str, Any]
@@ -59,15 +79,31 @@ SINGLE_THREADED: Final = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS
 SEED: Final = 20_250_301
 DIMENSION: Final = 384
 BATCH: Final = 1_000
-MEMORIES_A_USER: Final = 200
-USERS_AT_A_TIME: Final = 50
-"""They talk in turns, so that a batch holds twenty memories of each."""
+SMALL_BATCH: Final = 64
+SMALL_BATCHES: Final = 30
+SMALL_FROM: Final = 1 << 40
+"""Numbers of memories that are written in small batches, above all others."""
 
-ONCE_LIMIT: Final = 10_000
-"""Memories written by what keeps ids apart."""
+MEMORIES_A_USER: Final = 200
+TALKING: Final = 1_000
+"""Users who talk at the same time."""
+
+A_SESSION: Final = 5
+"""Memories that come of a session, one after the other, between those of others."""
+
+AGAIN: Final = 50
+"""One of so many was written before, and one says what its user said a session ago."""
+
+APPENDED: Final = 10_000
+"""Memories written by the peers' plain append."""
+
+WORDS: Final = 20_000
+WORDS_A_TEXT: Final = 24
 
 TOP: Final = 10
 USERS_ASKED: Final = 100
+"""By vectors alone, and as many others by words as well."""
+
 QUESTIONS_AGAIN: Final = 3
 RECOMPUTES: Final = 5
 
@@ -79,36 +115,59 @@ DAYS: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Consecutive memories: their numbers, users and vectors, float32[n, d]."""
+    """Memories, most of them consecutive: their numbers, users and vectors, float32[n, d]."""
 
-    numbers: range
+    numbers: list[int]
     users: list[str]
     texts: list[str]
     vectors: Vectors
 
 
-def batch_of(numbers: range) -> Batch:
-    chance = np.random.default_rng([SEED, numbers.start])
+def batch_of(numbers: range, users: int) -> Batch:
+    """The memories of these numbers, but that every `AGAIN`th is one of an earlier batch."""
+    back = TALKING * A_SESSION
+    chosen = [n - back if n % AGAIN == 0 and back <= n < SMALL_FROM else n for n in numbers]
     return Batch(
-        numbers,
-        [user_of(number) for number in numbers],
-        [f"User: I said thing number {number} about the weather\nAssistant: noted" for number in numbers],
-        _unit(chance.standard_normal((len(numbers), DIMENSION), np.float32)),
+        chosen,
+        [user_of(number, users) for number in chosen],
+        [text_of(number) for number in chosen],
+        vectors_of(chosen, users),
     )
 
 
-def user_of(number: int) -> str:
-    block = number // (MEMORIES_A_USER * USERS_AT_A_TIME)
-    return f"user-{block * USERS_AT_A_TIME + number % USERS_AT_A_TIME}"
+def user_of(number: int, users: int) -> str:
+    """Sessions of five, `TALKING` of them side by side; each user has as many as any other."""
+    turn, lane = divmod(number, TALKING)
+    session = turn // A_SESSION * TALKING + lane
+    return f"user-{session * 2_654_435_761 % users}"
 
 
-def questions(size: int) -> list[tuple[str, Vectors]]:
-    """User and vector: users from everywhere, each once."""
+def text_of(number: int) -> str:
+    """What was said: a few words that many use, and many that few use."""
+    chance = np.random.default_rng([SEED, 1, number])
+    said = " ".join(f"word{place}" for place in (WORDS * chance.random(WORDS_A_TEXT) ** 3).astype(int))
+    return f"User: I said thing {number}: {said}\nAssistant: noted"
+
+
+def vectors_of(numbers: Sequence[int], users: int) -> Vectors:
+    """Unit vectors, float32[n, d]. Every `AGAIN`th is nearly that of the same user's memory of the turn before."""
+    rows = np.empty((len(numbers), DIMENSION), np.float32)
+    for place, number in enumerate(numbers):
+        copied = number % AGAIN == 1 and number // TALKING % A_SESSION > 0
+        chance = np.random.default_rng([SEED, number - TALKING if copied else number])
+        chance.standard_normal(out=rows[place], dtype=np.float32)
+        rows[place, 0] += 1e-3 * copied
+    return _unit(rows)
+
+
+def questions(size: int, users: int) -> list[tuple[str, Vectors, str]]:
+    """User, vector and words: users from everywhere, each once."""
     chance = np.random.default_rng(SEED)
-    users = sorted({user_of(number) for number in range(0, size, max(1, size // 20_000))})
-    asked = chance.choice(users, min(USERS_ASKED, len(users)), replace=False)
+    known = sorted({user_of(number, users) for number in range(0, size, max(1, size // 20_000))})
+    asked = chance.choice(known, min(2 * USERS_ASKED, len(known)), replace=False)
     vectors = _unit(chance.standard_normal((len(asked), DIMENSION), np.float32))
-    return list(zip(asked.tolist(), vectors, strict=True))
+    words = [f"what did I say of word{chance.integers(40)} and word{chance.integers(WORDS)}?" for _ in asked]
+    return list(zip(asked.tolist(), vectors, words, strict=True))
 
 
 def _unit(vectors: Vectors) -> Vectors:
@@ -130,11 +189,65 @@ class Store(Protocol):
         """(number, text) of the nearest, best first."""
 
 
+class _Given:
+    """A model that takes no time: the vectors of questions are given to it."""
+
+    simultaneous = 1
+
+    def __init__(self) -> None:
+        self.vectors: dict[str, Vectors] = {}
+
+    async def load(self) -> Model:
+        return Model("random", DIMENSION)
+
+    async def embed(self, texts: Sequence[str], attempt: int) -> Vectors:
+        return np.stack([self.vectors[text] for text in texts])
+
+    async def close(self) -> None:
+        pass
+
+
+class _OneShard(OwnedShards):
+    """A shard that is called at once."""
+
+    def __init__(self, shard: Shard, models: Models) -> None:
+        self.shard, self.models = shard, models
+
+    async def call(
+        self, partition: int, method: Callable[Concatenate[Shard, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        return method(self.shard, *args, **kwargs)
+
+
+class _NoTouches(Outbox):
+    async def send(self, *given: Any, **named: Any) -> Any:
+        """That memories were found is told to nobody here."""
+
+
 class Siltstone:
     """The shard, without the stream in front of it: events that are parsed, vectors that are there."""
 
     def __init__(self, folder: Path) -> None:
         self.shard = Shard(0, folder / "0", "random", DIMENSION, LongTermSettings(), LifecycleSettings())
+        self._folder, self._runner, self._given = folder, asyncio.Runner(), _Given()
+        clock = EventClock()
+        clock.observe(FIRST_AT)
+        embedding = Embedding(Settings.load().embedder())
+        embedding._backend = self._given
+        self._runner.run(self._start(embedding))
+        self._recall = Recall(
+            shards=_OneShard(self.shard, Models(embedding)),
+            outbox=_NoTouches(),
+            metrics=Metrics(),
+            clock=clock,
+            topics=Topics.with_prefix(""),
+            partitions=1,
+            lifecycle=LifecycleSettings(),
+        )
+
+    @staticmethod
+    async def _start(embedding: Embedding) -> None:
+        embedding.start()
 
     def prepared(self, batch: Batch) -> tuple[list[Promotion], dict[uuid.UUID, Vectors]]:
         events = [_promotion(*each) for each in zip(batch.numbers, batch.users, batch.texts, strict=True)]
@@ -150,6 +263,25 @@ class Siltstone:
         memories = self.shard.memories_of(user)
         best = np.argsort(-self.shard.similarities(user, vector, memories), kind="stable")[:TOP]
         return [(memories[row].message_ids[0], memories[row].text) for row in best]
+
+    def hybrid(self, user: str, vector: Vectors, words: str) -> list[str]:
+        """The ids of what a user of Siltstone is answered with: by vectors and words, in every state."""
+        self._given.vectors = defaultdict(lambda: vector)
+        query = Query(user, words, TOP, frozenset(State))
+        return [str(hit.id) for hit in self._runner.run(self._recall.search(query))]
+
+    def bytes_a_memory(self) -> Told:
+        """On disk, its index with it, and of ids in memory."""
+        self.shard.save()
+        catalog = self.shard._catalog
+        catalog._db.execute("CHECKPOINT")
+        held = self.shard.count()
+        on_disk = sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
+        return {
+            "disk_bytes_a_memory": round(on_disk / held),
+            "known_ids_bytes_a_memory": round(catalog._ids.nbytes / held, 1),
+            "peak_resident_bytes_a_memory": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / held),
+        }
 
     def recompute(self) -> Told:
         """Milliseconds of a recompute a minute after the last one, and of a scan of all that decides its outcome."""
@@ -194,7 +326,7 @@ def _promotion(number: int, user: str, text: str) -> Promotion:
 class Chroma:
     """ChromaDB as its documentation shows it: a persistent client, a collection of cosine distances."""
 
-    def __init__(self, folder: Path, once: bool = False) -> None:
+    def __init__(self, folder: Path, once: bool = True) -> None:
         chromadb: Any = importlib.import_module("chromadb")
         client = chromadb.PersistentClient(str(folder), chromadb.Settings(anonymized_telemetry=False))
         self._memories = client.create_collection(
@@ -224,9 +356,9 @@ class Chroma:
 class Lance:
     """LanceDB as its documentation shows it: Arrow tables in, a filter before the search out."""
 
-    def __init__(self, folder: Path, once: bool = False) -> None:
+    def __init__(self, folder: Path, once: bool = True) -> None:
         lancedb: Any = importlib.import_module("lancedb")
-        schema = self.prepared(batch_of(range(1))).schema
+        schema = self.prepared(batch_of(range(1), 1)).schema
         self._memories = lancedb.connect(str(folder)).create_table("memories", schema=schema)
         self._once, self._indexed = once, False
 
@@ -255,18 +387,18 @@ class Lance:
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A store, and the same one with what keeps an id from coming twice where that is another call."""
+    """A store, and the same one with its plain append where that is another call."""
 
     name: str
     title: str
     open: Callable[[Path], Store]
-    open_once: Callable[[Path], Store] | None = None
+    open_plain: Callable[[Path], Store] | None = None
 
 
 CONTENDERS: Final = (
     Contender("siltstone", "Siltstone", Siltstone),
-    Contender("chromadb", "ChromaDB", Chroma, lambda folder: Chroma(folder, once=True)),
-    Contender("lancedb", "LanceDB", Lance, lambda folder: Lance(folder, once=True)),
+    Contender("chromadb", "ChromaDB", Chroma, lambda folder: Chroma(folder, once=False)),
+    Contender("lancedb", "LanceDB", Lance, lambda folder: Lance(folder, once=False)),
 )
 PEERS: Final = tuple(contender.name for contender in CONTENDERS[1:])
 
@@ -276,54 +408,66 @@ class Run:
     """One contender's work in its process."""
 
     store: Store
+    users: int
     limit_seconds: float
-    seconds: float = 0.0
     size: int = 0
+    #: Of each batch.
+    seconds: list[float] = field(default_factory=list)
     told: list[Told] = field(default_factory=list)
 
     def fill(self, size: int) -> bool:
         """Write up to a size; False where the time ended before."""
-        for numbers in _batches(self.size, size):
-            if self.seconds > self.limit_seconds:
+        spent = sum(self.seconds)
+        for first in range(self.size, size, BATCH):
+            if spent > self.limit_seconds:
                 return False
-            prepared = self.store.prepared(batch_of(numbers))
-            self.seconds += _timed(self.store.write, prepared)[0]
+            numbers = range(first, min(first + BATCH, size))
+            self.seconds.append(self.write(numbers))
+            spent += self.seconds[-1]
             self.size = numbers.stop
         return True
+
+    def write(self, numbers: range) -> float:
+        prepared = self.store.prepared(batch_of(numbers, self.users))
+        return _timed(self.store.write, prepared)[0]
 
     def measure(self, sizes: Sequence[int]) -> None:
         for size in sizes:
             in_time = self.fill(size)
             self.store.settle()
-            told: Told = {"size": self.size, "write_per_s": round(self.size / self.seconds)}
-            told |= searches(self.store, self.size)
+            told: Told = {"size": self.size, "write_per_s": round(self.size / sum(self.seconds))}
+            told |= searches(self.store, questions(self.size, self.users))
             self.told.append(told)
             click.echo({key: value for key, value in told.items() if key != "found"}, err=True)
             if not in_time:
                 return
 
+    def small_batches(self) -> float:
+        """Memories a second in batches of `SMALL_BATCH`, beside all that is there."""
+        starts = range(SMALL_FROM, SMALL_FROM + SMALL_BATCH * SMALL_BATCHES, SMALL_BATCH)
+        took = [self.write(range(start, start + SMALL_BATCH)) for start in starts]
+        return SMALL_BATCH / float(np.median(took))
 
-def searches(store: Store, size: int) -> Told:
+
+def searches(store: Store, asked: Sequence[tuple[str, Vectors, str]]) -> Told:
     """Milliseconds of the first question to each user and of later ones; the numbers that were found."""
-    asked = questions(size)
-    first, again, found = [], [], []
-    for user, vector in asked:
-        seconds, hits = _timed(store.search, user, vector)
-        first.append(seconds * 1e3)
-        found.append([number for number, _ in hits])
-    for _ in range(QUESTIONS_AGAIN):
-        for user, vector in asked:
-            again.append(_timed(store.search, user, vector)[0] * 1e3)
-    told: Told = {"found": found}
-    for name, taken in (("search_first", first), ("search", again)):
-        p50, p99 = np.percentile(taken, [50, 99])
-        told |= {f"{name}_p50_ms": round(float(p50), 3), f"{name}_p99_ms": round(float(p99), 3)}
+    by_vector, by_both = asked[: len(asked) // 2], asked[len(asked) // 2 :]
+    told: Told = {"found": []}
+
+    def timed(name: str, work: Callable[..., Any], given: Sequence[tuple[Any, ...]]) -> list[Any]:
+        answers = [_timed(work, *one) for one in given]
+        p50, p99 = np.percentile([seconds * 1e3 for seconds, _ in answers], [50, 99])
+        told.update({f"{name}_p50_ms": round(float(p50), 3), f"{name}_p99_ms": round(float(p99), 3)})
+        return [answer for _, answer in answers]
+
+    vectors = [(user, vector) for user, vector, _ in by_vector]
+    found = timed("search_first", store.search, vectors)
+    told["found"] = [[number for number, _ in hits] for hits in found]
+    timed("search", store.search, vectors * QUESTIONS_AGAIN)
+    if isinstance(store, Siltstone):
+        timed("hybrid_first", store.hybrid, by_both)
+        timed("hybrid", store.hybrid, list(by_both) * QUESTIONS_AGAIN)
     return told
-
-
-def _batches(start: int, stop: int) -> Iterator[range]:
-    for first in range(start, stop, BATCH):
-        yield range(first, min(first + BATCH, stop))
 
 
 def _timed(work: Callable[..., Any], *given: Any) -> tuple[float, Any]:
@@ -332,12 +476,15 @@ def _timed(work: Callable[..., Any], *given: Any) -> tuple[float, Any]:
     return time.perf_counter() - start, result
 
 
-def measure(contender: Contender, sizes: Sequence[int], peer_seconds: float) -> Told:
+def measure(contender: Contender, sizes: Sequence[int], users: int, peer_seconds: float) -> Told:
     """Run a contender in a process and a folder of its own; what it told."""
     with tempfile.TemporaryDirectory() as folder:
         limit = peer_seconds if contender.name in PEERS else float("inf")
         done = subprocess.run(
-            [sys.executable, "-W", "ignore", THIS_FILE, "contend", contender.name, str(limit), *map(str, sizes)],
+            [
+                *(sys.executable, "-W", "ignore", THIS_FILE, "contend"),
+                *map(str, (contender.name, limit, users, *sizes)),
+            ],
             check=False,
             stdout=subprocess.PIPE,
             cwd=folder,
@@ -349,42 +496,35 @@ def measure(contender: Contender, sizes: Sequence[int], peer_seconds: float) -> 
     return told
 
 
-def measure_all(sizes: Sequence[int], peer_seconds: float, say: Callable[[str], None]) -> dict[str, Told]:
-    told = {}
-    for contender in CONTENDERS:
-        say(f"{contender.title} …")
-        told[contender.name] = measure(contender, sizes, peer_seconds)
-    return told
-
-
 def figures_of(told: dict[str, Told]) -> Figures:
-    """Ratios at the largest size that a peer reached in full for writes; of its last searches for searches."""
+    """Ratios of writes at the size that a peer reached; of its last searches for searches."""
     ours = told["siltstone"]
     figures: Figures = {}
     for name, one in told.items():
         for at in one["sizes"]:
             prefix = f"{name}_{at['size']}_"
             figures |= {prefix + key: value for key, value in at.items() if key not in ("size", "found")}
-        if one.get("once_per_s"):
-            figures[f"{name}_write_once_per_s"] = one["once_per_s"]
-    at_size = {at["size"]: at for at in ours["sizes"]}
+        figures |= {f"{name}_{key}": one[key] for key in ("append_per_s", "write_small_per_s") if one.get(key)}
     largest = ours["sizes"][-1]
     for peer in PEERS:
-        reached = told[peer]["sizes"]
-        last = reached[-1]
-        both = next((at for at in reversed(reached) if at["size"] in at_size), None)
+        theirs = told[peer]
+        last = theirs["sizes"][-1]
+        batches = min(len(theirs["seconds"]), len(ours["seconds"]))
+        took, mine = sum(theirs["seconds"][:batches]), sum(ours["seconds"][:batches])
+        figures[f"write_ratio_{peer}"] = round(took / mine, 2)
+        figures[f"write_ratio_{peer}_size"] = last["size"]
+        figures[f"write_small_ratio_{peer}"] = round(ours["write_small_per_s"] / theirs["write_small_per_s"], 2)
+        appended = APPENDED / sum(ours["seconds"][: APPENDED // BATCH])
+        figures[f"append_ratio_{peer}"] = round(appended / theirs["append_per_s"], 2)
+        both = next((at for at in ours["sizes"] if at["size"] == last["size"]), None)
         if both is not None:
-            mine = at_size[both["size"]]
-            figures[f"write_ratio_{peer}"] = round(mine["write_per_s"] / both["write_per_s"], 2)
-            figures[f"write_ratio_{peer}_size"] = both["size"]
-            figures[f"same_hits_{peer}"] = _same(mine["found"], both["found"])
-        once = min(ours["sizes"], key=lambda at: abs(at["size"] - ONCE_LIMIT))
-        figures[f"write_once_ratio_{peer}"] = round(once["write_per_s"] / told[peer]["once_per_s"], 2)
-        for name in ("search", "search_first"):
-            ratio = last[f"{name}_p50_ms"] / largest[f"{name}_p50_ms"]
-            figures[f"{name}_ratio_{peer}"] = round(ratio, 2)
+            figures[f"same_hits_{peer}"] = _same(both["found"], last["found"])
+        for name, of_ours in (("search", "search"), ("hybrid", "hybrid")):
+            figures[f"{name}_ratio_{peer}"] = round(last["search_p50_ms"] / largest[f"{of_ours}_p50_ms"], 2)
+        for name, of_ours in (("first_search", "hybrid_first"), ("first_vectors", "search_first")):
+            figures[f"{name}_ratio_{peer}"] = round(last["search_first_p50_ms"] / largest[f"{of_ours}_p50_ms"], 2)
         figures[f"search_ratio_{peer}_size"] = last["size"]
-    figures |= {key: ours[key] for key in ("recompute_ms", "recompute_first_ms", "scan_ms", "changed_at_first")}
+    figures |= {key: value for key, value in ours.items() if key not in ("sizes", "seconds", "write_small_per_s")}
     figures["recompute_ratio_scan"] = round(ours["recompute_ms"] / ours["scan_ms"], 2)
     figures["size"] = largest["size"]
     return figures
@@ -399,45 +539,51 @@ def _same(mine: list[list[str]], theirs: list[list[str]]) -> float:
 def table(told: dict[str, Told], figures: Figures) -> Table:
     """One row a contender and size."""
     shown = Table(
-        *("", "memories", "memories/s", "written once/s", "search p50 ms", "p99 ms", "first p50 ms", "p99 ms"),
-        title=f"One shard: {DIMENSION} numbers a vector, batches of {BATCH:,}, {MEMORIES_A_USER} memories a user",
+        *("", "memories", "memories/s", "by 64/s", "appended/s", "search p50 ms", "p99 ms", "first p50 ms", "p99 ms"),
+        title=f"One shard: {DIMENSION} numbers a vector, batches of {BATCH:,}",
         caption=f"Recompute of {figures['size']:,} memories: {figures['recompute_ms']} ms (the first one "
         f"{figures['recompute_first_ms']}), a scan {figures['scan_ms']} ms: {figures['recompute_ratio_scan']} ×",
     )
     for contender in CONTENDERS:
         one = told[contender.name]
         for place, at in enumerate(one["sizes"]):
-            shown.add_row(
-                "" if place else contender.title,
-                f"{at['size']:,}",
-                f"{at['write_per_s']:,}",
-                "" if place or not one.get("once_per_s") else f"{one['once_per_s']:,}",
-                *(f"{at[f'{name}_{q}_ms']:.2f}" for name in ("search", "search_first") for q in ("p50", "p99")),
-            )
+            kinds = [("search", "search_first"), ("hybrid", "hybrid_first")]
+            for kind in kinds[: 2 if "hybrid_p50_ms" in at else 1]:
+                plain = kind[0] == "search"
+                shown.add_row(
+                    ("" if place else contender.title) if plain else "  by words as well",
+                    f"{at['size']:,}" if plain else "",
+                    f"{at['write_per_s']:,}" if plain else "",
+                    *(
+                        "" if place or not plain or not one.get(key) else f"{one[key]:,}"
+                        for key in ("write_small_per_s", "append_per_s")
+                    ),
+                    *(f"{at[f'{name}_{q}_ms']:.2f}" for name in kind for q in ("p50", "p99")),
+                )
     return shown
 
 
-def _sizes(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
-    try:
-        sizes = sorted({int(part) for part in value.split(",")})
-    except ValueError:
-        raise click.BadParameter("whole numbers with commas between them") from None
-    if sizes[0] < MEMORIES_A_USER:
-        raise click.BadParameter(f"a size is at least {MEMORIES_A_USER}")
-    return sizes
+def sizes_of(memories: int) -> list[int]:
+    """Powers of ten from 10,000 on, and the number itself."""
+    return [size for size in (10_000, 100_000) if size < memories] + [memories]
 
 
 @click.group(invoke_without_command=True)
-@click.option("--sizes", default="10000,100000,1000000", show_default=True, callback=_sizes)
+@click.option("--memories", type=click.IntRange(min=APPENDED), default=1_000_000, show_default=True)
+@click.option("--users", type=click.IntRange(min=1), help=f"Default: one for {MEMORIES_A_USER} memories.")
 @click.option("--peer-seconds", default=180.0, show_default=True, help="A peer writes no longer than that.")
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
 @click.pass_context
-def main(context: click.Context, sizes: list[int], peer_seconds: float, as_json: bool) -> None:
+def main(context: click.Context, memories: int, users: int | None, peer_seconds: float, as_json: bool) -> None:
     """Measure writes, searches and the lifecycle beside ChromaDB and LanceDB."""
     if context.invoked_subcommand:
         return
-    told = measure_all(sizes, peer_seconds, Console(stderr=True).print)
+    users, told = users or max(1, memories // MEMORIES_A_USER), {}
+    for contender in CONTENDERS:
+        Console(stderr=True).print(f"{contender.title} …")
+        told[contender.name] = measure(contender, sizes_of(memories), users, peer_seconds)
     figures = figures_of(told)
+    figures["users"] = users
     Console().print(table(told, figures))
     if as_json:
         click.echo(orjson.dumps(figures))
@@ -446,21 +592,22 @@ def main(context: click.Context, sizes: list[int], peer_seconds: float, as_json:
 @main.command(hidden=True)
 @click.argument("name")
 @click.argument("limit", type=float)
+@click.argument("users", type=int)
 @click.argument("sizes", type=int, nargs=-1, required=True)
-def contend(name: str, limit: float, sizes: tuple[int, ...]) -> None:
+def contend(name: str, limit: float, users: int, sizes: tuple[int, ...]) -> None:
     """Be one contender."""
     contender = next(contender for contender in CONTENDERS if contender.name == name)
     told: Told = {}
-    if contender.open_once is not None:
-        once = Run(contender.open_once(Path("once")), limit)
-        once.fill(min(ONCE_LIMIT, sizes[-1]))
-        told["once_per_s"] = round(once.size / once.seconds)
-    store = contender.open(Path("plain"))
-    run = Run(store, limit)
+    if contender.open_plain is not None:
+        plain = Run(contender.open_plain(Path("plain")), users, limit)
+        plain.fill(APPENDED)
+        told["append_per_s"] = round(plain.size / sum(plain.seconds))
+    store = contender.open(Path("once"))
+    run = Run(store, users, limit)
     run.measure(sizes)
-    told["sizes"] = run.told
+    told |= {"sizes": run.told, "seconds": run.seconds, "write_small_per_s": round(run.small_batches())}
     if isinstance(store, Siltstone):
-        told |= store.recompute()
+        told |= store.bytes_a_memory() | store.recompute()
     click.echo(orjson.dumps(told))
     sys.stdout.flush()
     os._exit(0)  # the folder is thrown away: nobody needs the index of a million saved

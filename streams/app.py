@@ -235,6 +235,7 @@ class Siltstone:
         hot.when_sought.append(self._sought)
         hot.when_reconnected.append(self._same_topics)
         hot.before_commit.append(self._same_offsets)
+        self.faust.on_partitions_revoked.connect(self._revoked)
         self.faust.on_partitions_assigned.connect(self._assigned)
         self.recovered = False
         self._no_broker = ""
@@ -309,6 +310,7 @@ class Siltstone:
         except TimeoutError:
             self.hot.abandon()
             log.warning("the broker did not take what was due: it is read again at the next start")
+        await self.long_term.stop()
         await asyncio.to_thread(self.analytics.close)
         await self.shards.close()
         await self.shards.models.stop()
@@ -374,6 +376,10 @@ class Siltstone:
                 log.warning("%s; next attempt in %.0f s", exc, delay)
             await asyncio.sleep(delay)
             delay = min(LONGEST_RETRY, delay * 2)
+
+    async def _revoked(self, _app: Any, /, *arguments: Any, signal: Any, **_: Any) -> None:
+        (revoked,) = arguments
+        self.long_term.revoke(frozenset(tp.partition for tp in revoked if tp.topic == self.topics.long_term))
 
     async def _assigned(self, _app: Any, /, *arguments: Any, signal: Any, **_: Any) -> None:
         (assigned,) = arguments

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.memories import Memory
-from tables.memory_rows import COLUMNS, STORED, memory_of, uuids
+from tables.columns import uuids
+from tables.memory_rows import COLUMNS, STORED, memory_of
 from tables.vectors import Vectors
 
 

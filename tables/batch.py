@@ -6,6 +6,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from schemas.events import (
     Archive,
@@ -35,6 +36,8 @@ from tables.forgetting import forget
 from tables.near_copies import NearCopies
 from tables.vectors import VectorIndex, Vectors, cell_of
 from tables.workspace import Workspace
+
+_parts = attrgetter(*Parts.__slots__)
 
 
 @dataclass(slots=True)
@@ -93,6 +96,8 @@ class Batch:
     near: NearCopies = field(init=False)
     tombstones: list[Tombstone] = field(init=False)
     born: dict[uuid.UUID, uuid.UUID] = field(default_factory=dict)
+    #: How many vectors lay in a user's cell before the batch.
+    sizes: dict[str, int] = field(default_factory=dict)
     result: Applied = field(default_factory=Applied)
 
     def run(self) -> Applied:
@@ -169,7 +174,8 @@ class Batch:
 
     def _keep(self, event: Promotion | Remember) -> None:
         memory = self._as_memory(event)
-        if any(covers(grave, memory.user_id, memory.id, memory.created_at) for grave in self.tombstones):
+        graves = self.tombstones
+        if graves and any(covers(grave, memory.user_id, memory.id, memory.created_at) for grave in graves):
             self.result.forgotten += 1
             return
         if self.space.has(memory.id):
@@ -181,11 +187,13 @@ class Batch:
             self._merge(memory, twin, event.timestamp)
         else:
             self.space.add(memory, self.vectors[event.event_id])
-            self.born[event.event_id] = memory.id
+            if self.near:
+                self.born[event.event_id] = memory.id
             self.result.new += 1
             self.result.born.append(memory)
-        for older in self._mine(event, *supersedes):
-            self._supersede(older.id, memory.id if twin is None else twin.id, event.timestamp, "manual")
+        if supersedes:
+            for older in self._mine(event, *supersedes):
+                self._supersede(older.id, memory.id if twin is None else twin.id, event.timestamp, "manual")
         if twin is None and self._may_be_too_many(memory.user_id):
             wholes = overflow.make_room(
                 self.space, memory.user_id, self.settings.max_memories_per_user, event.timestamp
@@ -196,12 +204,17 @@ class Batch:
     def _may_be_too_many(self, user_id: str) -> bool:
         """Asked of the index, which knows at once: it counts all users of the cell."""
         limit = self.settings.max_memories_per_user
-        return 0 < limit < self.index.size_of(cell_of(user_id)) + self.space.added[user_id]
+        if limit <= 0:
+            return False
+        size = self.sizes.get(user_id)
+        if size is None:
+            size = self.sizes[user_id] = self.index.size_of(cell_of(user_id))
+        return limit < size + self.space.added[user_id]
 
     def _as_memory(self, event: Promotion | Remember) -> Memory:
         meta = dict(event.metadata or {})
         if isinstance(event, Promotion):
-            meta["promotion"] = {name: getattr(event.parts, name) for name in Parts.__slots__}
+            meta["promotion"] = dict(zip(Parts.__slots__, _parts(event.parts), strict=True))
             if event.speakers:
                 meta["speakers"] = event.speakers
             identity, kind, message_ids = event.memory_id, "exchange", tuple(event.message_ids)
@@ -233,6 +246,8 @@ class Batch:
         What has been replaced says nothing any more, what is being replaced says something else, and what a summary
         says has sources of its own.
         """
+        if not self.near:
+            return None
         known = self.space.known
         stored = (known.get(m.id, m) for m in self.near.stored(event) if m.id not in self.space.gone)
         fresh = (known.get(self.born[earlier]) for earlier in self.near.earlier(event) if earlier in self.born)

@@ -20,9 +20,12 @@ from tables.ageing import Ageing
 from tables.analytics import Fingerprint, export
 from tables.archive import Archive, ToArchive
 from tables.cleanup import Cleanup
-from tables.memory_rows import COLUMNS, STORED, memory_of, staged, uuids
+from tables.columns import table_of, uuids
+from tables.known_ids import KnownIds, hashes_of, hashes_of_bytes, hashes_of_names
+from tables.memory_rows import COLUMNS, STORED, memory_of, staged
 from tables.migrations import migrate, statement, transaction
 from tables.reembedding import Reembedding
+from tables.vectors import Vectors, matrix
 
 
 class NewLink(NamedTuple):
@@ -32,6 +35,12 @@ class NewLink(NamedTuple):
     kind: str
     weight: float
     created_at: int
+
+
+class Unlinked(NamedTuple):
+    source_id: uuid.UUID
+    target_id: uuid.UUID
+    kind: str
 
 
 class Merged(NamedTuple):
@@ -80,7 +89,7 @@ class Changes:
     """
 
     new: dict[uuid.UUID, Memory] = field(default_factory=dict)
-    vectors: dict[uuid.UUID, npt.NDArray[np.float32]] = field(default_factory=dict)
+    vectors: dict[uuid.UUID, Vectors] = field(default_factory=dict)
     updated: dict[uuid.UUID, Memory] = field(default_factory=dict)
     archived: list[ToArchive] = field(default_factory=list)
     unarchived: list[uuid.UUID] = field(default_factory=list)
@@ -95,6 +104,10 @@ class Changes:
     applied: list[uuid.UUID] = field(default_factory=list)
     #: How many numbers were given to new rows.
     numbered: int = 0
+
+    def matrix(self) -> Vectors:
+        """The vectors of `new`, float32[n, d], in its order; at least one."""
+        return matrix([self.vectors[identity] for identity in self.new])
 
     @property
     def leaving(self) -> list[int]:
@@ -120,10 +133,29 @@ class Catalog:
         except OSError as exc:
             raise DataDirError(path.parent, exc.strerror or str(exc)) from exc
         migrate(self._db, partition)
+        self._ids, self._forgetting = KnownIds(), KnownIds()
+        self._fill_known_ids()
         self.ageing = Ageing(self._db)
         self.archive = Archive(self._db)
         self.reembedding = Reembedding(self._db, partition)
         self.cleanup = Cleanup(self._db)
+
+    def _fill_known_ids(self) -> None:
+        self._db.execute("SET arrow_lossless_conversion = true")  # ids come as sixteen bytes, not as texts
+        ids = self._db.sql(
+            "SELECT event_id AS id FROM applied UNION ALL SELECT id FROM memories UNION ALL "
+            "SELECT memory_id FROM merged UNION ALL SELECT id FROM archive"
+        )
+        for chunk in ids.to_arrow_table().column("id").chunks:
+            raw = memoryview(chunk.storage.buffers()[1])
+            self._ids.add(hashes_of_bytes(raw[16 * chunk.offset : 16 * (chunk.offset + len(chunk))]))
+        users = self._db.execute("SELECT DISTINCT user_id FROM tombstones").fetchall()
+        self._forgetting.add(hashes_of_names(user_id for (user_id,) in users))
+
+    def perhaps(self, ids: Iterable[uuid.UUID]) -> list[uuid.UUID]:
+        """Those of the ids that some table may have: of events, memories, near-copies, what is archived."""
+        asked = list(ids)
+        return [asked[place] for place in np.flatnonzero(self._ids.may_hold(hashes_of(asked)))]
 
     def close(self) -> None:
         self._db.close()
@@ -150,7 +182,10 @@ class Catalog:
 
     def applied(self, event_ids: Iterable[uuid.UUID]) -> set[uuid.UUID]:
         """Those of the events that are in already."""
-        self._db.register("wanted", pa.table({"event_id": uuids(event_ids)}))
+        asked = self.perhaps(event_ids)
+        if not asked:
+            return set()
+        self._db.register("wanted", pa.table({"event_id": uuids(asked)}))
         rows = self._db.execute(
             "SELECT event_id FROM applied WHERE event_id IN (SELECT event_id FROM wanted)"
         ).fetchall()
@@ -158,7 +193,10 @@ class Catalog:
 
     def by_id(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Memory]:
         """Numbers first: what looks for many ids, and mostly finds none, reads one column."""
-        self._db.register("wanted", pa.table({"id": uuids(ids)}))
+        asked = self.perhaps(ids)
+        if not asked:
+            return {}
+        self._db.register("wanted", pa.table({"id": uuids(asked)}))
         rows = self._db.execute("SELECT seq FROM memories WHERE id IN (SELECT id FROM wanted)").fetchall()
         return {memory.id: memory for memory in self.by_seq(seq for (seq,) in rows).values()}
 
@@ -178,7 +216,13 @@ class Catalog:
         return [memory_of(row) for row in rows]
 
     def tombstones(self, user_ids: Iterable[str]) -> list[Tombstone]:
-        self._db.register("wanted", pa.table({"user_id": pa.array(list(user_ids), pa.string())}))
+        users = list(user_ids)
+        asked = [
+            user for user, held in zip(users, self._forgetting.may_hold(hashes_of_names(users)), strict=True) if held
+        ]
+        if not asked:
+            return []
+        self._db.register("wanted", pa.table({"user_id": pa.array(asked, pa.string())}))
         rows = self._db.execute(
             "SELECT user_id, memory_id, epoch_ms(forgotten_at) FROM tombstones "
             "WHERE user_id IN (SELECT user_id FROM wanted)"
@@ -211,7 +255,10 @@ class Catalog:
 
     def merged(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, uuid.UUID]:
         """Of those that are near-copies, the memory that stands for each."""
-        self._db.register("wanted", pa.table({"id": uuids(ids)}))
+        asked = self.perhaps(ids)
+        if not asked:
+            return {}
+        self._db.register("wanted", pa.table({"id": uuids(asked)}))
         return dict(
             self._db.execute(
                 "SELECT memory_id, into_id FROM merged WHERE memory_id IN (SELECT id FROM wanted)"
@@ -247,20 +294,15 @@ class Catalog:
         return [Done(row[0], row[1], row[2], row[3], orjson.loads(row[4])) for row in rows]
 
     def position(self) -> int:
-        """The offset in the log up to which the events are in; 0 where none was noted."""
-        rows = self._db.execute("SELECT value FROM shard_info WHERE key = 'position'").fetchall()
-        return int(rows[0][0]) if rows else 0
+        """The offset in the log up to which the events are in; 0 in a new shard."""
+        return int(self._one("SELECT value FROM shard_info WHERE key = 'position'"))
 
     def write(self, changes: Changes, now: int, position: int | None = None) -> None:
         """Commit a batch: rows, vectors, which events are in and up to where, together or not at all."""
+        self._know(changes)
         with transaction(self._db):
             if changes.new:
-                self._insert(list(changes.new.values()), [changes.vectors[identity] for identity in changes.new])
-            if changes.numbered:
-                self._db.execute(
-                    "UPDATE shard_info SET value = cast(cast(value AS BIGINT) + ? AS VARCHAR) WHERE key = 'next_seq'",
-                    [changes.numbered],
-                )
+                self._insert(list(changes.new.values()), changes.matrix())
             if changes.updated:
                 self._update(list(changes.updated.values()))
                 self._add_sources(
@@ -282,17 +324,34 @@ class Catalog:
             if changes.applied:
                 self._db.register("staged", pa.table({"event_id": uuids(changes.applied)}))
                 self._db.execute("INSERT INTO applied SELECT event_id, make_timestamp_ms(?) FROM staged", [now])
-            if position is not None:
-                self._db.execute("INSERT OR REPLACE INTO shard_info VALUES ('position', ?)", [str(position)])
+            self._advance(changes.numbered, position)
 
-    def _insert(self, memories: Sequence[Memory], vectors: Sequence[npt.NDArray[np.float32]]) -> None:
+    def _know(self, changes: Changes) -> None:
+        """What is archived was a memory before. That the commit may fail does no harm."""
+        self._ids.add(hashes_of([*changes.applied, *changes.new, *(one.memory_id for one in changes.merged)]))
+        if changes.tombstones:
+            self._forgetting.add(hashes_of_names(one.user_id for one in changes.tombstones))
+
+    def _advance(self, numbered: int, position: int | None) -> None:
+        """So many numbers more are given away, and the events up to `position` are in."""
+        if numbered or position is not None:
+            self._db.execute(
+                "UPDATE shard_info SET value = CASE key "
+                "WHEN 'next_seq' THEN cast(cast(value AS BIGINT) + $numbered AS VARCHAR) "
+                "ELSE coalesce($position, value) END WHERE key IN ('next_seq', 'position')",
+                {"numbered": numbered, "position": None if position is None else str(position)},
+            )
+
+    def _append(self, table: str, rows: Sequence[NamedTuple], columns: str = "*") -> None:
+        """All rows by one statement."""
+        if rows:
+            self._db.register("staged", table_of(rows))
+            self._db.execute(f"INSERT INTO {table} SELECT {columns} FROM staged")
+
+    def _insert(self, memories: Sequence[Memory], vectors: Vectors) -> None:
         self._db.register("staged", staged(memories))
-        self._db.execute(
-            f"INSERT INTO memories ({STORED}) SELECT * REPLACE (make_timestamp_ms(created_at) AS created_at, "
-            "make_timestamp_ms(last_accessed) AS last_accessed) FROM staged"
-        )
-        flat = np.ascontiguousarray(np.stack(vectors), np.float32)
-        arrow = pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), flat.shape[1])
+        self._db.execute(f"INSERT INTO memories ({STORED}) SELECT * FROM staged")
+        arrow = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
         self._db.register("staged", pa.table({"seq": [memory.seq for memory in memories], "vector": arrow}))
         self._db.execute("INSERT INTO vectors SELECT seq, vector FROM staged")
 
@@ -300,7 +359,7 @@ class Catalog:
         self._db.register("staged", staged(memories))
         self._db.execute(
             "UPDATE memories SET importance = staged.importance, "
-            "last_accessed = make_timestamp_ms(staged.last_accessed), access_count = staged.access_count, "
+            "last_accessed = staged.last_accessed, access_count = staged.access_count, "
             "pinned = staged.pinned, meta = staged.meta, summarized_by = staged.summarized_by, "
             "superseded_by = staged.superseded_by FROM staged WHERE memories.seq = staged.seq"
         )
@@ -321,32 +380,20 @@ class Catalog:
             self._db.execute(f"DELETE FROM {table} WHERE seq IN (SELECT seq FROM staged)")
 
     def _write_links(self, changes: Changes) -> None:
-        for source, target, kind in changes.unlinked:
+        if changes.unlinked:
+            self._db.register("staged", table_of([Unlinked(*one) for one in changes.unlinked]))
             self._db.execute(
-                "DELETE FROM links WHERE source_id = ? AND target_id = ? AND kind = ?", [source, target, kind]
+                "DELETE FROM links USING staged WHERE links.source_id = staged.source_id "
+                "AND links.target_id = staged.target_id AND links.kind = staged.kind"
             )
-        for link in changes.links:
-            self._db.execute("INSERT INTO links VALUES (?, ?, ?, ?, ?, make_timestamp_ms(?))", list(link))
+        self._append("links", changes.links)
 
     def _note(self, changes: Changes) -> None:
         """Into the tables that only grow."""
-        if changes.merged:
-            self._db.executemany("INSERT INTO merged VALUES (?, ?, ?)", [list(row) for row in changes.merged])
-        if changes.moves:
-            self._db.executemany(
-                "INSERT INTO transitions VALUES (?, ?, ?, ?, ?, make_timestamp_ms(?), ?, false)",
-                [list(row) for row in changes.moves],
-            )
-        if changes.history:
-            self._db.executemany(
-                "INSERT INTO history VALUES (?, ?, make_timestamp_ms(?), ?, ?)",
-                [[*row[:4], orjson.dumps(row.details).decode()] for row in changes.history],
-            )
-        if changes.tombstones:
-            self._db.executemany(
-                "INSERT INTO tombstones VALUES (?, ?, make_timestamp_ms(?))",
-                [list(row) for row in changes.tombstones],
-            )
+        self._append("merged", changes.merged)
+        self._append("transitions", changes.moves, "*, false")
+        self._append("history", changes.history)
+        self._append("tombstones", changes.tombstones)
 
     def _forget(self, ids: Sequence[uuid.UUID]) -> None:
         """Delete what is kept of memories elsewhere. The audit trail names them still, and no word of theirs."""

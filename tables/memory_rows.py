@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
 import pyarrow as pa
 
 from schemas.memories import Memory, State
+from tables.columns import jsons, moments, numbers, texts, uuids
 
 #: What is read of a row, in the order of `Memory`'s fields.
 COLUMNS = (
@@ -35,30 +35,25 @@ def memory_of(row: tuple[Any, ...]) -> Memory:
     return Memory(*values)
 
 
-def uuids(ids: Iterable[uuid.UUID | None]) -> pa.Array:
-    """As DuckDB takes them without a cast."""
-    return pa.array([None if identity is None else identity.bytes for identity in ids], pa.uuid())
-
-
 def staged(memories: Sequence[Memory]) -> pa.Table:
-    """Rows to be inserted or updated; times are epoch milliseconds."""
+    """Rows to be inserted or updated, in the order of `STORED`."""
     return pa.table(
         {
             "seq": pa.array([m.seq for m in memories], pa.int64()),
             "id": uuids(m.id for m in memories),
-            "user_id": pa.array([m.user_id for m in memories], pa.string()),
-            "session_id": pa.array([m.session_id for m in memories], pa.string()),
-            "agent_id": pa.array([m.agent_id for m in memories], pa.string()),
-            "text": pa.array([m.text for m in memories], pa.string()),
-            "kind": pa.array([m.kind for m in memories], pa.string()),
-            "message_ids": pa.array([list(m.message_ids) for m in memories], pa.list_(pa.string())),
-            "importance": pa.array([m.importance for m in memories], pa.float64()),
-            "created_at": pa.array([m.created_at for m in memories], pa.int64()),
-            "last_accessed": pa.array([m.last_accessed for m in memories], pa.int64()),
+            "user_id": texts([m.user_id for m in memories]),
+            "session_id": texts([m.session_id for m in memories]),
+            "agent_id": texts([m.agent_id for m in memories]),
+            "text": texts([m.text for m in memories]),
+            "kind": texts([m.kind for m in memories]),
+            "message_ids": pa.array([m.message_ids for m in memories], pa.list_(pa.string())),
+            "importance": numbers([m.importance for m in memories]),
+            "created_at": moments([m.created_at for m in memories]),
+            "last_accessed": moments([m.last_accessed for m in memories]),
             "access_count": pa.array([m.access_count for m in memories], pa.int64()),
-            "state": pa.array([m.state.value for m in memories], pa.string()),
+            "state": texts([m.state for m in memories]),
             "pinned": pa.array([m.pinned for m in memories], pa.bool_()),
-            "meta": pa.array([orjson.dumps(m.meta).decode() for m in memories], pa.string()),
+            "meta": jsons([m.meta for m in memories]),
             "summary_of": pa.array([list(map(str, m.summary_of)) or None for m in memories], pa.list_(pa.string())),
             "summarized_by": uuids(m.summarized_by for m in memories),
             "superseded_by": uuids(m.superseded_by for m in memories),

@@ -24,7 +24,7 @@ from tables.cleanup import Verdicts
 from tables.recent_users import RecentUsers
 from tables.reembedding import Reembedding, VectorModel
 from tables.statistics import Change, StateOnDay
-from tables.vectors import VectorIndex, Vectors, cell_of, cells_of
+from tables.vectors import VectorIndex, Vectors, cell_of, cells_of, matrix
 from tables.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -89,7 +89,10 @@ class Shard:
 
     def unapplied(self, events: Sequence[LongTermEvent]) -> list[LongTermEvent]:
         """Those events that are not in yet, each id once, in their order."""
-        seen = self._catalog.applied({event.event_id for event in events})
+        ids = {event.event_id for event in events}
+        seen = self._catalog.applied(ids)
+        if not seen and len(ids) == len(events):
+            return list(events)
         fresh = []
         for event in events:
             if event.event_id not in seen:
@@ -139,7 +142,7 @@ class Shard:
             self._index.add(
                 np.array([memory.seq for memory in staying], np.int64),
                 cells_of([memory.user_id for memory in staying]),
-                np.stack([changes.vectors[memory.id] for memory in staying]),
+                matrix([changes.vectors[memory.id] for memory in staying]),
             )
 
     def forgotten(self, memories: Sequence[tuple[str, uuid.UUID, int]]) -> list[bool]:

@@ -40,9 +40,12 @@ class Workspace:
     scores: dict[tuple[float, bool, int, int], float] = field(default_factory=dict)
 
     def look_up(self, named: set[uuid.UUID]) -> None:
-        """Have what these ids mean at hand."""
-        self.known = self.catalog.by_id(named)
-        missing = named - self.known.keys()
+        """Have what these ids mean at hand. Most are new, and of those no table has to be asked."""
+        held = self.catalog.perhaps(named)
+        if not held:
+            return
+        self.known = self.catalog.by_id(held)
+        missing = set(held) - self.known.keys()
         if missing:
             self.aliases = self.catalog.merged(missing)
             stands = set(self.aliases.values())
@@ -79,7 +82,10 @@ class Workspace:
 
     def has(self, memory_id: uuid.UUID) -> bool:
         """Whether there is such a memory, of its own or as a near-copy, here or in the archive."""
-        return memory_id in self.known or memory_id in self.aliases or memory_id in self.archived
+        if memory_id in self.known:
+            return True
+        elsewhere = self.aliases or self.archived  # hashing an id takes longer than all else here
+        return bool(elsewhere) and (memory_id in self.aliases or memory_id in self.archived)
 
     def of_user(self, user_id: str) -> list[Memory]:
         """Of what is at hand."""

@@ -1,4 +1,4 @@
-"""long-term → shard: events are decoded, embedded in batches, and applied in one transaction a batch.
+"""long-term → shard: events are decoded, embedded in batches, and applied in one transaction a group of batches.
 
 What is to be remembered for a while only goes to the notes of its session instead.
 """
@@ -8,13 +8,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
 
 from schemas.errors import BadRecord, ShardNotHere
 from schemas.events import LONG_TERM_EVENT, Edit, ForgetUser, LongTermEvent, Promotion, Remember
+from streams.agents.group_commit import EVENTS_A_TRANSACTION, GroupWriter
 from streams.agents.notes import NotesAgent, is_short_term
 from streams.agents.refining import RefiningAgent
 from streams.agents.short_term import ShortTermAgent
@@ -31,9 +33,6 @@ from tables.batch import Applied
 from tables.shard import Shard
 
 log = logging.getLogger(__name__)
-
-#: Events in one transaction: more is hardly faster, and searches wait behind it.
-EVENTS_A_TRANSACTION = 256
 
 
 def decode(record: Any) -> LongTermEvent:
@@ -75,27 +74,58 @@ class LongTermAgent:
         self._ages = PromotionAges(metrics.promotion_age)
         self._order: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._whole: dict[int, asyncio.Event] = {}
+        self._writers: dict[int, GroupWriter] = {}
 
-    async def handle(self, partition: int, records: Sequence[Any]) -> None:
-        """One fetched batch of a partition."""
-        async with self._order[partition]:
-            await self._fill_up(partition, records[0].offset)
-            for start in range(0, len(records), EVENTS_A_TRANSACTION):
-                await self._precedence.wait()
-                part = records[start : start + EVENTS_A_TRANSACTION]
-                events = self._decoded(part)
-                await self._apply(partition, events, part[-1].offset + 1)
-                for event in events:
-                    if isinstance(event, ForgetUser):
-                        self._windows.forget_user(partition, event.user_id, event.timestamp)
-                        if self._summaries is not None:
-                            await self._summaries.forget_user(partition, event.user_id)
-                await self._notes.take(partition, events)
+    async def handle(self, partition: int, records: Sequence[Any]) -> Awaitable[Any]:
+        """One fetched batch of a partition; what comes back is to be awaited before it counts as processed.
+
+        It is cancelled where the partition is revoked before. Raises `ShardNotHere` where it is not ours.
+        """
+        writer = self._writers.get(partition)
+        if writer is None:
+            raise ShardNotHere(partition, "its partition is on another worker, or moving; ask again")
+        return await writer.join(records)
 
     def own(self, partitions: frozenset[int]) -> None:
-        """These are ours from now on; until `catch_up` it is not known whether their shards are whole."""
+        """These are ours from now on; until `catch_up` it is not known whether their shards are whole.
+
+        What waits is of an earlier assignment, and is read again.
+        """
+        self.revoke(frozenset(self._writers))
         self._whole = {partition: asyncio.Event() for partition in partitions}
         self._ages.clear()
+        self._writers = {
+            partition: GroupWriter(partial(self._write, partition), self._precedence.wait) for partition in partitions
+        }
+
+    def revoke(self, partitions: frozenset[int]) -> None:
+        """What waits for these partitions is neither written nor acknowledged any more."""
+        for partition in partitions & self._writers.keys():
+            self._writers.pop(partition).revoke()
+
+    async def stop(self) -> None:
+        """Write no more. What is not in yet is read again at the next start."""
+        writers = list(self._writers.values())
+        self.revoke(frozenset(self._writers))
+        for writer in writers:
+            await writer.stopped()
+
+    async def _write(self, partition: int, records: Sequence[Any]) -> None:
+        """One group: records that follow each other, as they were fetched."""
+        async with self._order[partition]:
+            await self._fill_up(partition, records[0].offset)
+            events = self._decoded(records)
+            await self._apply(partition, events, records[-1].offset + 1)
+            await self._follow(partition, events)
+
+    async def _follow(self, partition: int, events: Sequence[LongTermEvent]) -> None:
+        """What else a worker keeps of these users goes after the shard has forgotten them, and notes are taken."""
+        for event in events:
+            if isinstance(event, ForgetUser):
+                self._windows.forget_user(partition, event.user_id, event.timestamp)
+                if self._summaries is not None:
+                    await self._summaries.forget_user(partition, event.user_id)
+        await self._notes.take(partition, events)
 
     @property
     def behind(self) -> list[int]:

@@ -38,7 +38,8 @@ from schemas.errors import BadRecord, BrokerUnavailable, ShardLocked
 from schemas.events import Forget, ForgetUser, Promotion
 from schemas.settings import JudgeSettings, KafkaSettings, Settings
 from schemas.topics import Topics, key_of
-from streams.agents.long_term import EVENTS_A_TRANSACTION, LongTermAgent, decode
+from streams.agents.group_commit import EVENTS_A_TRANSACTION
+from streams.agents.long_term import LongTermAgent, decode
 from streams.agents.notes import NotesAgent
 from streams.agents.short_term import ShortTermAgent
 from streams.clients.broker import MAX_RECORD_BYTES, client_options
@@ -252,7 +253,7 @@ class Replay:
         await agent.catch_up(partition, span.end)
         rest: Iterator[Found] = diary.found()
         while found := list(islice(rest, EVENTS_A_TRANSACTION)):  # those that are in change nothing
-            await agent.handle(partition, [self._again(partition, span.end, one) for one in found])
+            await (await agent.handle(partition, [self._again(partition, span.end, one) for one in found]))
 
     def _writer(self, partition: int, span: Span, told: Callable[[int], None]) -> LongTermAgent:
         """The workers' own, over a log with the found promotions in it."""

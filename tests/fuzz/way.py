@@ -171,7 +171,8 @@ class Way:
                 (topics.long_term, worker.long_term.handle),
             ):
                 if found := self.log.unread(topic):
-                    await handle(0, found)
+                    if (effects := await handle(0, found)) is not None:
+                        await effects
                     unread = True
 
 

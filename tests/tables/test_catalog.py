@@ -10,12 +10,14 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import orjson
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from schemas.errors import DataDirError, EmbeddingMismatch, ShardLocked
 from schemas.memories import Memory, State
+from schemas.messages import iso
 from schemas.settings import LifecycleSettings
 from streams.rules.lifecycle import DAY_MS, score_of, state_of
 from tables.catalog import Catalog, Changes, Merged, NewLink, Tombstone
@@ -279,6 +281,29 @@ def test_a_change_of_state_stands_in_the_memorys_meta(catalog: Catalog) -> None:
         "promotion": {"value": None},
         "transitions": [{"at": "2026-02-07T00:00:00.000Z", "from": "active", "to": "cold", "score": 50.0}],
     }
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {},
+        {"promotion": {"value": None, "total": 800}},
+        {"a": '他说 }"', "b": [1.5, {"c": {}}]},
+        {"said": 'of "transitions" and {}'},
+        {"speakers": ["Eve"], "transitions": []},
+    ],
+)
+def test_a_first_change_is_written_as_a_merge_would_write_it(catalog: Catalog, meta: dict[str, Any]) -> None:
+    """To the byte, though mostly nothing is merged."""
+    catalog.write(adding(memory(1, meta=meta)), START)
+    merged = (
+        "SELECT json_merge_patch(?, json_object('transitions', [json_object('at', ?, 'from', 'active', 'to', 'cold', "
+    )
+    expected = catalog._db.execute(
+        f"{merged}'to', 'cold', 'score', 50.0)]))", [orjson.dumps(meta).decode(), iso(HALVED)]
+    ).fetchall()
+    catalog.ageing.recompute(HALVED, LIFECYCLE)
+    assert catalog._db.execute("SELECT meta FROM memories").fetchall() == expected
 
 
 def test_a_memorys_meta_keeps_its_newest_20_changes(catalog: Catalog) -> None:

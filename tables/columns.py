@@ -1,0 +1,56 @@
+"""Rows of one kind as Arrow columns: one statement takes them all, where a statement a row takes a millisecond."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import orjson
+import pyarrow as pa
+
+
+def uuids(ids: Iterable[uuid.UUID | None]) -> pa.Array:
+    """As DuckDB takes them without a cast."""
+    return pa.array([None if identity is None else identity.int.to_bytes(16, "big") for identity in ids], pa.uuid())
+
+
+def texts(values: Sequence[str | None]) -> pa.Array:
+    return pa.array(values, pa.string())
+
+
+def moments(values: Sequence[int]) -> pa.Array:
+    """Epoch milliseconds."""
+    return pa.array(values, pa.timestamp("ms"))
+
+
+def jsons(values: Sequence[Any]) -> pa.Array:
+    return pa.array([orjson.dumps(value).decode() for value in values], pa.string())
+
+
+def numbers(values: Sequence[float]) -> pa.Array:
+    return pa.array(values, pa.float64())
+
+
+#: How the fields of `Changes`' rows are stored, by name. What is not named here is a text.
+_COLUMNS: Final[dict[str, Callable[[Sequence[Any]], pa.Array]]] = {
+    "memory_id": uuids,
+    "into_id": uuids,
+    "source_id": uuids,
+    "target_id": uuids,
+    "occurred_at": moments,
+    "created_at": moments,
+    "forgotten_at": moments,
+    "score": numbers,
+    "weight": numbers,
+    "details": jsons,
+}
+
+
+def table_of(rows: Sequence[NamedTuple]) -> pa.Table:
+    """At least one row, all of one kind; the columns are its fields, in their order."""
+    columns: dict[str, pa.Array] = {}
+    for place, name in enumerate(rows[0]._fields):
+        stored: Callable[[Sequence[Any]], pa.Array] = _COLUMNS.get(name, texts)
+        columns[name] = stored([row[place] for row in rows])
+    return pa.table(columns)

@@ -1,0 +1,116 @@
+"""Which ids a shard may hold, in memory: what is not among them is certainly new, and no statement is asked for it.
+
+    known = KnownIds()
+    known.add(hashes_of(ids))
+    known.may_hold(hashes_of(others))       # bool[n]; False: certainly not in, True: look into the tables
+
+Ids are kept as hashes of 64 bits, in open addressing with linear probing. They are only ever added: what was deleted,
+or shares another's hash, costs a look into the tables and changes nothing.
+
+**Memory**: eight bytes a slot, and the table doubles when two thirds are taken: 12 to 24 bytes an id. A memory that
+came as a promotion has two ids, its own and its event's: 24 to 48 bytes. The tables are the truth: it is filled from
+them when a shard is opened.
+"""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Hashes = npt.NDArray[np.uint64]
+
+#: Odd, and other ones in each process: nobody who chooses ids can choose their places.
+_SEEDS = [np.uint64(secrets.randbits(64) | 1) for _ in range(2)]
+_SMALLEST = 1_024
+_EMPTY = np.uint64(0)
+_AT_A_TIME = 65_536
+
+
+def hashes_of(ids: Sequence[uuid.UUID]) -> Hashes:
+    """uint64[n], the same for the same ids in this process alone."""
+    return hashes_of_bytes(b"".join([identity.int.to_bytes(16, "big") for identity in ids]))
+
+
+def hashes_of_bytes(raw: bytes | memoryview) -> Hashes:
+    """uint64[n] of n ids of sixteen bytes each, one after the other."""
+    halves = np.frombuffer(raw, np.uint64)
+    mixed = (halves[::2] * _SEEDS[0]) ^ _mixed(halves[1::2] * _SEEDS[1])
+    return _mixed(mixed)
+
+
+def hashes_of_names(names: Iterable[str]) -> Hashes:
+    """uint64[n] of texts, such as users' names."""
+    hashes = np.fromiter((hash(name) for name in names), np.int64).view(np.uint64)
+    return _mixed(hashes * _SEEDS[0])
+
+
+def _mixed(hashes: Hashes) -> Hashes:
+    """Each bit of the result depends on all bits (the finalizer of SplitMix64). Never `_EMPTY`."""
+    hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    hashes ^= hashes >> np.uint64(31)
+    hashes[hashes == _EMPTY] = 1
+    return hashes
+
+
+class KnownIds:
+    """A growing set of hashes, uint64; never one that is 0."""
+
+    def __init__(self) -> None:
+        self._slots = np.zeros(_SMALLEST, np.uint64)
+        self._at_most = 0
+
+    def __len__(self) -> int:
+        """How many hashes it holds, each once."""
+        return int(np.count_nonzero(self._slots))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        return int(self._slots.nbytes)
+
+    def add(self, hashes: Hashes) -> None:
+        """Have these among them, whether they are or not."""
+        self._at_most += len(hashes)
+        if 3 * self._at_most > 2 * len(self._slots):
+            self._make_room(len(hashes))
+        for start in range(0, len(hashes), _AT_A_TIME):
+            self._place(hashes[start : start + _AT_A_TIME])
+
+    def may_hold(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
+        """For each hash whether it is among them, bool[n]."""
+        found = np.zeros(len(hashes), np.bool_)
+        last = np.uint64(len(self._slots) - 1)
+        places, live = hashes & last, np.arange(len(hashes))
+        while len(live):
+            slots = self._slots[places]
+            hit = slots == hashes[live]
+            found[live[hit]] = True
+            going_on = (slots != _EMPTY) & ~hit
+            live, places = live[going_on], (places[going_on] + np.uint64(1)) & last
+        return found
+
+    def _make_room(self, more: int) -> None:
+        held = self._slots[self._slots != _EMPTY]
+        self._at_most = len(held) + more
+        size = len(self._slots)
+        while 3 * self._at_most > 2 * size:
+            size *= 2
+        if size > len(self._slots):
+            self._slots = np.zeros(size, np.uint64)
+            for start in range(0, len(held), _AT_A_TIME):
+                self._place(held[start : start + _AT_A_TIME])
+
+    def _place(self, hashes: Hashes) -> None:
+        """All at once, step by step: who finds a free slot takes it; who finds another's there goes to the next."""
+        last = np.uint64(len(self._slots) - 1)
+        places = hashes & last
+        while len(hashes):
+            free = self._slots[places] == _EMPTY
+            self._slots[places[free]] = hashes[free]
+            left = self._slots[places] != hashes  # of several that found one slot free, the last one has it
+            hashes, places = hashes[left], (places[left] + np.uint64(1)) & last
