@@ -14,7 +14,9 @@ from typing import Final
 RULES: Final = 1
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_FIRST_CJK = _CJK[0]
 _RUN = re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+(?:'[^\\W_{_CJK}]+)*")
+_ASCII_RUN = re.compile(r"[^\W_]+(?:'[^\W_]+)*", re.ASCII)
 _CJK_START = re.compile(f"[{_CJK}]")
 _ACCENT = re.compile("[\u0300-\u036f]")
 
@@ -73,9 +75,10 @@ def tokens(text: str) -> list[str]:
     >>> tokens("Málaga, hiking"), tokens("喜欢猫")
     (['malaga', 'hik'], ['喜欢', '欢猫', '喜', '欢', '猫'])
     """
-    if not text.isascii():
-        text = unicodedata.normalize("NFKD", text)
-        text = unicodedata.normalize("NFC", _ACCENT.sub("", text)).replace("’", "'")
+    if text.isascii():
+        return list(map(stem, _ASCII_RUN.findall(text.lower())))
+    text = unicodedata.normalize("NFKD", text)
+    text = unicodedata.normalize("NFC", _ACCENT.sub("", text)).replace("’", "'")
     found: list[str] = []
     for run in _RUN.findall(text.lower()):
         if _is_cjk(run):
@@ -105,4 +108,4 @@ def has_cjk(text: str) -> bool:
 
 
 def _is_cjk(token: str) -> bool:
-    return _CJK_START.match(token) is not None
+    return token >= _FIRST_CJK and _CJK_START.match(token) is not None

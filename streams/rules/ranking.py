@@ -16,15 +16,15 @@ from __future__ import annotations
 
 import math
 import re
-from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tables.terms import MOST, Terms, Words, hash_of
 from tables.tokens import has_cjk, tokens, weight
 
 Scores = NDArray[np.float32]
@@ -35,29 +35,72 @@ _QUESTION = re.compile(r"\w.*[?？]\W*$", re.DOTALL)
 MAX_PARTS: Final = 6
 
 
-@dataclass(slots=True)
-class _Postings:
-    rows: array[int] = field(default_factory=lambda: array("i"))
-    counts: array[float] = field(default_factory=lambda: array("f"))
+K1: Final = 1.0
+B: Final = 0.5
+"""Chosen where LoCoMo and MemDaily are both flat."""
+
+PRIOR_MEMORIES: Final = 10
+"""Imaginary memories without any of the terms: they keep the rarities of a user with three memories sane."""
+
+_BUCKET_BITS: Final = 16
+
+
+def bm25(terms: Terms, query: str) -> Scores:
+    """BM25 of every text as a share of the best that any could reach: float32[n] in 0..1.
+
+    The divisor depends on the query alone, so the order is plain BM25's (Robertson & Zaragoza, 2009, with
+    Lucene's never-negative idf). As a share it means the same for a query of three words and of thirty. Terms
+    that the user never wrote count in the divisor: they speak against an answer.
+
+    One pass over all terms of the texts: a table of 65,536 buckets finds the few that can be the query's.
+    """
+    n = len(terms)
+    scores = np.zeros(n, np.float32)
+    asked = Counter(tokens(query))
+    if not n or not asked:
+        return scores
+    hashes = np.array([hash_of(token) for token in asked], np.uint64)
+    places, which = _hits(terms.words, hashes)
+    rows = np.searchsorted(np.cumsum(terms.sizes), places, side="right")
+    counts = (terms.words[places] & np.uint64(MOST)).astype(np.float32)
+    holders = np.bincount(which, minlength=len(hashes))
+    values = np.empty(len(hashes), np.float32)
+    best = 0.0
+    for place, (token, count) in enumerate(asked.items()):
+        rarity = math.log1p((n + PRIOR_MEMORIES - int(holders[place]) + 0.5) / (int(holders[place]) + 0.5))
+        value = count * weight(token) * rarity * (K1 + 1)
+        best += value
+        values[place] = value
+    stretch = B / (float(terms.lengths.mean()) or 1.0)
+    saturation = K1 * (1 - B + stretch * terms.lengths[rows])
+    np.add.at(scores, rows, values[which] * counts / (counts + saturation))
+    return scores / np.float32(best) if best else scores
+
+
+def _hits(words: Words, hashes: Words) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where a word has one of the hashes, and which: by hash, then by place."""
+    order = np.argsort(hashes)
+    ordered = hashes[order]
+    shift = np.uint64(64 - _BUCKET_BITS)
+    buckets = np.zeros(1 << _BUCKET_BITS, np.bool_)
+    buckets[ordered >> shift] = True
+    places = np.flatnonzero(buckets[words >> shift])
+    found = words[places] & ~np.uint64(MOST)
+    nearest = np.minimum(np.searchsorted(ordered, found), len(ordered) - 1)
+    same = ordered[nearest] == found
+    places, which = places[same], order[nearest[same]]
+    by_hash = np.argsort(which, kind="stable")
+    return places[by_hash], which[by_hash]
 
 
 class LexicalIndex:
-    """BM25 over the memories of one user, growing at the end.
+    """:func:`bm25` over texts that are given here, growing at the end.
 
-    Statistics (rarity, mean length) are taken at query time, so adding in pieces equals building at
-    once. A forgotten memory keeps its row until the index is built anew; mask it in :func:`top`.
-
-    ``K1`` and ``B`` were chosen where LoCoMo and MemDaily are both flat. ``PRIOR_MEMORIES`` imaginary
-    memories without any of the terms keep the rarities of a user with three memories sane.
+    Statistics (rarity, mean length) are taken at query time, so adding in pieces equals building at once.
     """
 
-    K1: Final = 1.0
-    B: Final = 0.5
-    PRIOR_MEMORIES: Final = 10
-
     def __init__(self) -> None:
-        self._postings: dict[str, _Postings] = {}
-        self._lengths = array("f")
+        self._terms = Terms.of(())
 
     @classmethod
     def build(cls, texts: Iterable[str]) -> Self:
@@ -67,47 +110,15 @@ class LexicalIndex:
         return index
 
     def __len__(self) -> int:
-        return len(self._lengths)
+        return len(self._terms)
 
     def add(self, texts: Iterable[str]) -> None:
-        """Append texts as the next rows; costs what their own tokens cost."""
-        for text in texts:
-            row = len(self._lengths)
-            counts = Counter(tokens(text))
-            for token, count in counts.items():
-                postings = self._postings.setdefault(token, _Postings())
-                postings.rows.append(row)
-                postings.counts.append(count)
-            self._lengths.append(sum(count * weight(token) for token, count in counts.items()))
+        """Append texts as the next rows."""
+        self._terms = self._terms.with_more(Terms.of(texts))
 
     def scores(self, query: str) -> Scores:
-        """BM25 of every row as a share of the best that any text could reach: float32[n] in 0..1.
-
-        The divisor depends on the query alone, so the order is plain BM25's (Robertson & Zaragoza,
-        2009, with Lucene's never-negative idf). As a share it means the same for a query of three
-        words and of thirty. Terms that the user never wrote count in the divisor: they speak against
-        an answer. The cost is that of the postings of the query's terms, and n for the result.
-        """
-        n = len(self._lengths)
-        scores = np.zeros(n, np.float32)
-        if not n:
-            return scores
-        lengths = np.frombuffer(self._lengths, np.float32)
-        stretch = self.B / (float(lengths.mean()) or 1.0)
-        best = 0.0
-        for token, count in Counter(tokens(query)).items():
-            postings = self._postings.get(token)
-            holders = len(postings.rows) if postings else 0
-            memories = n + self.PRIOR_MEMORIES
-            rarity = math.log1p((memories - holders + 0.5) / (holders + 0.5))
-            value = count * weight(token) * rarity
-            best += value * (self.K1 + 1)
-            if postings:
-                rows = np.frombuffer(postings.rows, np.int32)
-                counts = np.frombuffer(postings.counts, np.float32)
-                saturation = self.K1 * (1 - self.B + stretch * lengths[rows])
-                scores[rows] += value * (self.K1 + 1) * counts / (counts + saturation)
-        return scores / np.float32(best) if best else scores
+        """:func:`bm25` of every row."""
+        return bm25(self._terms, query)
 
 
 def questions(query: str) -> list[str]:
