@@ -4,11 +4,11 @@ DuckDB keeps columns: two hundred rows from all over a million cost it ten milli
 what they are: a row of 96 bytes each (`search.rows`), the words of its terms (`search.terms`), and for those that
 are shown a body (`search.bodies`).
 
-The catalog is the truth. A row is written after the commit that made it, and one that is not here yet is read from
-the catalog when somebody asks. An opening compares all narrow columns in one scan. The text of a memory never changes
-under its number, so its terms cannot be stale. A body can: before a commit that changes it, it is noted as such, on
-the disk as well. Whatever a crash leaves otherwise is seen by its check, or by the generation that catalog and rows
-carry.
+The catalog is the truth. A row is written after the commit that made it; its terms and body come when somebody asks,
+or a little later, so no writing waits for them. An opening compares all narrow columns in one scan. The text of a
+memory never changes under its number, so its terms cannot be stale. A body can: before a commit that changes it, it
+is noted as such, on the disk as well. Whatever a crash leaves otherwise is seen by its check, or by the generation
+that catalog and rows carry.
 """
 
 from __future__ import annotations
@@ -46,6 +46,9 @@ _GENERATION: Final = "search_rows"
 #: A file with more of what is worth nothing than that, and than of the rest, is begun anew.
 _WASTE: Final = 64 * 1024 * 1024
 
+#: So many new memories are kept at hand until their terms are in; of more, rows of the catalog are read.
+_FRESH: Final = 4_096
+
 Seqs = npt.NDArray[np.int64]
 Standing = Mapping[str, npt.NDArray[Any]]
 
@@ -80,6 +83,8 @@ class SearchRows:
         #: Whether there may be rows without terms or body.
         self._lacking = True
         self._new_bodies: dict[int, bytes] = {}
+        #: New memories by place, of which only the number is in their row.
+        self._fresh: dict[int, Memory] = {}
         with self._translated():
             self._file = RowFile(folder / "search.rows")
             self._terms = TermsFile(folder / "search.terms")
@@ -95,7 +100,7 @@ class SearchRows:
         known = self._file.load(self._catalog.noted(_GENERATION))
         old = self._file.rows if known else np.zeros(0, ROW)
         if not (checks(old) == old["check"]).all():
-            log.warning("%s: some rows were lost with the machine's power: all are made anew", self._folder)
+            log.warning("%s: damaged rows: all are made anew", self._folder)
             known, old = False, np.zeros(0, ROW)
         held = old[old["flags"] & HELD > 0]
         self._terms.begin(int((held["terms_at"] + terms_file.bytes_of(held)).max(initial=0)))
@@ -199,8 +204,11 @@ class SearchRows:
 
     def outdate(self, seqs: Seqs) -> None:
         """Belongs before a commit that changes these memories' metadata."""
+        places = self._file.places(seqs)
+        for place in places.tolist() if self._fresh else ():
+            self._fresh.pop(place, None)
         with self._translated():
-            self._outdate(self._file.places(seqs))
+            self._outdate(places)
 
     def _outdate(self, places: Places) -> None:
         flags = self._file.rows["flags"]
@@ -210,38 +218,54 @@ class SearchRows:
             self._lacking = True
 
     def after(self, changes: Changes) -> None:
-        """Belongs after the commit. What the disk has no room for is read from the catalog."""
+        """Belongs after the commit. What is new gets its terms when somebody asks, or by `fill`."""
         leaving = set(changes.leaving)
         if updated := [memory for memory in changes.updated.values() if memory.seq not in leaving]:
-            self._stand(self._file.places(np.array([memory.seq for memory in updated], np.int64)), _standing(updated))
+            places = self._file.places(np.array([memory.seq for memory in updated], np.int64))
+            self._stand(places, _standing(updated))
+            self._fresh |= {p: m for p, m in zip(places.tolist(), updated, strict=True) if p in self._fresh}
         if new := sorted((m for m in changes.new.values() if m.seq not in leaving), key=lambda memory: memory.seq):
             places = self._file.add(np.array([memory.seq for memory in new], np.int64))
-            try:
-                self._put(places, new)
-            except OSError as exc:
-                self._lacking = True
-                log.warning("%s: terms are not written: %s", self._folder, exc.strerror)
+            self._stand(places, _standing(new))
+            self._keep_fresh(places, new)
         if self._new_bodies:
             self._put_bodies(np.array(list(self._new_bodies), np.int64), list(self._new_bodies.values()))
             self._new_bodies = {}
         if leaving:
             self._erase(self._file.places(np.array(sorted(leaving), np.int64)))
 
+    def _keep_fresh(self, places: Places, memories: Sequence[Memory]) -> None:
+        self._lacking = True
+        self._fresh.update(zip(places.tolist(), memories, strict=True))
+        for place in list(self._fresh)[:-_FRESH]:
+            del self._fresh[place]
+        for user_id in {memory.user_id for memory in memories}:
+            self._recent.drop((self, _hashed(user_id)))
+
     def fill(self, most: int) -> int:
-        """Give at most so many rows what they lack; how many these were."""
+        """Give at most so many rows what they lack; how many these were. A full disk puts it off."""
         if not self._lacking:
             return 0
         flags = self._file.rows["flags"]
         places = np.flatnonzero((flags & (HELD | BODY) != HELD | BODY) & (flags & GONE == 0))[:most]
-        self._fill(places)
+        try:
+            self._fill(places)
+        except DataDirError as exc:
+            log.warning("%s; searches read the catalog", exc)
+            return 0
         self._lacking = len(places) == most
         return len(places)
 
     def _fill(self, places: Places) -> None:
-        seqs = self._file.seqs[places].tolist()
-        read = self._catalog.by_seq(seqs)
+        """Write rows as they are in the catalog."""
+        fresh = {place: self._fresh[place] for place in places.tolist() if place in self._fresh}
+        numbers = dict(zip(places.tolist(), self._file.seqs[places].tolist(), strict=True))
+        read = self._catalog.by_seq(seq for place, seq in numbers.items() if place not in fresh)
+        memories = [fresh[place] if place in fresh else read[seq] for place, seq in numbers.items()]
         with self._translated():
-            self._put(places, [read[seq] for seq in seqs])
+            self._put(places, memories)
+        for place in fresh:
+            del self._fresh[place]
 
     def _put(self, places: Places, memories: Sequence[Memory]) -> None:
         """Write rows as these memories are. Raises `OSError`."""
@@ -294,6 +318,8 @@ class SearchRows:
     def _erase(self, places: Places) -> None:
         """Nothing of these stays but the number."""
         self._forget_users(self._file.rows[places])
+        for place in places.tolist() if self._fresh else ():
+            self._fresh.pop(place, None)
         for row in each(self._file.rows[places]):
             if row.flags & HELD:
                 self._terms.wipe(row)
