@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schemas.events import Edit, Pin, Supersede
+from schemas.events import Edit, LongTermEvent, Pin, Supersede
 from schemas.memories import Memory, SearchHit, State
 from schemas.messages import iso
 from schemas.settings import LifecycleSettings, LongTermSettings
@@ -17,6 +17,7 @@ from streams.recall import Asked, Query, answers
 from streams.rules.filtering import Filter
 from streams.rules.lifecycle import DAY_MS, score_of, state_of
 from streams.rules.ranking import COSINE, LexicalIndex, carry, fuse, top
+from tables.row_file import Places
 from tables.shard import Shard
 from tests.making import START, axis, promotion
 from tests.tables.test_shard import event, touch
@@ -35,7 +36,7 @@ def shard(tmp_path: Path) -> Iterator[Shard]:
     ]
     shard.apply(said, {one.event_id: axis(place) for place, one in enumerate(said)}, START)
     ids = [one.memory_id for one in said]
-    changes = [
+    changes: list[LongTermEvent] = [
         event(Pin, "u", memory_id=ids[0]),
         event(Edit, "u", memory_id=ids[1], metadata={"tags": ["home"]}),
         event(Supersede, "u", memory_id=ids[2], by=ids[3]),
@@ -47,7 +48,7 @@ def shard(tmp_path: Path) -> Iterator[Shard]:
 
 
 def asked(query: Query, days: float = 0) -> Asked:
-    vector = (axis(3) + axis(1)) / np.float32(2**0.5)
+    vector = ((axis(3) + axis(1)) / 2**0.5).astype(np.float32)
     return Asked(query, [query.text], vector[None], COSINE, START + round(days * DAY_MS), LifecycleSettings())
 
 
@@ -128,17 +129,25 @@ def test_an_explanation_ranks_among_the_allowed(shard: Shard) -> None:
     assert min(one["bm25_rank"] for one in why) == 1
 
 
-def test_only_what_is_shown_is_read(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[int] = []
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many memories were read at a time."""
+    counts: list[int] = []
     shown = Shard.shown
-    monkeypatch.setattr(Shard, "shown", lambda shard, places: read.append(len(places)) or shown(shard, places))
+
+    def counting(shard: Shard, places: Places) -> list[Memory]:
+        counts.append(len(places))
+        return shown(shard, places)
+
+    monkeypatch.setattr(Shard, "shown", counting)
+    return counts
+
+
+def test_only_what_is_shown_is_read(shard: Shard, read: list[int]) -> None:
     assert len(answers(shard, asked(replace(EVERY, top_k=2)))) == 2
     assert read == [2]
 
 
-def test_a_filter_reads_what_nothing_else_has_ruled_out(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[int] = []
-    shown = Shard.shown
-    monkeypatch.setattr(Shard, "shown", lambda shard, places: read.append(len(places)) or shown(shard, places))
+def test_a_filter_reads_what_nothing_else_has_ruled_out(shard: Shard, read: list[int]) -> None:
     answers(shard, asked(replace(EVERY, filters=(Filter.parse("tags:contains:home"),))))
     assert read == [len(TEXTS) - 1, 1]  # one is superseded
