@@ -80,7 +80,7 @@ class SearchRows:
 
     def __init__(self, folder: Path, catalog: Catalog, recent: Recent) -> None:
         self._folder, self._catalog, self._recent = folder, catalog, recent
-        #: Whether there may be rows without terms or body.
+        #: Whether there may be rows without terms or body beside the fresh ones.
         self._lacking = True
         self._new_bodies: dict[int, bytes] = {}
         #: New memories by place, of which only the number is in their row.
@@ -207,6 +207,7 @@ class SearchRows:
         places = self._file.places(seqs)
         for place in places.tolist() if self._fresh else ():
             self._fresh.pop(place, None)
+        self._lacking = True
         with self._translated():
             self._outdate(places)
 
@@ -215,7 +216,6 @@ class SearchRows:
         if (flags[places] & BODY).any():
             flags[places] &= ~np.uint32(BODY)
             self._file.sync()
-            self._lacking = True
 
     def after(self, changes: Changes) -> None:
         """Belongs after the commit. What is new gets its terms when somebody asks, or by `fill`."""
@@ -235,25 +235,28 @@ class SearchRows:
             self._erase(self._file.places(np.array(sorted(leaving), np.int64)))
 
     def _keep_fresh(self, places: Places, memories: Sequence[Memory]) -> None:
-        self._lacking = True
         self._fresh.update(zip(places.tolist(), memories, strict=True))
         for place in list(self._fresh)[:-_FRESH]:
             del self._fresh[place]
+            self._lacking = True
         for user_id in {memory.user_id for memory in memories}:
             self._recent.drop((self, _hashed(user_id)))
 
     def fill(self, most: int) -> int:
         """Give at most so many rows what they lack; how many these were. A full disk puts it off."""
-        if not self._lacking:
+        places = np.array(sorted(list(self._fresh)[:most]), np.int64)
+        if self._lacking and not self._fresh:
+            flags = self._file.rows["flags"]
+            places = np.flatnonzero((flags & (HELD | BODY) != HELD | BODY) & (flags & GONE == 0))[:most]
+            self._lacking = len(places) == most
+        if not len(places):
             return 0
-        flags = self._file.rows["flags"]
-        places = np.flatnonzero((flags & (HELD | BODY) != HELD | BODY) & (flags & GONE == 0))[:most]
         try:
             self._fill(places)
         except DataDirError as exc:
+            self._lacking = True
             log.warning("%s; searches read the catalog", exc)
             return 0
-        self._lacking = len(places) == most
         return len(places)
 
     def _fill(self, places: Places) -> None:
