@@ -317,6 +317,8 @@ class Shard:
         try:
             self._save()
         finally:
-            self._rows.close()
-            self._users.close()
-            self._catalog.close()
+            try:
+                self._rows.close()
+            finally:
+                self._users.close()
+                self._catalog.close()

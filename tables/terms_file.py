@@ -46,7 +46,7 @@ class TermsFile(AppendedFile):
         upto = np.concatenate([np.zeros(1, np.uint64), np.cumsum(words, dtype=np.uint64)])
         ends = np.cumsum(sizes - _HEAD)
         lost = (seqs != rows["seq"].astype(np.uint64)) | (sums != upto[ends] - upto[ends - sizes + _HEAD])
-        return Terms(words, sizes - _HEAD, rows["length"]), lost
+        return Terms(words, sizes - _HEAD, rows["length"].copy()), lost
 
     def wipe(self, row: Row) -> None:
         """Nothing of the row's terms stays."""
