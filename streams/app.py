@@ -268,6 +268,7 @@ class Siltstone:
         self._every(NOTES_SECONDS, self._drop_notes)
         self._every(lifecycle.recompute_seconds, self._age)
         self._every(self.settings.long_term.save_seconds, self.lifecycle.save_indexes)
+        self._every(TICK_SECONDS, self.lifecycle.fill_rows)
         if self.settings.analytics.enabled:
             self._every(self.settings.analytics.seconds, self.analytics.tick)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,14 +20,15 @@ from streams.hotpath import Outbox
 from streams.metrics import Metrics
 from streams.models import ShardModel
 from streams.rules.filtering import Filter
-from streams.rules.lifecycle import score_of, state_of
-from streams.rules.ranking import LexicalIndex, carry, fuse, probe, questions, top
+from streams.rules.lifecycle import in_states, scores_of, state_of
+from streams.rules.ranking import Scale, bm25, carry, fuse, probe, questions, top
 from streams.shards import OwnedShards
+from tables.candidates import Candidates
 from tables.session_notes import Note
 from tables.shard import Shard
 from tables.vectors import Vectors
 
-CACHED_USERS = 1024
+Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +48,16 @@ class Query:
     filters: tuple[Filter, ...] = ()
 
 
-@dataclass(slots=True)
-class _Ready:
-    """What ranking needs of a user's memories, kept while their texts stay the same."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query ready to be ranked: its `parts`, their `vectors` float32[parts, d], and the moment (epoch ms)."""
 
-    seqs: list[int]
-    lexical: LexicalIndex
-    previous: npt.NDArray[np.int64]
-    speakers: frozenset[str]
+    query: Query
+    parts: Sequence[str]
+    vectors: Vectors
+    scale: Scale
+    now: int
+    lifecycle: LifecycleSettings
 
 
 class Recall:
@@ -75,7 +77,6 @@ class Recall:
         self._shards, self._outbox = shards, outbox
         self._metrics, self._clock, self._topics = metrics, clock, topics
         self._partitions, self._lifecycle = partitions, lifecycle
-        self._users: OrderedDict[str, _Ready] = OrderedDict()
 
     async def search(self, query: Query) -> list[SearchHit]:
         """The user's memories that answer, best first. Being returned counts as an access.
@@ -83,130 +84,87 @@ class Recall:
         Raises `ShardNotHere` where the user's partition is not this worker's.
         """
         with self._metrics.search_seconds.time():
-            partition = partition_of(query.user_id, self._partitions)
-            memories = await self._shards.call(partition, Shard.memories_of, query.user_id)
 
             async def ranked(shard: ShardModel) -> list[SearchHit]:
-                async def cosines(vector: Vectors) -> Vectors:
-                    return await shard.call(Shard.similarities, query.user_id, vector, memories)
+                speakers = await shard.call(Shard.speakers_of, query.user_id)
+                if speakers is None or not query.text.strip():
+                    return []
+                asked = await self._asked(query, speakers, shard)
+                return await shard.call(answers, asked)
 
-                return await self._rank(query, memories, self._ready(query.user_id, memories), shard, cosines)
-
-            hits = await self._shards.with_model(partition, ranked)
+            hits = await self._shards.with_model(partition_of(query.user_id, self._partitions), ranked)
         if hits:
             await self._touch(query.user_id, [hit.id for hit in hits])
         return hits
 
     async def search_archive(self, user_id: str, text: str, top_k: int, explain: bool = False) -> list[SearchHit]:
         """The user's archived memories that answer, best first, in every state. It counts as no access."""
-        partition = partition_of(user_id, self._partitions)
         query = Query(user_id, text, top_k, frozenset(State), explain, replaced=True)
 
         async def ranked(shard: ShardModel) -> list[SearchHit]:
             archived, stored = await shard.call(Shard.archive_with_vectors, user_id)
             memories = [one.memory for one in archived]
+            if not memories or not text.strip():
+                return []
+            speakers = frozenset(name for memory in memories for name in memory.meta.get("speakers", ()))
+            asked = await self._asked(query, speakers, shard)
+            return await shard.call(_archived_answers, asked, memories, stored)
 
-            async def cosines(vector: Vectors) -> Vectors:
-                return stored @ vector
+        return await self._shards.with_model(partition_of(user_id, self._partitions), ranked)
 
-            return await self._rank(query, memories, _prepare(memories), shard, cosines)
-
-        return await self._shards.with_model(partition, ranked)
-
-    async def _rank(
-        self,
-        query: Query,
-        memories: Sequence[Memory],
-        ready: _Ready,
-        shard: ShardModel,
-        cosines: Callable[[Vectors], Awaitable[Vectors]],
-    ) -> list[SearchHit]:
-        if not memories or not query.text.strip():
-            return []
+    async def _asked(self, query: Query, speakers: frozenset[str], shard: ShardModel) -> Asked:
         parts = questions(query.text)
-        lexical = np.stack([ready.lexical.scores(part) for part in parts])  # before the next question extends it
         model = await shard.model()
-        vectors = await shard.embed([probe(part, ready.speakers) for part in parts])
-        dense = np.stack([await cosines(vector) for vector in vectors])
-        fused = fuse(dense, lexical, model.cosine.of(query.text))
-        relevance = carry(fused.max(axis=0), ready.previous)
-        now = self._clock.now()
-        scores = [score_of(memory, now, self._lifecycle) for memory in memories]
-        states = [state_of(score, self._lifecycle) for score in scores]
-        allowed = np.array([_may(*one, query) for one in zip(memories, states, strict=True)], np.bool_)
-        allowed &= relevance >= query.min_relevance
-        hits = []
-        for row in top(relevance, allowed, query.top_k):
-            why = None
-            if query.explain:
-                why = {
-                    "cosine": round(float(dense.max(axis=0)[row]), 4),
-                    "cosine_rank": _rank_of(dense.max(axis=0), allowed, row),
-                    "bm25": round(float(lexical.max(axis=0)[row]), 4),
-                    "bm25_rank": _rank_of(lexical.max(axis=0), allowed, row),
-                }
-            hits.append(_hit(memories[row], float(relevance[row]), scores[row], states[row], why))
-        return hits
-
-    def _ready(self, user_id: str, memories: tuple[Memory, ...]) -> _Ready:
-        """Numbers tell whether texts are the same: a memory with another text has another number."""
-        seqs = [memory.seq for memory in memories]
-        found = self._users.get(user_id)
-        if found is None or found.seqs != seqs:
-            if found is not None and found.seqs == seqs[: len(found.seqs)]:
-                found = _extended(found, memories)
-            else:
-                found = _prepare(memories)
-            self._users[user_id] = found
-            if len(self._users) > CACHED_USERS:
-                self._users.popitem(last=False)
-        self._users.move_to_end(user_id)
-        return found
+        vectors = await shard.embed([probe(part, speakers) for part in parts])
+        return Asked(query, parts, vectors, model.cosine.of(query.text), self._clock.now(), self._lifecycle)
 
     async def _touch(self, user_id: str, ids: list[uuid.UUID]) -> None:
         event = Touch(event_id=uuid.uuid4(), user_id=user_id, timestamp=self._clock.now(), memory_ids=ids)
         await self._outbox.send(self._topics.long_term, event.model_dump_json().encode(), key=key_of(user_id))
 
 
-def _may(memory: Memory, state: State, query: Query) -> bool:
-    """Whether the memory may be an answer, however well it fits."""
-    return (
-        state in query.states
-        and (query.replaced or memory.current)
-        and all(condition.matches(memory) for condition in query.filters)
-    )
+def answers(shard: Shard, asked: Asked) -> list[SearchHit]:
+    """The user's memories that answer, best first. Runs where the shard lives."""
+    held = shard.held(asked.query.user_id)
+    candidates = shard.candidates(held)
+    dense = np.stack([shard.cosines(asked.query.user_id, vector, candidates) for vector in asked.vectors])
+    return _ranked(asked, candidates, dense, lambda rows: shard.shown(held.places[rows]))
 
 
-def _prepare(memories: Sequence[Memory]) -> _Ready:
-    return _Ready(
-        [memory.seq for memory in memories],
-        LexicalIndex.build(memory.text for memory in memories),
-        _previous(memories),
-        frozenset(name for memory in memories for name in memory.meta.get("speakers", ())),
-    )
+def _archived_answers(_: Shard, asked: Asked, memories: Sequence[Memory], stored: Vectors) -> list[SearchHit]:
+    dense = np.stack([stored @ vector for vector in asked.vectors])
+    return _ranked(asked, Candidates.of(memories), dense, lambda rows: [memories[row] for row in rows])
 
 
-def _extended(ready: _Ready, memories: Sequence[Memory]) -> _Ready:
-    """The same with the memories that have come since."""
-    new = memories[len(ready.seqs) :]
-    ready.lexical.add(memory.text for memory in new)
-    return _Ready(
-        [memory.seq for memory in memories],
-        ready.lexical,
-        _previous(memories),
-        ready.speakers.union(name for memory in new for name in memory.meta.get("speakers", ())),
-    )
-
-
-def _previous(memories: Sequence[Memory]) -> npt.NDArray[np.int64]:
-    """For each row the one before it in the same session, -1 where there is none."""
-    newest_of: dict[str | None, int] = {None: -1}
-    previous = []
-    for row, memory in enumerate(memories):
-        previous.append(newest_of.get(memory.session_id, -1))
-        if memory.session_id is not None:
-            newest_of[memory.session_id] = row
-    return np.array(previous, np.int64)
+def _ranked(
+    asked: Asked, candidates: Candidates, dense: Vectors, shown: Callable[[Rows], list[Memory]]
+) -> list[SearchHit]:
+    """`dense` float32[parts, n]. Memories are `shown` where a filter has to see them, and those that are hits."""
+    query, lifecycle = asked.query, asked.lifecycle
+    lexical = np.stack([bm25(candidates.terms, part) for part in asked.parts])
+    relevance = carry(fuse(dense, lexical, asked.scale).max(axis=0), candidates.previous)
+    scores = scores_of(candidates.importance, candidates.last_accessed, candidates.pinned, asked.now, lifecycle)
+    allowed = in_states(scores, query.states, lifecycle) & (relevance >= query.min_relevance)
+    if not query.replaced:
+        allowed &= candidates.current
+    if query.filters:
+        rows = np.flatnonzero(allowed)
+        allowed[rows] = [all(one.matches(memory) for one in query.filters) for memory in shown(rows)]
+    best = top(relevance, allowed, query.top_k)
+    cosine, words = dense.max(axis=0), lexical.max(axis=0)
+    hits = []
+    for row, memory in zip(best.tolist(), shown(best), strict=True):
+        why = None
+        if query.explain:
+            why = {
+                "cosine": round(float(cosine[row]), 4),
+                "cosine_rank": _rank_of(cosine, allowed, row),
+                "bm25": round(float(words[row]), 4),
+                "bm25_rank": _rank_of(words, allowed, row),
+            }
+        score = float(scores[row])
+        hits.append(_hit(memory, float(relevance[row]), score, state_of(score, lifecycle), why))
+    return hits
 
 
 def _rank_of(scores: npt.NDArray[np.float32], allowed: npt.NDArray[np.bool_], row: int) -> int:

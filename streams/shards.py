@@ -20,6 +20,7 @@ from schemas.settings import LifecycleSettings, LongTermSettings
 from streams.clients.embedding import Embedding
 from streams.clock import Clock
 from streams.models import ModelChanged, Models, ShardModel
+from tables.recent import Recent
 from tables.shard import Shard
 from tables.vectors import VectorIndex
 
@@ -45,7 +46,7 @@ class OwnedShards:
     ) -> None:
         self._folder, self.models = folder, Models(embedding)
         self._settings, self._lifecycle = settings, lifecycle
-        self._on_failure = on_failure
+        self._on_failure, self._recent = on_failure, Recent()
         self._open: dict[int, asyncio.Task[Shard]] = {}
         self._threads: dict[int, ThreadPoolExecutor] = {}
         self._closing: dict[int, asyncio.Future[None]] = {}
@@ -153,7 +154,9 @@ class OwnedShards:
         folder, thread = self._folder / str(partition), self._threads[partition]
         deadline = loop.time() + HAND_OVER_SECONDS
         while True:
-            opening = thread.submit(Shard, partition, folder, model, dimension, self._settings, self._lifecycle)
+            opening = thread.submit(
+                Shard, partition, folder, model, dimension, self._settings, self._lifecycle, self._recent
+            )
             try:
                 return await asyncio.shield(asyncio.wrap_future(opening))
             except asyncio.CancelledError:

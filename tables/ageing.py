@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import duckdb
@@ -34,8 +34,12 @@ class Ageing:
         db.execute(statement("lifecycle"))
         db.execute(statement("states_over_time"))
 
-    def recompute(self, now: int, lifecycle: LifecycleSettings) -> list[str]:
+    def recompute(
+        self, now: int, lifecycle: LifecycleSettings, before: Callable[[Seqs], None] = lambda seqs: None
+    ) -> list[str]:
         """Store the states as of `now` (epoch ms) and note each change; the users whose memories changed.
+
+        `before` is called before the commit, with the numbers of the memories that it changes.
 
         Looks only at memories that are new, were touched, or are old enough for another state by now: at all of them
         the first time, with other settings, and when time goes back.
@@ -53,6 +57,7 @@ class Ageing:
         changed = "FROM looked_at WHERE from_state <> to_state"
         users = [row[0] for row in self._db.execute(f"SELECT DISTINCT user_id {changed}").fetchall()]
         if users:
+            before(self._db.execute(f"SELECT seq {changed}").fetchnumpy()["seq"])
             with transaction(self._db):
                 self._db.execute(statement("apply_transitions"), {"at": iso(now)})
                 self._db.execute(

@@ -244,6 +244,21 @@ class Catalog:
         found = self._db.execute("SELECT seq FROM vectors ORDER BY seq").fetchnumpy()["seq"]
         return np.asarray(found, np.int64)
 
+    def standing(self) -> dict[str, npt.NDArray[Any]]:
+        """Of all memories, by ascending `seq`, what changes with an access, and whether each is `current`."""
+        return self._db.execute(
+            "SELECT seq, importance, epoch_ms(last_accessed) AS last_accessed, access_count, pinned, "
+            "summarized_by IS NULL AND superseded_by IS NULL AS current FROM memories ORDER BY seq"
+        ).fetchnumpy()
+
+    def noted(self, key: str) -> int:
+        """A number that was noted under this key; 0 where none was."""
+        rows = self._db.execute("SELECT value FROM shard_info WHERE key = ?", [key]).fetchall()
+        return int(rows[0][0]) if rows else 0
+
+    def note(self, key: str, number: int) -> None:
+        self._db.execute("INSERT OR REPLACE INTO shard_info VALUES (?, ?)", [key, str(number)])
+
     def behind(self, ids: Iterable[uuid.UUID]) -> list[Memory]:
         """The memories in whose place one of these stands."""
         self._db.register("wanted", pa.table({"id": uuids(ids)}))
@@ -295,7 +310,7 @@ class Catalog:
 
     def position(self) -> int:
         """The offset in the log up to which the events are in; 0 in a new shard."""
-        return int(self._one("SELECT value FROM shard_info WHERE key = 'position'"))
+        return self.noted("position")
 
     def write(self, changes: Changes, now: int, position: int | None = None) -> None:
         """Commit a batch: rows, vectors, which events are in and up to where, together or not at all."""

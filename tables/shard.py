@@ -19,10 +19,14 @@ from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.analytics import Fingerprint
 from tables.archive import Archived
 from tables.batch import Applied, Batch, covers, together
+from tables.candidates import Candidates
 from tables.catalog import Catalog, Changes, Done, NewLink
 from tables.cleanup import Verdicts
+from tables.recent import Recent
 from tables.recent_users import RecentUsers
 from tables.reembedding import Reembedding, VectorModel
+from tables.row_file import Places
+from tables.search_rows import Held, SearchRows
 from tables.statistics import Change, StateOnDay
 from tables.vectors import VectorIndex, Vectors, cell_of, cells_of, matrix
 from tables.workspace import Workspace
@@ -41,7 +45,8 @@ _PUT_OFF = 60
 class Shard:
     """Memories of the users of one partition. Not thread-safe: its owner serialises the calls.
 
-    `model` and `dimension` are those of the vectors that it will be given. Raises `ShardLocked`,
+    `model` and `dimension` are those of the vectors that it will be given. `recent` is shared by a worker's shards.
+    Raises `ShardLocked`,
     `EmbeddingMismatch` and `DataDirError`.
     """
 
@@ -53,7 +58,9 @@ class Shard:
         dimension: int,
         settings: LongTermSettings,
         lifecycle: LifecycleSettings,
+        recent: Recent | None = None,
     ) -> None:
+        recent = Recent() if recent is None else recent
         self.partition = partition
         self._settings, self._lifecycle = settings, lifecycle
         self._index_path = folder / "vectors.faiss"
@@ -63,11 +70,12 @@ class Shard:
             self._catalog.bind_model(model, dimension)
             self._next, self._position = self._catalog.next_seq(), self._catalog.position()
             self._index = self._recovered_index(dimension)
+            self._rows = SearchRows(folder, self._catalog, recent)
         except BaseException:
             self._catalog.close()
             raise
         self._put_off = 0
-        self._users = RecentUsers(self._read)
+        self._users = RecentUsers(self._read, recent)
 
     def _recovered_index(self, dimension: int) -> VectorIndex:
         index = VectorIndex.load(self._index_path, dimension)
@@ -132,7 +140,9 @@ class Shard:
         return self._position
 
     def _commit(self, changes: Changes, now: int, position: int | None) -> None:
+        self._rows.before(changes)
         self._catalog.write(changes, now, position)
+        self._rows.after(changes)
         self._next += changes.numbered
         self._position = self._position if position is None else position
         self._index.remove(np.array(changes.leaving, np.int64))
@@ -159,6 +169,34 @@ class Shard:
     def memories_of(self, user_id: str) -> tuple[Memory, ...]:
         """A user's memories, oldest first. The same object until one of them changes."""
         return self._users.memories_of(user_id)
+
+    def held(self, user_id: str) -> Held:
+        """What is searched of the user, oldest first. It is good for this call on the shard alone."""
+        return self._rows.of_user(user_id, lambda: self._index.seqs_in(cell_of(user_id)))
+
+    def speakers_of(self, user_id: str) -> frozenset[str] | None:
+        """Who speaks in the user's memories; None where there are no memories."""
+        held = self.held(user_id)
+        return held.speakers if len(held) else None
+
+    def candidates(self, held: Held) -> Candidates:
+        """What ranking asks of these memories, in their order."""
+        return self._rows.candidates(held)
+
+    def cosines(self, user_id: str, query: Vectors, candidates: Candidates) -> Vectors:
+        """Cosine, float32[n], of the query vector with each of the candidates."""
+        return self._index.similarities(cell_of(user_id), query, candidates.seqs)
+
+    def shown(self, places: Places) -> list[Memory]:
+        """These memories as they are, in their order."""
+        return self._rows.memories(places)
+
+    def fill_rows(self, most: int) -> int:
+        """Make at most so many memories ready to be searched that are not: those of an older version, and of a crash.
+
+        How many it were: when it is 0, all are.
+        """
+        return self._rows.fill(most)
 
     def archive_of(self, user_id: str) -> list[Archived]:
         """A user's archived memories, oldest first."""
@@ -193,7 +231,7 @@ class Shard:
 
     def recompute(self, now: int, lifecycle: LifecycleSettings) -> int:
         """Store the states as of `now` (epoch ms); the number of users whose memories changed state."""
-        users = self._catalog.ageing.recompute(now, lifecycle)
+        users = self._catalog.ageing.recompute(now, lifecycle, self._rows.outdate)
         self._users.forget(users)
         return len(users)
 
@@ -282,4 +320,8 @@ class Shard:
         try:
             self._save()
         finally:
-            self._catalog.close()
+            try:
+                self._rows.close()
+            finally:
+                self._users.close()
+                self._catalog.close()

@@ -23,6 +23,10 @@ from tables.statistics import ScoreDistribution, distribution
 
 log = logging.getLogger(__name__)
 
+#: Memories that are made ready to be searched at a time, and slices at a time: searches wait behind a slice.
+SLICE = 256
+SLICES = 8
+
 
 class LifecycleAgent:
     """Recomputes, publishes, and keeps the gauges of states and scores."""
@@ -104,3 +108,12 @@ class LifecycleAgent:
             for partition in self._shards.partitions():
                 with contextlib.suppress(ShardNotHere):  # it has just moved, and was saved at that
                     await self._shards.call(partition, Shard.save)
+
+    async def fill_rows(self) -> None:
+        """Make what was written ready to be searched: a question that comes first does it for its user."""
+        if self._shards.ready:
+            for partition in self._shards.partitions():
+                with contextlib.suppress(ShardNotHere):
+                    for _ in range(SLICES):
+                        if not await self._shards.call(partition, Shard.fill_rows, SLICE):
+                            break

@@ -7,8 +7,15 @@ The same formula stands in tables/sql/lifecycle.sql for whole shards; a test hol
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+import numpy as np
+import numpy.typing as npt
+
 from schemas.memories import Memory, State
 from schemas.settings import LifecycleSettings
+
+Scores = npt.NDArray[np.float64]
 
 DAY_MS = 86_400_000
 
@@ -20,6 +27,36 @@ def score_of(memory: Memory, now: int, lifecycle: LifecycleSettings) -> float:
     age_days = (now - memory.last_accessed) / DAY_MS
     stale_days = max(0.0, age_days - lifecycle.fresh_days)
     return float(memory.importance * 2.0 ** (-stale_days / lifecycle.half_life_days))
+
+
+def scores_of(
+    importance: Scores,
+    last_accessed: npt.NDArray[np.int64],
+    pinned: npt.NDArray[np.bool_],
+    now: int,
+    lifecycle: LifecycleSettings,
+) -> Scores:
+    """`score_of` of many memories, float64[n], to the last bit.
+
+    The powers are Python's own: numpy's differ in the last bit on some processors, and a score that lies on a border
+    would be in another state. Memories that are fresh or pinned need none.
+    """
+    stale_days = np.maximum(0.0, (now - last_accessed) / DAY_MS - lifecycle.fresh_days)
+    ageing = np.flatnonzero((stale_days > 0) & ~pinned)
+    scores = importance.astype(np.float64)
+    exponents = -stale_days[ageing] / lifecycle.half_life_days
+    scores[ageing] *= np.array([2.0**exponent for exponent in exponents.tolist()], np.float64)
+    return scores
+
+
+def in_states(scores: Scores, states: Collection[State], lifecycle: LifecycleSettings) -> npt.NDArray[np.bool_]:
+    """Which scores are in one of the states, bool[n]: as `state_of` has them."""
+    active, cold = scores >= lifecycle.active, scores >= lifecycle.cold
+    bands = {State.ACTIVE: active, State.COLD: cold & ~active, State.DEPRECATED: ~cold & ~active}
+    allowed = np.zeros(len(scores), np.bool_)
+    for state in states:
+        allowed |= bands[state]
+    return allowed
 
 
 def state_of(score: float, lifecycle: LifecycleSettings) -> State:

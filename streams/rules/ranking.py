@@ -16,135 +16,91 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
-from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tables.terms import MOST, Terms, Words, hash_of
+from tables.tokens import has_cjk, tokens, weight
+
 Scores = NDArray[np.float32]
 
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_RUN = re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+(?:'[^\\W_{_CJK}]+)*")
-_CJK_START = re.compile(f"[{_CJK}]")
-_ACCENT = re.compile("[\u0300-\u036f]")
 _SENTENCE_END = re.compile(r"(?<=[。！？!?；;\n])(?=\s*\w)|(?<=\.)\s+")
 _QUESTION = re.compile(r"\w.*[?？]\W*$", re.DOTALL)
 
-_ENGLISH_FUNCTION_WORDS = """
-    a about after again all also am an and any are as at be been before being but by can could couldn
-    did didn do does doesn doing don down for from had hadn has hasn have haven having he her here hers
-    him his how i if in into is isn it its just may me might mine must my no nor not of off on or our
-    ours out over shall she should shouldn so some than that the their theirs them then there these they
-    this those to too up us very was wasn we were weren what when where which who whom whose why will
-    with won would wouldn you your yours
-"""
-_CHINESE_FUNCTION_CHARACTERS = frozenset("的了是我你他她它们这那在有和就都也很不吗呢啊吧么什呀个其")
-
-MINOR_WEIGHT: Final = 0.2
 MAX_PARTS: Final = 6
 
 
-@lru_cache(maxsize=65_536)
-def stem(word: str) -> str:
-    """The stem of a lower-case English word: its possessive, plural, -ing, -ed, final e and y go.
+K1: Final = 1.0
+B: Final = 0.5
+"""Chosen where LoCoMo and MemDaily are both flat."""
 
-    Far lighter than Porter's: on LoCoMo, cutting derivations (-ness, -ation, -er …) as well gave
-    nothing more. A stem is a key, not a word: "hiking", "hiked" and "hikes" all give "hik".
+PRIOR_MEMORIES: Final = 10
+"""Imaginary memories without any of the terms: they keep the rarities of a user with three memories sane."""
+
+_BUCKET_BITS: Final = 16
+
+
+def bm25(terms: Terms, query: str) -> Scores:
+    """BM25 of every text as a share of the best that any could reach: float32[n] in 0..1.
+
+    The divisor depends on the query alone, so the order is plain BM25's (Robertson & Zaragoza, 2009, with
+    Lucene's never-negative idf). As a share it means the same for a query of three words and of thirty. Terms
+    that the user never wrote count in the divisor: they speak against an answer.
+
+    One pass over all terms of the texts: a table of 65,536 buckets finds the few that can be the query's.
     """
-    word = word.partition("'")[0]
-    if len(word) <= 3 or not (word.isascii() and word.isalpha()):
-        return word
-    if word.endswith(("ies", "ied")):
-        word = word[:-3] + "y"
-    elif word.endswith(("ses", "xes", "zes")):
-        word = word[:-2]
-    elif word[-1] == "s" and word[-2] not in "su":
-        word = word[:-1]
-    for ending in ("ing", "ed"):
-        bare = word.removesuffix(ending)
-        if bare != word and len(bare) >= 3 and not set("aeiouy").isdisjoint(bare):
-            doubled = bare[-1] == bare[-2] and bare[-1] not in "lsz"
-            word = bare[:-1] if doubled else bare
-            break
-    if len(word) > 3 and word[-1] == "e":
-        word = word[:-1]
-    if len(word) > 3 and word[-1] == "y":
-        word = word[:-1] + "i"
-    return word
+    n = len(terms)
+    scores = np.zeros(n, np.float32)
+    asked = Counter(tokens(query))
+    if not n or not asked:
+        return scores
+    hashes = np.array([hash_of(token) for token in asked], np.uint64)
+    places, which = _hits(terms.words, hashes)
+    rows = np.searchsorted(np.cumsum(terms.sizes), places, side="right")
+    counts = (terms.words[places] & np.uint64(MOST)).astype(np.float32)
+    holders = np.bincount(which, minlength=len(hashes))
+    values = np.empty(len(hashes), np.float32)
+    best = 0.0
+    for place, (token, count) in enumerate(asked.items()):
+        rarity = math.log1p((n + PRIOR_MEMORIES - int(holders[place]) + 0.5) / (int(holders[place]) + 0.5))
+        value = count * weight(token) * rarity * (K1 + 1)
+        best += value
+        values[place] = value
+    stretch = B / (float(terms.lengths.mean()) or 1.0)
+    saturation = K1 * (1 - B + stretch * terms.lengths[rows])
+    np.add.at(scores, rows, values[which] * counts / (counts + saturation))
+    return scores / np.float32(best) if best else scores
 
 
-_FUNCTION_STEMS = frozenset(map(stem, _ENGLISH_FUNCTION_WORDS.split()))
-
-
-def tokens(text: str) -> list[str]:
-    """The index terms of a text, in reading order.
-
-    Words and numbers are lower-cased, stripped of accents and stemmed. A run of Chinese, Japanese or
-    Korean gives its character pairs and, after them, its single characters (which weigh little, see
-    :func:`weight`): a question seldom repeats a whole word of the answer, 生日 asks for 出生.
-
-    >>> tokens("Málaga, hiking"), tokens("喜欢猫")
-    (['malaga', 'hik'], ['喜欢', '欢猫', '喜', '欢', '猫'])
-    """
-    if not text.isascii():
-        text = unicodedata.normalize("NFKD", text)
-        text = unicodedata.normalize("NFC", _ACCENT.sub("", text)).replace("’", "'")
-    found: list[str] = []
-    for run in _RUN.findall(text.lower()):
-        if _is_cjk(run):
-            found += [run[i : i + 2] for i in range(len(run) - 1)]
-            found += run
-        else:
-            found.append(stem(run))
-    return found
-
-
-def weight(token: str) -> float:
-    """How much a query's token counts: function words and single CJK characters are minor.
-
-    They are not dropped, so that a query of nothing else still finds something. Rarity (idf) alone does
-    not see that "what" and "did" ask rather than tell: people seldom write them into memories.
-    """
-    if not _is_cjk(token):
-        return MINOR_WEIGHT if token in _FUNCTION_STEMS else 1.0
-    if len(token) == 1 or _CHINESE_FUNCTION_CHARACTERS.issuperset(token):
-        return MINOR_WEIGHT
-    return 1.0
-
-
-def _is_cjk(token: str) -> bool:
-    return _CJK_START.match(token) is not None
-
-
-@dataclass(slots=True)
-class _Postings:
-    rows: array[int] = field(default_factory=lambda: array("i"))
-    counts: array[float] = field(default_factory=lambda: array("f"))
+def _hits(words: Words, hashes: Words) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where a word has one of the hashes, and which: by hash, then by place."""
+    order = np.argsort(hashes)
+    ordered = hashes[order]
+    shift = np.uint64(64 - _BUCKET_BITS)
+    buckets = np.zeros(1 << _BUCKET_BITS, np.bool_)
+    buckets[ordered >> shift] = True
+    places = np.flatnonzero(buckets[words >> shift])
+    found = words[places] & ~np.uint64(MOST)
+    nearest = np.minimum(np.searchsorted(ordered, found), len(ordered) - 1)
+    same = ordered[nearest] == found
+    places, which = places[same], order[nearest[same]]
+    by_hash = np.argsort(which, kind="stable")
+    return places[by_hash], which[by_hash]
 
 
 class LexicalIndex:
-    """BM25 over the memories of one user, growing at the end.
+    """:func:`bm25` over texts that are given here, growing at the end.
 
-    Statistics (rarity, mean length) are taken at query time, so adding in pieces equals building at
-    once. A forgotten memory keeps its row until the index is built anew; mask it in :func:`top`.
-
-    ``K1`` and ``B`` were chosen where LoCoMo and MemDaily are both flat. ``PRIOR_MEMORIES`` imaginary
-    memories without any of the terms keep the rarities of a user with three memories sane.
+    Statistics (rarity, mean length) are taken at query time, so adding in pieces equals building at once.
     """
 
-    K1: Final = 1.0
-    B: Final = 0.5
-    PRIOR_MEMORIES: Final = 10
-
     def __init__(self) -> None:
-        self._postings: dict[str, _Postings] = {}
-        self._lengths = array("f")
+        self._terms = Terms.of(())
 
     @classmethod
     def build(cls, texts: Iterable[str]) -> Self:
@@ -154,47 +110,15 @@ class LexicalIndex:
         return index
 
     def __len__(self) -> int:
-        return len(self._lengths)
+        return len(self._terms)
 
     def add(self, texts: Iterable[str]) -> None:
-        """Append texts as the next rows; costs what their own tokens cost."""
-        for text in texts:
-            row = len(self._lengths)
-            counts = Counter(tokens(text))
-            for token, count in counts.items():
-                postings = self._postings.setdefault(token, _Postings())
-                postings.rows.append(row)
-                postings.counts.append(count)
-            self._lengths.append(sum(count * weight(token) for token, count in counts.items()))
+        """Append texts as the next rows."""
+        self._terms = self._terms.with_more(Terms.of(texts))
 
     def scores(self, query: str) -> Scores:
-        """BM25 of every row as a share of the best that any text could reach: float32[n] in 0..1.
-
-        The divisor depends on the query alone, so the order is plain BM25's (Robertson & Zaragoza,
-        2009, with Lucene's never-negative idf). As a share it means the same for a query of three
-        words and of thirty. Terms that the user never wrote count in the divisor: they speak against
-        an answer. The cost is that of the postings of the query's terms, and n for the result.
-        """
-        n = len(self._lengths)
-        scores = np.zeros(n, np.float32)
-        if not n:
-            return scores
-        lengths = np.frombuffer(self._lengths, np.float32)
-        stretch = self.B / (float(lengths.mean()) or 1.0)
-        best = 0.0
-        for token, count in Counter(tokens(query)).items():
-            postings = self._postings.get(token)
-            holders = len(postings.rows) if postings else 0
-            memories = n + self.PRIOR_MEMORIES
-            rarity = math.log1p((memories - holders + 0.5) / (holders + 0.5))
-            value = count * weight(token) * rarity
-            best += value * (self.K1 + 1)
-            if postings:
-                rows = np.frombuffer(postings.rows, np.int32)
-                counts = np.frombuffer(postings.counts, np.float32)
-                saturation = self.K1 * (1 - self.B + stretch * lengths[rows])
-                scores[rows] += value * (self.K1 + 1) * counts / (counts + saturation)
-        return scores / np.float32(best) if best else scores
+        """:func:`bm25` of every row."""
+        return bm25(self._terms, query)
 
 
 def questions(query: str) -> list[str]:
@@ -281,7 +205,7 @@ class Scales:
 
     def of(self, query: str) -> Scale:
         """The scale for a question; with both writings in it, that of Chinese, Japanese and Korean."""
-        return self.cjk if _CJK_START.search(query) else self.latin
+        return self.cjk if has_cjk(query) else self.latin
 
 
 COSINES: Final = Scales(latin=COSINE, cjk=COSINE)

@@ -11,9 +11,9 @@ from typing import Final
 from schemas.messages import Message, Role
 from streams.rules import reading_en, reading_zh
 from streams.rules.estimator import READ_CHARS
-from streams.rules.ranking import tokens, weight
 from streams.rules.summary.cues import Cues, captured
 from streams.rules.summary.turns import Turn
+from tables.tokens import tokens, weight
 
 CHINESE: Final = Cues.read("cues_zh.txt", reading_zh.LEXICON)
 ENGLISH: Final = Cues.read("cues_en.txt", reading_en.LEXICON)

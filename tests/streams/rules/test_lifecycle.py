@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.memories import Memory, State
 from schemas.settings import LifecycleSettings
-from streams.rules.lifecycle import DAY_MS, score_of, state_of, wanted_states
+from streams.rules.lifecycle import DAY_MS, in_states, score_of, scores_of, state_of, wanted_states
 from tests.making import START, memory_of
 
 LIFECYCLE = LifecycleSettings()
@@ -98,3 +99,32 @@ def test_include_all_comes_before_include_cold(include_cold: bool) -> None:
 )
 def test_a_named_state_comes_before_all(state: State, include_all: bool, include_cold: bool) -> None:
     assert wanted_states(state=state, include_all=include_all, include_cold=include_cold) == {state}
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 100) | st.integers(0, 100).map(float), st.integers(-50, 4_000), st.booleans()),
+        max_size=20,
+    ),
+    st.integers(0, DAY_MS),
+    st.sets(st.sampled_from(State)),
+)
+def test_many_memories_have_the_scores_and_states_of_each(
+    drawn: list[tuple[float, int, bool]], since_midnight: int, states: set[State]
+) -> None:
+    """To the last bit: a score on a border is in the same state."""
+    now = START + since_midnight
+    memories = [
+        replace(memory_of(importance, pinned), last_accessed=START - days * DAY_MS)
+        for importance, days, pinned in drawn
+    ]
+    scores = scores_of(
+        np.array([one.importance for one in memories], np.float64),
+        np.array([one.last_accessed for one in memories], np.int64),
+        np.array([one.pinned for one in memories], np.bool_),
+        now,
+        LIFECYCLE,
+    )
+    each = [score_of(one, now, LIFECYCLE) for one in memories]
+    assert scores.tolist() == each
+    assert in_states(scores, states, LIFECYCLE).tolist() == [state_of(one, LIFECYCLE) in states for one in each]

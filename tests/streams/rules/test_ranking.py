@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -23,10 +24,9 @@ from streams.rules.ranking import (
     probe,
     questions,
     scale_of,
-    tokens,
     top,
-    weight,
 )
+from tables.tokens import tokens, weight
 
 SIZES = st.integers(0, 40)
 TEXTS = st.lists(st.text("abc dé's 我喜欢猫？?!1", max_size=30), max_size=12)
@@ -48,60 +48,6 @@ def a_users_scores(draw: st.DrawFn) -> tuple[Scores, Scores]:
 
 def test_the_examples_in_the_docstrings_hold() -> None:
     assert doctest.testmod(ranking).failed == 0
-
-
-@pytest.mark.parametrize(
-    "family",
-    [
-        "hike hikes hiked hiking",
-        "study studies studied studying",
-        "plan plans planned planning",
-        "class classes class's",
-        "Melanie Melanie's Melanie’s",
-        "café cafe CAFE",
-    ],
-)
-def test_the_forms_of_a_word_share_one_token(family: str) -> None:
-    assert len(set(tokens(family))) == 1
-
-
-def test_words_without_an_ending_stay_whole() -> None:
-    assert tokens("bus string need glass 1990s b2b") == ["bus", "string", "need", "glass", "1990s", "b2b"]
-
-
-def test_a_chinese_run_gives_its_pairs_and_then_its_characters() -> None:
-    assert tokens("我住北京") == ["我住", "住北", "北京", "我", "住", "北", "京"]
-
-
-def test_a_lone_character_is_its_own_token() -> None:
-    assert tokens("猫 and 狗") == ["猫", "and", "狗"]
-
-
-def test_scripts_are_cut_where_they_change() -> None:
-    assert tokens("手机OPPO Reno7很好") == ["手机", "手", "机", "oppo", "reno7", "很好", "很", "好"]
-
-
-def test_korean_and_japanese_survive_the_folding_of_accents() -> None:
-    assert tokens("한국 がく") == ["한국", "한", "국", "がく", "が", "く"]
-
-
-def test_other_scripts_are_cut_into_words_without_their_accents() -> None:
-    assert tokens("Где живёт Анна?") == ["где", "живет", "анна"]
-
-
-@pytest.mark.parametrize("text", ["", "  ", "?!。", "_", "👋"])
-def test_a_text_without_words_has_no_tokens(text: str) -> None:
-    assert tokens(text) == []
-
-
-@pytest.mark.parametrize("token", ["what", "did", "我的", "猫", "的"])
-def test_function_words_and_single_characters_weigh_a_fifth(token: str) -> None:
-    assert weight(token) == 0.2
-
-
-@pytest.mark.parametrize("token", ["sunris", "北京", "7"])
-def test_content_weighs_one(token: str) -> None:
-    assert weight(token) == 1.0
 
 
 def test_a_single_term_scores_by_its_count_and_the_length_of_the_text() -> None:
@@ -160,6 +106,41 @@ def test_adding_in_pieces_equals_building_at_once(texts: list[str], cut: int, qu
     whole = LexicalIndex.build(texts)
     assert len(grown) == len(whole) == len(texts)
     assert grown.scores(query).tolist() == whole.scores(query).tolist()
+
+
+def by_postings(texts: list[str], query: str) -> Scores:
+    """BM25 as textbooks have it: a list of holders for each token, and the query's tokens one after the other."""
+    postings: dict[str, dict[int, int]] = {}
+    for row, text in enumerate(texts):
+        for token, count in Counter(tokens(text)).items():
+            postings.setdefault(token, {})[row] = count
+    lengths = floats([sum(weight(token) * count for token, count in Counter(tokens(text)).items()) for text in texts])
+    scores, best = np.zeros(len(texts), np.float32), 0.0
+    if not texts:
+        return scores
+    stretch = ranking.B / (float(lengths.mean()) or 1.0)
+    for token, count in Counter(tokens(query)).items():
+        held = postings.get(token, {})
+        memories = len(texts) + ranking.PRIOR_MEMORIES
+        value = count * weight(token) * math.log1p((memories - len(held) + 0.5) / (len(held) + 0.5))
+        best += value * (ranking.K1 + 1)
+        rows, counts = list(held), floats(list(held.values()))
+        saturation = ranking.K1 * (1 - ranking.B + stretch * lengths[rows])
+        scores[rows] += value * (ranking.K1 + 1) * counts / (counts + saturation)
+    return scores / np.float32(best) if best else scores
+
+
+WORDS = ["the", "cat", "cats", "hiking", "Ann's", "北京", "我的", "生日", "café", "what", "7"]
+MIXED = st.one_of(
+    st.text("abc dé's 我喜欢猫？?!1", max_size=30),
+    st.lists(st.sampled_from(WORDS), max_size=40).map(" ".join),
+)
+
+
+@given(st.lists(MIXED, max_size=30), MIXED)
+def test_one_pass_over_numbers_scores_as_postings_do(texts: list[str], query: str) -> None:
+    """In both languages, with doubled and empty texts among them, to the last bit."""
+    assert LexicalIndex.build(texts).scores(query).tolist() == by_postings(texts, query).tolist()
 
 
 @given(TEXTS, st.text("abc dé's 我喜欢猫", max_size=15))

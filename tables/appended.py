@@ -1,0 +1,76 @@
+"""A file that grows at its end: written with `pwrite`, so a full disk is an error, and read through a mapping.
+
+A worker that is killed loses nothing of it; a machine that loses its power may lose any of it. Whoever reads has to
+know what he reads: nothing here is synced or checked.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+#: The file has room for so much more than is in it, as a hole: the mapping is made anew when that is used up.
+_ROOM: Final = 16 * 1024 * 1024
+_ZEROS: Final = bytes(64 * 1024)
+
+
+class AppendedFile:
+    """Bytes at offsets that stay what they are. `size` is where the next ones go: a multiple of 8."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        self.size = 0
+        self._bytes, self._mapped = memoryview(b""), np.empty(0, np.uint8)
+
+    def begin(self, size: int) -> None:
+        """What lies from `size` on, a multiple of 8, is worth nothing."""
+        self.size = size
+        os.ftruncate(self._file, size)
+        self._map()
+
+    def append(self, data: bytes) -> int:
+        """Write at the end; where that was. Raises `OSError`."""
+        at, padded = self.size, len(data) + -len(data) % 8
+        if at + padded > len(self._mapped):
+            os.ftruncate(self._file, at + padded)
+            self.size = at + padded
+            self._map()
+        _write(self._file, data, at)
+        self.size = at + padded
+        return at
+
+    def read(self, at: int, length: int) -> memoryview:
+        """To be used before the next `append`; what lies behind the end is left out."""
+        return self._bytes[at : at + length]
+
+    def erase(self, at: int, length: int) -> None:
+        """Zeros in the place of what was there."""
+        for start in range(at, at + length, len(_ZEROS)):
+            _write(self._file, _ZEROS[: min(len(_ZEROS), at + length - start)], start)
+
+    @property
+    def words(self) -> npt.NDArray[np.uint64]:
+        """All of it, as little-endian words of 64 bits."""
+        return self._mapped.view("<u8")
+
+    def _map(self) -> None:
+        os.ftruncate(self._file, self.size + _ROOM)
+        mapped = mmap.mmap(self._file, self.size + _ROOM, access=mmap.ACCESS_READ)
+        self._bytes, self._mapped = memoryview(mapped), np.frombuffer(mapped, np.uint8)
+
+    def close(self) -> None:
+        self._bytes, self._mapped = memoryview(b""), np.empty(0, np.uint8)
+        os.ftruncate(self._file, self.size)
+        os.close(self._file)
+
+
+def _write(file: int, data: bytes, at: int) -> None:
+    view = memoryview(data)
+    while len(view):
+        written = os.pwrite(file, view, at)
+        view, at = view[written:], at + written
