@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -33,12 +34,16 @@ class RecentUsers:
     def follow(self, changes: Changes, user_ids: Iterable[str]) -> None:
         """Take over what was written of these users: all others are as they were."""
         leaving = set(changes.leaving)
+        born: defaultdict[str, list[Memory]] = defaultdict(list)
+        for memory in changes.new.values():
+            if memory.seq not in leaving:
+                born[memory.user_id].append(memory)
         for user_id in user_ids:
             known = self._known(user_id)
             if known is None:
                 continue
             kept = [changes.updated.get(memory.id, memory) for memory in known if memory.seq not in leaving]
-            new = [m for m in changes.new.values() if m.user_id == user_id and m.seq not in leaving]
+            new = born[user_id]
             merged = sorted([*kept, *new], key=lambda memory: (memory.created_at, memory.seq)) if new else kept
             if len(merged) != len(known) or any(one is not other for one, other in zip(merged, known, strict=True)):
                 self._keep(user_id, tuple(merged))

@@ -46,8 +46,7 @@ class Shard:
     """Memories of the users of one partition. Not thread-safe: its owner serialises the calls.
 
     `model` and `dimension` are those of the vectors that it will be given. `recent` is shared by a worker's shards.
-    Raises `ShardLocked`,
-    `EmbeddingMismatch` and `DataDirError`.
+    Raises `ShardLocked`, `EmbeddingMismatch` and `DataDirError`.
     """
 
     def __init__(
@@ -325,3 +324,5 @@ class Shard:
             finally:
                 self._users.close()
                 self._catalog.close()
+                # Whoever still names a closed shard, such as the traceback of a cancelled call, keeps none of these.
+                del self._rows, self._users, self._index, self._catalog
