@@ -34,7 +34,8 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from streams.clients.children import ONE_THREAD, Spawning
+from schemas.one_blas_thread import ONE_THREAD
+from streams.clients.children import Spawning
 from streams.clients.embedding import EMBEDDED_CHARS
 from streams.clients.embedding_lanes import SLICE
 

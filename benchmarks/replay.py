@@ -45,12 +45,13 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.worker import kafka_at
+from schemas.one_blas_thread import ONE_THREAD
 from schemas.settings import EmbeddingSettings, KafkaSettings, Settings
 from schemas.topics import key_of
 from streams.cli.ingest import producing
 from streams.cli.process import configure_logging, run
 from streams.clients.broker import EMBEDDED_PARTITIONS, embedded_broker, ensure_topics
-from streams.clients.children import ONE_THREAD, Spawning
+from streams.clients.children import Spawning
 from streams.clients.embedders import load_embedder
 from streams.clients.embedding_lanes import SLICE
 from streams.clients.embedding_process import EmbeddingProcess

@@ -200,7 +200,7 @@ class _Given:
     async def load(self) -> Model:
         return Model("random", DIMENSION)
 
-    async def embed(self, texts: Sequence[str], attempt: int) -> Vectors:
+    async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
         return np.stack([self.vectors[text] for text in texts])
 
     async def close(self) -> None:

@@ -8,8 +8,14 @@ core, which wait for each other by spinning. They read the environment when they
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
 
-VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+#: What says so, whichever library numpy and torch were built with.
+ONE_THREAD: Final[Mapping[str, str]] = MappingProxyType(
+    dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
+)
 
-for _name in VARIABLES:
-    os.environ.setdefault(_name, "1")
+for _name, _one in ONE_THREAD.items():
+    os.environ.setdefault(_name, _one)

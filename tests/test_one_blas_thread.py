@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.one_blas_thread import VARIABLES
+from schemas.one_blas_thread import ONE_THREAD
 
 ROOT = Path(__file__).parent.parent
 
@@ -30,7 +30,7 @@ print(len(os.listdir("/proc/self/task")))
 
 def threads(entry: str, **environment: str) -> int:
     """How many threads a process has that came in by `entry` and did some algebra."""
-    outer = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+    outer = {name: value for name, value in os.environ.items() if name not in ONE_THREAD}
     done = subprocess.run(
         [sys.executable, "-c", COUNTED.format(entry=entry)],
         env={**outer, **environment},

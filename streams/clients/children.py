@@ -9,12 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing.context import SpawnContext, SpawnProcess
-from typing import Any, Final
-
-#: One thread for the arithmetic of numpy and torch, whichever library they were built with.
-ONE_THREAD: Final[Mapping[str, str]] = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
-)
+from typing import Any
 
 
 class SpawnedProcess(SpawnProcess):

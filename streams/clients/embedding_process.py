@@ -10,8 +10,9 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
 from schemas.errors import SiltstoneError
+from schemas.one_blas_thread import ONE_THREAD
 from schemas.settings import EmbeddingSettings
-from streams.clients.children import ONE_THREAD, Spawning, die_with_parent
+from streams.clients.children import Spawning, die_with_parent
 from streams.clients.embedders import Embedder, Model, Vectors, load_embedder, model_of
 from streams.clients.embedding_lanes import Lanes
 

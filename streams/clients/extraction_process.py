@@ -9,10 +9,10 @@ import os
 import pickle
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Final
 
+from schemas.one_blas_thread import ONE_THREAD
 from streams.clients.extraction import LENGTH_BYTES, Failed, frame
 from streams.rules.summary.drafting import Draft, Order
 
@@ -22,10 +22,6 @@ log = logging.getLogger(__name__)
 MOST_SECONDS: Final = 20.0
 #: How long the end of a process is waited for.
 END_SECONDS: Final = 2.0
-#: More threads than one spin beside the conversation's, and none of these matrices is worth it.
-ONE_THREAD: Final[Mapping[str, str]] = MappingProxyType(
-    dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-)
 _PROGRAM: Final = "streams.clients.extraction"
 
 

@@ -35,10 +35,10 @@ class Held(Toy):
         self.asked: list[list[str]] = []
         self.gate = asyncio.Event()
 
-    async def embed(self, texts: Sequence[str], attempt: int) -> Vectors:
+    async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
         self.asked.append(list(texts))
         await self.gate.wait()
-        return await super().embed(texts, attempt)
+        return await super().embed(texts, attempt, urgent=urgent)
 
 
 class Worker:

@@ -7,7 +7,8 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from streams.clients.children import ONE_THREAD, Spawning
+from schemas.one_blas_thread import ONE_THREAD
+from streams.clients.children import Spawning
 
 VARIABLES = {"SILTSTONE_TEST_A": "1", "SILTSTONE_TEST_B": "1"}
 

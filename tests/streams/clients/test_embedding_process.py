@@ -21,9 +21,9 @@ import numpy as np
 import pytest
 
 from schemas.errors import EmbeddingUnavailable, SiltstoneError
+from schemas.one_blas_thread import ONE_THREAD
 from schemas.settings import EmbeddingSettings
 from streams.clients import embedding_process
-from streams.clients.children import ONE_THREAD
 from streams.clients.embedders import Embedder, recorded_name
 from streams.clients.embedding import Embedding
 from streams.clients.embedding_lanes import MOST_DEATHS

@@ -69,7 +69,8 @@ def test_the_order_of_requests_changes_nothing(numbers: list[list[tuple[int, str
     """So a summary is the same, however its requests came."""
     requests = [
         sorted(
-            (one for i, session in request for one in said(i, i + 1, session=session)), key=lambda one: one.message[3]
+            (one for i, session in request for one in said(i, i + 1, session=session)),
+            key=lambda one: one.message.timestamp,
         )
         for request in numbers
     ]
