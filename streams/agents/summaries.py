@@ -197,7 +197,7 @@ class SummariesAgent:
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + GIVE_WAY_SECONDS
-        while not self._waiting.urgent and self._before_giving_way <= 0:
+        while len(self._waiting) and not self._waiting.urgent and self._before_giving_way <= 0:
             if not self._precedence.must_wait() and (self._backlog() <= BACKLOG or loop.time() >= until):
                 self._before_giving_way = len(self._waiting)
             else:

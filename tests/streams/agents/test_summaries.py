@@ -347,6 +347,16 @@ async def test_the_model_sums_up_what_waits_together(tmp_path: Path) -> None:
     assert "new" in (room.files.read("u", TODAY) or "")
 
 
+async def test_whoever_finds_nothing_left_waits_for_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several that answer at the same time one takes the only request; the others hold up nothing."""
+    room, model = modelled(tmp_path)
+    monkeypatch.setattr(SummariesAgent, "_concurrency", 3)
+    for i in (1, 2):
+        await room.tell(request(i))
+    assert model.shown == [["m1"], ["m2"]]
+    await room.agent.stop()
+
+
 async def test_while_the_model_is_away_requests_are_kept_together(tmp_path: Path) -> None:
     """Each has its tries; the one that was tried often enough is summed up without the model, and no other."""
     room, model = modelled(tmp_path)
