@@ -10,10 +10,15 @@ from pathlib import Path
 
 import httpcore2
 import pytest
+from hypothesis import settings as properties
 
 from schemas.settings import SUMMARY_VARIABLES, Settings
 from streams.clients.broker import EmbeddedBroker, embedded_broker
 from tests.shared_model import of_its_own, shared
+
+#: How long an example takes says something of the machine.
+properties.register_profile("any machine", deadline=None)
+properties.load_profile("any machine")
 
 
 @pytest.fixture(autouse=True)

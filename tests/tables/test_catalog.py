@@ -300,7 +300,7 @@ def test_a_first_change_is_written_as_a_merge_would_write_it(catalog: Catalog, m
         "SELECT json_merge_patch(?, json_object('transitions', [json_object('at', ?, 'from', 'active', 'to', 'cold', "
     )
     expected = catalog._db.execute(
-        f"{merged}'to', 'cold', 'score', 50.0)]))", [orjson.dumps(meta).decode(), iso(HALVED)]
+        f"{merged}'score', 50.0)]))", [orjson.dumps(meta).decode(), iso(HALVED)]
     ).fetchall()
     catalog.ageing.recompute(HALVED, LIFECYCLE)
     assert catalog._db.execute("SELECT meta FROM memories").fetchall() == expected
