@@ -219,11 +219,6 @@ class _OneShard(OwnedShards):
         return method(self.shard, *args, **kwargs)
 
 
-class _NoTouches(Outbox):
-    async def send(self, *given: Any, **named: Any) -> Any:
-        """That memories were found is told to nobody here."""
-
-
 class Siltstone:
     """The shard, without the stream in front of it: events that are parsed, vectors that are there."""
 
@@ -237,7 +232,7 @@ class Siltstone:
         self._runner.run(self._start(embedding))
         self._recall = Recall(
             shards=_OneShard(self.shard, Models(embedding)),
-            outbox=_NoTouches(),
+            outbox=Outbox(),  # nobody is told that memories were found
             metrics=Metrics(),
             clock=clock,
             topics=Topics.with_prefix(""),

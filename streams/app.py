@@ -65,7 +65,7 @@ log = logging.getLogger(__name__)
 FIRST_RETRY, LONGEST_RETRY = 1.0, 30.0
 #: How long a stop waits for the broker to take what is due.
 SETTLE_SECONDS = 6.0
-#: How often silence is looked for, and lag is measured.
+#: How often silence is looked for, lag is measured, and accesses are told to the log.
 TICK_SECONDS = 1.0
 #: How often expired notes are dropped; no answer shows them meanwhile.
 NOTES_SECONDS = 60.0
@@ -269,6 +269,7 @@ class Siltstone:
         self._every(lifecycle.recompute_seconds, self._age)
         self._every(self.settings.long_term.save_seconds, self.lifecycle.save_indexes)
         self._every(TICK_SECONDS, self.lifecycle.fill_rows)
+        self._every(TICK_SECONDS, self.recall.tell_accesses)
         if self.settings.analytics.enabled:
             self._every(self.settings.analytics.seconds, self.analytics.tick)
 
@@ -307,6 +308,7 @@ class Siltstone:
         await self.reembedder.close()
         try:
             async with asyncio.timeout(SETTLE_SECONDS):
+                await self.recall.tell_accesses()
                 await self.faust.stop()
         except TimeoutError:
             self.hot.abandon()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from aiokafka.errors import KafkaError
 
 from schemas.events import Touch
 from schemas.memories import Memory, SearchHit, State
@@ -27,6 +29,8 @@ from tables.candidates import Candidates
 from tables.session_notes import Note
 from tables.shard import Shard
 from tables.vectors import Vectors
+
+log = logging.getLogger(__name__)
 
 Rows = npt.NDArray[np.int64]
 
@@ -77,6 +81,7 @@ class Recall:
         self._shards, self._outbox = shards, outbox
         self._metrics, self._clock, self._topics = metrics, clock, topics
         self._partitions, self._lifecycle = partitions, lifecycle
+        self._touches: list[Touch] = []
 
     async def search(self, query: Query) -> list[SearchHit]:
         """The user's memories that answer, best first. Being returned counts as an access.
@@ -94,7 +99,7 @@ class Recall:
 
             hits = await self._shards.with_model(partition_of(query.user_id, self._partitions), ranked)
         if hits:
-            await self._touch(query.user_id, [hit.id for hit in hits])
+            self._touch(query.user_id, [hit.id for hit in hits])
         return hits
 
     async def search_archive(self, user_id: str, text: str, top_k: int, explain: bool = False) -> list[SearchHit]:
@@ -118,9 +123,23 @@ class Recall:
         vectors = await shard.embed([probe(part, speakers) for part in parts])
         return Asked(query, parts, vectors, model.cosine.of(query.text), self._clock.now(), self._lifecycle)
 
-    async def _touch(self, user_id: str, ids: list[uuid.UUID]) -> None:
+    def _touch(self, user_id: str, ids: list[uuid.UUID]) -> None:
         event = Touch(event_id=uuid.uuid4(), user_id=user_id, timestamp=self._clock.now(), memory_ids=ids)
-        await self._outbox.send(self._topics.long_term, event.model_dump_json().encode(), key=key_of(user_id))
+        self._touches.append(event)
+
+    async def tell_accesses(self) -> None:
+        """Send the accesses since the last call, together: a shard takes them in one transaction, not in one each.
+
+        What a broker does not take now stays posted, and goes with what is sent next.
+        """
+        touches, self._touches = self._touches, []
+        for event in touches:
+            self._outbox.post(self._topics.long_term, event.model_dump_json().encode(), key=key_of(event.user_id))
+        if touches:
+            try:
+                await self._outbox.deliver()
+            except KafkaError as exc:
+                log.warning("%d accesses are counted later: %s", len(touches), exc)
 
 
 def answers(shard: Shard, asked: Asked) -> list[SearchHit]:
