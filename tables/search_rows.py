@@ -13,6 +13,7 @@ that catalog and rows carry.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import logging
 import secrets
@@ -45,6 +46,8 @@ log = logging.getLogger(__name__)
 _GENERATION: Final = "search_rows"
 #: A file with more of what is worth nothing than that, and than of the rest, is begun anew.
 _WASTE: Final = 64 * 1024 * 1024
+#: What a full disk says, a file that may not grow, and a quota.
+_NO_ROOM: Final = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 #: So many new memories are kept at hand until their terms are in; of more, rows of the catalog are read.
 _FRESH: Final = 4_096
@@ -343,7 +346,8 @@ class SearchRows:
         try:
             yield
         except OSError as exc:
-            raise DataDirError(self._folder, exc.strerror or str(exc)) from exc
+            why = exc.strerror or str(exc)
+            raise DataDirError(self._folder, f"{why} (is the disk full?)" if exc.errno in _NO_ROOM else why) from exc
 
     def close(self) -> None:
         self._recent.drop_all(self)
