@@ -67,6 +67,8 @@ class ExtractionProcess:
 
     async def _answers(self, orders: Sequence[Order]) -> list[Draft | None] | None:
         """None where the process did not survive, or could not be started."""
+        if self._process is not None and _gone(self._process):
+            self._process = None
         try:
             process = self._process = self._process or await self._started()
         except OSError as exc:
@@ -99,11 +101,19 @@ class ExtractionProcess:
 async def _told(process: Process, asked: bytes) -> list[Draft | Failed]:
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(asked)
-    await process.stdin.drain()
+    try:
+        process.stdin.write(asked)
+        await process.stdin.drain()
+    except RuntimeError as exc:  # uvloop's word for a pipe whose other end is gone
+        raise BrokenPipeError(str(exc)) from exc
     head = await process.stdout.readexactly(LENGTH_BYTES)
     told: list[Draft | Failed] = pickle.loads(await process.stdout.readexactly(int.from_bytes(head)))
     return told
+
+
+def _gone(process: Process) -> bool:
+    """Whether it died while it had nothing to do."""
+    return process.returncode is not None or process.stdin is None or process.stdin.is_closing()
 
 
 async def _killed(process: Process) -> None:

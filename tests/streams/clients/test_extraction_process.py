@@ -16,15 +16,16 @@ from zoneinfo import ZoneInfo
 
 import pytest
 import pytest_asyncio
+import uvloop
 
 from schemas.messages import Message, Role
 from schemas.settings import MemorySettings
 from streams.agents.summaries import summary_request
 from streams.clients.extraction import EXTRACTION_NICE
-from streams.clients.extraction_process import ExtractionProcess
+from streams.clients.extraction_process import ExtractionProcess, _told
 from streams.rules.exchanges import Limits
 from streams.rules.summary.drafting import Order, drafted
-from tests.making import START
+from tests.making import START, until
 
 #: A program that does what a word in an order says, and else its work.
 TROUBLED = """
@@ -162,6 +163,26 @@ async def test_a_process_that_cannot_be_started_is_a_failure(monkeypatch: pytest
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_one_that_died_while_it_had_nothing_to_do_costs_no_summary() -> None:
+    """On the worker's own event loop, which says of such a pipe that the handler is closed."""
+
+    async def died_in_between() -> None:
+        process = ExtractionProcess()
+        try:
+            assert await process.drafted([order("I live in Oslo.")]) != [None]
+            assert process._process is not None
+            assert process._process.stdin is not None
+            os.kill(process._process.pid, signal.SIGKILL)
+            await until(process._process.stdin.is_closing)
+            with pytest.raises(BrokenPipeError):
+                await _told(process._process, b"for nobody")
+            assert await process.drafted([order("I live in Oslo.")]) != [None]
+        finally:
+            await process.close()
+
+    uvloop.run(died_in_between())
+
+
 def test_it_dies_with_the_worker(tmp_path: Path) -> None:
     """However the worker dies."""
     script = """
