@@ -28,6 +28,7 @@ GAP: Final = 2
 #: worker's fits mostly: each time anew, the weights come from memory.
 TOGETHER: Final = 1024
 FEATURES: Final = EMBEDDED + WIDTH * len(BRANCHES)
+_FEATURES: Final = np.float32(FEATURES)  # what it divides stays float32
 
 
 class UseModel:
@@ -117,8 +118,8 @@ class UseModel:
 
     def _normal(self, features: Floats, sums: Floats) -> tuple[Floats, Floats]:
         """The mean of each token's 1280 features, and the reciprocal of their deviation: float32[rows] each."""
-        means = (features.sum(axis=1) + sums[:, 0]) / FEATURES
-        squares = (np.einsum("ij,ij->i", features, features) + sums[:, 1]) / FEATURES
+        means = (features.sum(axis=1) + sums[:, 0]) / _FEATURES
+        squares = (np.einsum("ij,ij->i", features, features) + sums[:, 1]) / _FEATURES
         return means, np.reciprocal(np.sqrt(np.maximum(squares - means * means, 0) + self._weights.eps))
 
     def _dense(self, summed: Floats, counts: Floats) -> Floats:
