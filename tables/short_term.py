@@ -119,9 +119,7 @@ class ShortTermStore:
         return found or Session(user_id, session_id)
 
     def exchange(self, partition: int, session: Session, seq: int) -> Exchange:
-        found = self.exchanges.get(partition, exchange_key(session.user_id, session.session_id, seq))
-        assert found is not None, f"exchange {seq} of {session.session_id} is missing from its table"
-        return found
+        return self.exchanges_of(partition, session)(seq)
 
     def exchanges_of(self, partition: int, session: Session) -> Callable[[int], Exchange]:
         """`exchange` of this session, for whoever asks for many."""
