@@ -335,7 +335,7 @@ async def test_an_embedding_service_is_asked_for_real(service: OpenAIServer) -> 
 )
 async def test_an_embedding_service_that_fails_says_how(service: OpenAIServer, answer: Answer, what: str) -> None:
     service.answering = lambda _: answer
-    found = await load(embedded_by(service.base_url, timeout_seconds=0.5))
+    found = await load(embedded_by(service.base_url, timeout_seconds=0.5 if answer.fault == "endless" else 30))
     assert isinstance(found, Finding)
     assert outcomes([found]) == [("embedding", FAILED)]
     assert found.what.startswith(f"embedder-1 at {service.origin} does not embed")
@@ -413,7 +413,9 @@ async def test_a_judge_is_asked_once_for_real(service: OpenAIServer) -> None:
 )
 async def test_a_judge_that_fails_says_how(service: OpenAIServer, answer: Answer, failure: str, todo: str) -> None:
     service.script(answer)
-    (finding,) = await check_judge(judged_by(service.base_url, timeout_seconds=0.5))
+    (finding,) = await check_judge(
+        judged_by(service.base_url, timeout_seconds=0.5 if answer.fault == "endless" else 30)
+    )
     assert (finding.outcome, finding.what) == (FAILED, f"judge-1 at {service.origin} does not judge: {failure}")
     assert todo in finding.todo
     assert KEY not in finding.what + finding.todo
