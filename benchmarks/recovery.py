@@ -40,7 +40,7 @@ from streams.cli import running
 from streams.cli.process import configure_logging, run
 from streams.clients.broker import client_options, embedded_broker, ensure_topics
 from streams.hotpath import overrides
-from tables.short_term import Session, encode_exchange, encode_session, exchange_key, session_key
+from tables.short_term import EXCHANGE_KEY, Session, encode_exchange, encode_session, session_key
 
 EXCHANGES_A_SESSION: Final = 50
 COMMITS_A_SESSION: Final = 10
@@ -56,7 +56,7 @@ def rows_of(rows: int, partitions: int) -> tuple[Iterator[Row], Iterator[Row]]:
     exchanges = (
         (
             partition_of(user, partitions),
-            exchange_key(user, "main", seq),
+            EXCHANGE_KEY % (session_key(user, "main"), seq),
             encode_exchange(Exchange(seq, _messages(seq))),
         )
         for seq in range(EXCHANGES_A_SESSION)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 import orjson
@@ -70,9 +70,8 @@ def session_key(user_id: str, session_id: str) -> bytes:
     return orjson.dumps((user_id, session_id))
 
 
-def exchange_key(user_id: str, session_id: str, seq: int) -> bytes:
-    """The session's key, then the number."""
-    return b"%b%d" % (session_key(user_id, session_id), seq)
+#: An exchange's key: its session's key, then its number.
+EXCHANGE_KEY: Final = b"%b%d"
 
 
 def session_key_of(exchange_key: bytes) -> bytes:
@@ -88,20 +87,12 @@ def encode_session(session: Session) -> bytes:
     return orjson.dumps(tuple(session), default=astuple)
 
 
-def decode_session(raw: bytes) -> Session:
-    return _read_session(raw)
-
-
 def encode_exchange(exchange: Exchange) -> bytes:
     return orjson.dumps(exchange, default=astuple)
 
 
-def decode_exchange(raw: bytes) -> Exchange:
-    return _read_exchange(raw)
-
-
-_read_session = msgspec.json.Decoder(Session).decode
-_read_exchange = msgspec.json.Decoder(Exchange).decode
+decode_session: Final = msgspec.json.Decoder(Session).decode
+decode_exchange: Final = msgspec.json.Decoder(Exchange).decode
 
 
 class ShortTermStore:
@@ -126,7 +117,7 @@ class ShortTermStore:
         get, key = self.exchanges.get, session_key(session.user_id, session.session_id)
 
         def exchange(seq: int) -> Exchange:
-            found = get(partition, b"%b%d" % (key, seq))
+            found = get(partition, EXCHANGE_KEY % (key, seq))
             assert found is not None, f"exchange {seq} of {session.session_id} is missing from its table"
             return found
 
@@ -157,16 +148,16 @@ class ShortTermStore:
         """Keep a session's new value, the exchanges that closed, and drop those that left the window."""
         key = session_key(session.user_id, session.session_id)
         for exchange in new:
-            self.exchanges.put(partition, b"%b%d" % (key, exchange.seq), exchange)
+            self.exchanges.put(partition, EXCHANGE_KEY % (key, exchange.seq), exchange)
         for seq in gone:
-            self.exchanges.delete(partition, b"%b%d" % (key, seq))
+            self.exchanges.delete(partition, EXCHANGE_KEY % (key, seq))
         self.sessions.put(partition, key, session)
 
     def drop(self, partition: int, session: Session) -> None:
         """Forget a session; its keys get tombstones."""
         key = session_key(session.user_id, session.session_id)
         for seq in {*session.window, *session.asked}:
-            self.exchanges.delete(partition, exchange_key(session.user_id, session.session_id, seq))
+            self.exchanges.delete(partition, EXCHANGE_KEY % (key, seq))
         self.sessions.delete(partition, key)
         self._message_ids.pop((partition, key), None)
 

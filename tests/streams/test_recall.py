@@ -20,7 +20,8 @@ from streams.rules.ranking import COSINE, LexicalIndex, carry, fuse, top
 from tables.row_file import Places
 from tables.shard import Shard
 from tests.making import START, axis, promotion
-from tests.tables.test_shard import event, touch
+from tests.tables.commands import event
+from tests.tables.test_shard import touch
 
 TEXTS = ["I live in Málaga", "我住在北京", "my sister likes hiking", "hiking again", "", "the cat sleeps"]
 

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,8 +34,8 @@ from tables.editing import merge_patch
 from tables.overflow import GROUP, extract, groups
 from tables.shard import Shard
 from tests.making import START, axis, leaning, promotion
+from tests.tables.commands import event
 
-E = TypeVar("E", bound=LongTermEvent)
 Make = Callable[..., Shard]
 
 
@@ -56,10 +56,6 @@ def make(tmp_path: Path) -> Iterator[Make]:
 @pytest.fixture
 def shard(make: Make) -> Shard:
     return make()
-
-
-def event(kind: type[E], user: str = "u", at: int = START, **fields: Any) -> E:
-    return kind.model_validate({"event_id": uuid.uuid4(), "user_id": user, "timestamp": at, **fields})  # type: ignore[return-value]
 
 
 def apply(shard: Shard, *events: LongTermEvent, place: int | None = None) -> dict[str, int]:

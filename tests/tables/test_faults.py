@@ -28,7 +28,7 @@ from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.shard import Shard
 from tables.vectors import VectorIndex, Vectors
 from tests.making import START, axis, leaning, promotion
-from tests.tables.test_batch import event
+from tests.tables.commands import event
 from tests.tables.test_shard import HELD, table
 
 Undisturbed = tuple[int, list[list[LongTermEvent]], dict[str, list[str]]]

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.events import Edit, ForgetUser, LongTermEvent, Remember
+from schemas.events import Edit, ForgetUser, LongTermEvent
 from schemas.memories import Memory
 from schemas.settings import LifecycleSettings, LongTermSettings
 from streams.rules.lifecycle import DAY_MS
@@ -26,7 +26,8 @@ from tables.shard import Shard
 from tables.tokens import RULES
 from tests.examples import examples
 from tests.making import START, axis, promotion
-from tests.tables.test_shard import COMMANDS, SAID, VECTORS, WHO, event, forget, touch
+from tests.tables.commands import COMMANDS, WHO, event, vectors_of
+from tests.tables.test_shard import forget, touch
 
 FILES = ("search.rows", "search.terms", "search.bodies")
 
@@ -69,11 +70,7 @@ def test_what_is_searched_is_what_the_catalog_holds(
 ) -> None:
     """After any events, ageing, filling, asking or not, kills, closings, and files that were lost."""
     folder = tmp_path_factory.mktemp("shards")
-    vectors = {one.event_id: vector for one, vector in SAID} | {
-        one.event_id: VECTORS[int(one.text.split()[-1])]
-        for one in events
-        if isinstance(one, Edit | Remember) and one.text is not None
-    }
+    vectors = vectors_of(events)
     shard, lives, start = opened(folder / "0", limit), 1, 0
     while start < len(events):
         end = start + data.draw(st.integers(1, 6))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import uuid
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from itertools import count, islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import duckdb
 import pytest
@@ -16,8 +18,6 @@ from hypothesis import strategies as st
 
 from schemas.errors import EmbeddingMismatch, ShardLocked
 from schemas.events import (
-    Archive,
-    Edit,
     Forget,
     ForgetUser,
     Link,
@@ -25,9 +25,6 @@ from schemas.events import (
     Pin,
     Promotion,
     Remember,
-    Remove,
-    Restore,
-    Supersede,
     Touch,
     Unlink,
     Unpin,
@@ -41,9 +38,9 @@ from tables.shard import Shard
 from tables.vectors import Vectors, cell_of
 from tests.examples import examples
 from tests.making import START, axis, leaning, memory_of, promotion
+from tests.tables.commands import COMMANDS, VECTORS, WHO, event, vectors_of
 
 Open = Callable[[], Shard]
-E = TypeVar("E", bound=LongTermEvent)
 
 
 @pytest.fixture
@@ -206,10 +203,6 @@ def test_the_sql_and_the_rule_agree(
     assert row is not None
     assert row[0] == pytest.approx(score_of(memory, now, lifecycle))
     assert row[1] == state_of(row[0], lifecycle).value
-
-
-def event(kind: type[E], user: str = "u", at: int = START, **fields: Any) -> E:
-    return kind.model_validate({"event_id": uuid.uuid4(), "user_id": user, "timestamp": at, **fields})  # type: ignore[return-value]
 
 
 def forget(memory_id: uuid.UUID, user: str = "u") -> Forget:
@@ -562,32 +555,15 @@ def test_a_refused_model_lets_go_of_the_file(reopen: Open, tmp_path: Path) -> No
     reopen().close()
 
 
-VECTORS = [axis(0), leaning(0, 1, 0.96), axis(2), axis(3)]
-WHO = ("u", "v")
-SAID = [
-    (promotion(f"{user}{place}", f"{user}{place}", user=user, at=START + place, importance=70 + 5 * place), vector)
-    for user in WHO
-    for place, vector in enumerate(VECTORS)
-]
-IDS = [one.memory_id for one, _ in SAID]
-USERS, ID, TIMES = st.sampled_from(WHO), st.sampled_from(IDS), st.integers(START, START + 9)
-COMMANDS: st.SearchStrategy[LongTermEvent] = st.one_of(
-    st.sampled_from([one for one, _ in SAID]),
-    st.builds(lambda user, ids, at: event(Touch, user, at, memory_ids=ids), USERS,
-              st.lists(ID, unique=True, max_size=3), TIMES),
-    st.builds(lambda kind, user, i, at: event(kind, user, at, memory_id=i),
-              st.sampled_from([Pin, Unpin, Archive, Archive, Restore, Restore, Remove, Forget]), USERS, ID, TIMES),
-    st.builds(lambda kind, user, i, seen: event(kind, user, memory_id=i, last_accessed=seen),
-              st.sampled_from([Archive, Remove]), USERS, ID, TIMES),
-    st.builds(lambda kind, user, a, b: event(kind, user, source_id=a, target_id=b), st.sampled_from([Link, Unlink]),
-              USERS, ID, ID),
-    st.builds(lambda user, old, new: event(Supersede, user, memory_id=old, by=new), USERS, ID, ID),
-    st.builds(lambda user, i: event(Edit, user, memory_id=i, metadata={"mood": "fine"}), USERS, ID),
-    st.builds(lambda user, i, place: event(Edit, user, memory_id=i, text=f"edited {place}"), USERS, ID,
-              st.integers(0, len(VECTORS) - 1)),
-    st.builds(lambda user, old, at: event(Remember, user, at, text="edited 0", supersedes=[old]), USERS, ID, TIMES),
-    st.builds(lambda user, at: event(ForgetUser, user, at), USERS, st.integers(START, START + 4)),
-)  # fmt: skip
+def test_a_closed_shard_keeps_no_connection(reopen: Open) -> None:
+    """Whoever still names it, as the traceback of a cancelled call does."""
+    shard = reopen()
+    catalog = weakref.ref(shard._catalog)
+    shard.close()
+    gc.collect()
+    assert catalog() is None
+
+
 #: All that a shard holds and that is not a matter of the moment when it was written.
 HELD = {
     "memories": "SELECT * FROM memories",
@@ -609,11 +585,7 @@ def test_cuts_redeliveries_and_crashes_change_nothing(
 ) -> None:
     """One batch, or any cut of it with batches read again and the index lost: the same shard."""
     folder = tmp_path_factory.mktemp("shards")
-    vectors = {one.event_id: vector for one, vector in SAID} | {
-        one.event_id: VECTORS[int(one.text.split()[-1])]
-        for one in events
-        if isinstance(one, Edit | Remember) and one.text is not None
-    }
+    vectors = vectors_of(events)
 
     def fresh(name: str) -> Shard:
         settings = LongTermSettings(max_memories_per_user=limit)

@@ -16,13 +16,13 @@ from streams.agents.short_term import promotion
 from streams.rules.promotion import Decision
 from tables.rows import Change
 from tables.short_term import (
+    EXCHANGE_KEY,
     Session,
     ShortTermStore,
     decode_exchange,
     decode_session,
     encode_exchange,
     encode_session,
-    exchange_key,
     session_key,
     unexpired,
 )
@@ -107,7 +107,7 @@ def test_no_two_sessions_share_a_key(names: list[tuple[str, str]]) -> None:
 
 
 def test_an_exchanges_key_is_no_sessions_key() -> None:
-    assert exchange_key("u", "s", 1) not in {session_key("u", "s"), session_key("u", "s,1")}
+    assert EXCHANGE_KEY % (session_key("u", "s"), 1) not in {session_key("u", "s"), session_key("u", "s,1")}
 
 
 def test_the_open_exchange_is_numbered_as_if_it_closed_now() -> None:
@@ -160,7 +160,7 @@ def test_a_session_writes_what_is_new_and_not_its_whole_window(store: ShortTermS
     saved(store, *(exchange(seq, f"m{seq}") for seq in range(20)))
     restarted(store)
     store.save(0, Session("u", "s", first=0, next=21), [exchange(20, "m20")], [])
-    assert [change.key for change in store.exchanges.take_changes()] == [exchange_key("u", "s", 20)]
+    assert [change.key for change in store.exchanges.take_changes()] == [EXCHANGE_KEY % (session_key("u", "s"), 20)]
 
 
 def test_the_same_session_id_of_two_users_is_two_sessions(store: ShortTermStore) -> None:
@@ -186,7 +186,9 @@ def test_dropping_a_session_leaves_tombstones_for_all_its_keys(store: ShortTermS
     restarted(store)
     store.drop(0, session)
     assert store.sessions.take_changes() == [Change(0, session_key("u", "s"), None)]
-    assert sorted(store.exchanges.take_changes()) == [Change(0, exchange_key("u", "s", seq), None) for seq in (0, 1)]
+    assert sorted(store.exchanges.take_changes()) == [
+        Change(0, EXCHANGE_KEY % (session_key("u", "s"), seq), None) for seq in (0, 1)
+    ]
 
 
 def test_a_dropped_sessions_messages_are_not_known_any_more(store: ShortTermStore) -> None:
@@ -209,12 +211,13 @@ def test_exchanges_that_no_session_knows_are_dropped_after_recovery(store: Short
     """A crash came between an exchange and its session: the records are read again, and it closes again."""
     session = saved(store, exchange(3, "a"), exchange(4, "b"))
     for orphan, owner in ((exchange(5, "c"), "u"), (exchange(2, "c"), "u"), (exchange(0, "d"), "nobody")):
-        store.exchanges.put(0, exchange_key(owner, "s", orphan.seq), orphan)
+        store.exchanges.put(0, EXCHANGE_KEY % (session_key(owner, "s"), orphan.seq), orphan)
     fresh = restarted(store)
     fresh.recovered()
     assert [held.seq for _, _, held in fresh.exchanges.items()] == [3, 4]
     assert sorted(fresh.exchanges.take_changes()) == sorted(
-        Change(0, exchange_key(owner, "s", seq), None) for owner, seq in (("u", 5), ("u", 2), ("nobody", 0))
+        Change(0, EXCHANGE_KEY % (session_key(owner, "s"), seq), None)
+        for owner, seq in (("u", 5), ("u", 2), ("nobody", 0))
     )
     assert fresh.message_ids(0, session) == {"a", "b"}
 
