@@ -10,7 +10,8 @@ Replaced, and why:
     Consumer._add_gap,
     Consumer._filter_tps_with_pending_acks,
     Consumer._new_offset         the ledger answers instead of lists of single offsets
-    Consumer._commit_offsets     the outbox settles first: no offset without its effects
+    Consumer._commit_offsets     the outbox settles first: no offset without its effects; and before that, the group
+                                 confirms that we are a member: what a worker that was paused holds is out of date
     Consumer.perform_seek        flow stops, then partitions without a commit go to their start: Faust reads
                                  between the resumption of partitions and of flow, and drops what it read
     Consumer.on_partitions_…     ledgers end with their assignment
@@ -39,6 +40,8 @@ from typing import Any, cast
 
 import aiokafka
 import faust
+from aiokafka.errors import KafkaError
+from aiokafka.protocol.group import JoinGroupRequest
 from faust.serializers.schemas import Schema
 from faust.tables.base import Collection
 from faust.transport import consumer as base
@@ -71,6 +74,8 @@ RECOVERED_AT_ONCE = 2
 #: How long a broker may hold back a fetch that finds nothing. A node is asked one fetch at a time, so a partition
 #: that is read to its buffer's end waits for one that asks others: with Faust's 1,500 ms, intake stands still.
 FETCH_WAIT_MS = 50
+
+UNKNOWN_MEMBER_ID = JoinGroupRequest.UNKNOWN_MEMBER_ID
 
 #: First 12 hex digits of the SHA-256 of each source that is overridden, or relied on, below.
 EXPECTED_SOURCES = {
@@ -195,6 +200,17 @@ class _Thread(driver.AIOKafkaConsumerThread):
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
         return consumer
 
+    async def is_member(self) -> bool:
+        """Whether the group's coordinator says, now, that we belong to the group's current generation."""
+        coordinator = self._ensure_consumer()._coordinator
+        if coordinator.member_id == UNKNOWN_MEMBER_ID:
+            return False
+        try:
+            return bool(await coordinator._do_heartbeat())
+        except KafkaError as exc:
+            log.error("the group's coordinator refuses a heartbeat: %s", exc)
+            return False
+
     async def _highwaters(self, partitions: list[TP]) -> Mapping[TP, int]:
         conf, transport = self.app.conf, cast(_Transport, self.transport)
         probe = aiokafka.AIOKafkaConsumer(
@@ -305,7 +321,13 @@ class _Consumer(driver.Consumer):
         return self._ledgers[tp].committable()
 
     async def _commit_offsets(self, offsets: Mapping[TP, int], start_new_transaction: bool = True) -> bool:
-        if self._hot.halted or not await self._hot.outbox.settle():
+        if self._hot.halted:
+            return False
+        # Our partitions' next owner writes to the same changelogs: an older row must not come after a newer one.
+        if not await self._thread.call_thread(cast(_Thread, self._thread).is_member):
+            log.warning("nothing committed: the group does not know this worker any more, or does not answer")
+            return False
+        if not await self._hot.outbox.settle():
             return False
         if not await self._is_still_the_same_log(self._hot.before_commit):
             return False

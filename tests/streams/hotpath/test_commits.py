@@ -12,6 +12,7 @@ from faust.types import TP
 
 from schemas.settings import Settings
 from streams.clients.broker import client_options
+from streams.clients.log_reader import ends
 from streams.hotpath.outbox import Producer
 from tests.making import until
 from tests.streams.hotpath.worker import changelog_of, committed, feed, on_one_partition, running
@@ -49,6 +50,35 @@ async def test_no_offset_is_committed_before_the_changelog_has_the_values(settin
         assert await worker.consumer.commit()
         assert await committed(settings) == 2
         assert await first_values(settings, changelog_of(settings), 2) == {b"a": b"x", b"b": b"x"}
+
+
+async def test_a_worker_that_the_group_does_not_know_writes_no_rows(settings: Settings) -> None:
+    """It was paused, and its partition's next owner has written newer ones."""
+    settings = on_one_partition(settings)
+    async with running(settings) as worker:
+        await feed(settings, ["a"], "x")
+        await until(lambda: worker.done == 1)
+        coordinator = worker.consumer._thread._ensure_consumer()._coordinator
+        coordinator.member_id = "of-another-time"
+        assert not await worker.consumer.commit()
+        assert await committed(settings) is None
+        await until(lambda: worker.read == [0, 0])  # it has joined again
+        await until(lambda: worker.done == 1)
+        assert await worker.consumer.commit()
+        assert await first_values(settings, changelog_of(settings), 1) == {b"a": b"x"}
+        assert await ends_of(settings, changelog_of(settings)) == 1
+
+
+async def ends_of(settings: Settings, partition: TP) -> int:
+    """How many records a partition has."""
+    consumer = aiokafka.AIOKafkaConsumer(auto_offset_reset="earliest", **client_options(settings.kafka))
+    await consumer.start()
+    try:
+        asked = aiokafka.structs.TopicPartition(*partition)
+        consumer.assign([asked])
+        return (await ends(consumer, [asked]))[asked]
+    finally:
+        await consumer.stop()
 
 
 async def first_values(settings: Settings, partition: TP, count: int) -> dict[bytes, bytes]:
