@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -115,7 +116,7 @@ async def working(kafka: KafkaSettings, folder: Path, settings: Mapping[str, str
             stderr=output,
             env=kept | {f"SILTSTONE_{name}": value for name, value in given.items()},
             cwd=folder,
-            preexec_fn=die_with_parent,
+            preexec_fn=partial(die_with_parent, os.getpid()),
         )
     try:
         address = f"http://127.0.0.1:{port}"

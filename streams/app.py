@@ -399,9 +399,11 @@ class Siltstone:
         self.notes.recovered()
         self.recovered = True
 
-    def _sought(self) -> None:
-        for partition in self.hot.read_from_start(self.topics.conversations):
-            self.short_term.begin_anew(partition)
+    async def _sought(self) -> None:
+        begun_anew = [self.short_term.begin_anew(p) for p in self.hot.read_from_start(self.topics.conversations)]
+        # Before the new log is read: its sessions' rows, at smaller offsets, would give way to the former one's.
+        if any(begun_anew) and not await self.hot.outbox.settle():
+            self.hot.halt(BrokerUnavailable(self.settings.kafka.bootstrap_servers), "an earlier log's sessions")
         committed = self.hot.committed(self.topics.long_term)
         for partition in self.long_term.behind:
             if partition in committed:

@@ -33,6 +33,11 @@ class Metrics:
             ["topic"],
             registry=registry,
         )
+        self.lost_exchanges = Counter(
+            "siltstone_lost_exchanges",
+            "Exchanges of windows that were not in their changelog when it was read back",
+            registry=registry,
+        )
         self.exchanges = Counter("siltstone_exchanges", "Exchanges that closed", registry=registry)
         self.decisions = Counter(
             "siltstone_decisions",

@@ -17,10 +17,18 @@ class Change(NamedTuple):
 
 
 class Rows(Generic[Row]):
-    """Rows by partition and key, which know what their changelog does not have yet."""
+    """Rows by partition and key, which know what their changelog does not have yet.
 
-    def __init__(self, encode: Callable[[Row], bytes], decode: Callable[[bytes], Row]) -> None:
-        self._encode, self._decode = encode, decode
+    A row is as of the source offset that `offset_of` gives; where it gives none, rows are in the order of their log.
+    """
+
+    def __init__(
+        self,
+        encode: Callable[[Row], bytes],
+        decode: Callable[[bytes], Row],
+        offset_of: Callable[[Row], int] | None = None,
+    ) -> None:
+        self._encode, self._decode, self._offset_of = encode, decode, offset_of
         self._partitions: dict[int, dict[bytes, Row]] = {}
         self._changed: dict[tuple[int, bytes], None] = {}
 
@@ -52,12 +60,20 @@ class Rows(Generic[Row]):
                 yield partition, key, row
 
     def restore(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
-        held = self._partitions.setdefault(partition, {})
+        """Rows of the changelog, in its order.
+
+        A row that is as of an earlier offset than the one before it was written by a worker that no longer owned the
+        partition: it is left out.
+        """
+        held, offset_of = self._partitions.setdefault(partition, {}), self._offset_of
         for key, value in rows:
             if value is None:
                 held.pop(key, None)
-            else:
-                held[key] = self._decode(value)
+                continue
+            row = self._decode(value)
+            before = None if offset_of is None else held.get(key)
+            if offset_of is None or before is None or offset_of(row) >= offset_of(before):
+                held[key] = row
 
     def own(self, partitions: frozenset[int]) -> None:
         self._partitions = {p: rows for p, rows in self._partitions.items() if p in partitions}

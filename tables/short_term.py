@@ -7,8 +7,10 @@ the source offset that it includes: after a restart, records up to it are skippe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 import msgspec
@@ -59,6 +61,20 @@ class Session(NamedTuple):
         """Whether the exchange is in the window, or its value is waited for."""
         return (self.first <= seq < self.next and seq not in self.missing) or seq in self.asked
 
+    def without(self, seqs: Collection[int]) -> Session:
+        """The session without these closed exchanges."""
+        missing = {*self.missing, *(seq for seq in seqs if seq >= self.first)}
+        first = self.first
+        while first in missing:
+            missing.remove(first)
+            first += 1
+        return self._replace(
+            first=first,
+            missing=tuple(sorted(missing)),
+            pending=tuple(seq for seq in self.pending if seq not in seqs),
+            asked=tuple(seq for seq in self.asked if seq not in seqs),
+        )
+
     @property
     def open_exchange(self) -> Exchange:
         """What is said since the last exchange closed, as if it closed now."""
@@ -99,7 +115,7 @@ class ShortTermStore:
     """The windows and the notes of every session whose partition is this worker's."""
 
     def __init__(self) -> None:
-        self.sessions: Rows[Session] = Rows(encode_session, decode_session)
+        self.sessions: Rows[Session] = Rows(encode_session, decode_session, attrgetter("offset"))
         self.exchanges: Rows[Exchange] = Rows(encode_exchange, decode_exchange)
         self.notes = Notes()
         self._message_ids: dict[tuple[int, bytes], set[str]] = {}
@@ -161,13 +177,29 @@ class ShortTermStore:
         self.sessions.delete(partition, key)
         self._message_ids.pop((partition, key), None)
 
-    def recovered(self) -> None:
-        """After recovery: drop exchanges that no session knows (written just before a crash; they come again)."""
+    def recovered(self) -> int:
+        """After recovery: make sessions and exchanges fit each other; how many exchanges are lost.
+
+        Exchanges that no session knows were written just before a crash, and come again. Those that a session names
+        and that are not there were deleted by a worker that no longer owned the partition.
+        """
         self._message_ids.clear()
+        held: Counter[tuple[int, bytes]] = Counter()
         for partition, key, exchange in self.exchanges.items():
-            session = self.sessions.get(partition, session_key_of(key))
+            of = session_key_of(key)
+            session = self.sessions.get(partition, of)
             if session is None or not session.holds(exchange.seq):
                 self.exchanges.delete(partition, key)
+            else:
+                held[partition, of] += 1
+        lost = 0
+        for partition, key, session in self.sessions.items():
+            named = {*session.window, *session.asked}
+            if len(named) > held[partition, key]:
+                gone = {seq for seq in named if self.exchanges.get(partition, EXCHANGE_KEY % (key, seq)) is None}
+                self.sessions.put(partition, key, session.without(gone))
+                lost += len(gone)
+        return lost
 
     def all_sessions(self) -> Iterator[tuple[int, Session]]:
         for partition, _, session in self.sessions.items():

@@ -171,8 +171,10 @@ def test_the_demo_ends_with_one_of_its_daily_summaries(tmp_path: Path) -> None:
     """Of the bundled chats: days that are over, ten messages of one session, and the newest day on request."""
     result = asyncio.run(siltstone("demo", "--data", str(tmp_path / "d"), COLUMNS="120"))
     assert result.returncode == 0, result.stderr
-    _, told, shown = result.stdout.partition("20 summaries were written. One of their files, ")
-    assert told
+    told = re.search(r"(\d+) summaries were written\. One of their files, ", result.stdout)
+    assert told is not None, result.stdout
+    assert 16 <= int(told[1]) <= 20, "requests for a day that wait together become one summary"
+    shown = result.stdout[told.end() :]
     file = Path(shown.partition(":\n")[0].replace("\n", ""))
     assert file.read_text(encoding="utf-8").startswith(f"# {file.stem} · ")
     runs = shown.count("Generated at") + shown.count("生成时间")

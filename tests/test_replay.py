@@ -39,9 +39,10 @@ from tests.test_pipeline import Records, feed, samples
 from tests.test_readme import siltstone
 from tests.test_reembed import interrupted
 
-#: As `HELD`, without what says when something was published.
+#: As `HELD`, without what says when something was published, and without archived vectors.
 ROWS = {
     **HELD,
+    "archive": "SELECT * EXCLUDE (vector), len(vector) FROM archive",
     "transitions": "SELECT memory_id, user_id, from_state, to_state, score, occurred_at, reason FROM transitions",
 }
 FORGETFUL = "forgetful"

@@ -237,18 +237,23 @@ class ShortTermAgent:
             store.save(partition, outcome.session, (), outcome.gone)
             store.forget_message_ids(partition, session)
 
-    def begin_anew(self, partition: int) -> None:
+    def begin_anew(self, partition: int) -> bool:
         """The partition's log is read from its start. Rows that say that they include some of it are of another log.
 
-        They were on their way to a broker that has lost everything, and came to the one in its place.
+        They were on their way to a broker that has lost everything, and came to the one in its place. They are
+        dropped; whether there were any.
         """
-        for session in list(self._store.of_partition(partition)):
+        former = list(self._store.of_partition(partition))
+        for session in former:
             self._store.drop(partition, session)
             self.quiet.forget(partition, session)
+        return bool(former)
 
     async def recovered(self) -> None:
         """The tables are back: take up the sessions' silence, and what is asked about, from now."""
-        self._store.recovered()
+        if lost := self._store.recovered():
+            self._metrics.lost_exchanges.inc(lost)
+            log.warning("%d exchanges of windows are not in their changelog; the sessions go on without them", lost)
         self.quiet.clear()
         for partition, session in self._store.all_sessions():
             self.quiet.heard(partition, session)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 import ssl
 import subprocess
@@ -11,6 +12,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import aiokafka.errors
@@ -76,7 +78,7 @@ def embedded_broker(port: int = 0) -> Iterator[EmbeddedBroker]:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            preexec_fn=die_with_parent,
+            preexec_fn=partial(die_with_parent, os.getpid()),
             # A Ctrl-C is for us: the worker settles with the broker before the broker goes.
             process_group=0,
         )

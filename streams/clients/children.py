@@ -56,8 +56,13 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def die_with_parent() -> None:
-    """Called in a child: it is killed when its parent dies, however that happens (Linux; elsewhere nothing)."""
+def die_with_parent(parent: int) -> None:
+    """Called in a child of the process `parent`: it is killed when that dies, however that happens (Linux only).
+
+    A parent that is dead by now gives no such signal: the child, which may have taken seconds to start, ends itself.
+    """
     if sys.platform == "linux":
         pr_set_pdeathsig = 1
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -83,7 +84,8 @@ def _process(settings: EmbeddingSettings) -> ProcessPoolExecutor:
 
     A transformer is given what the environment says, where it says it. `use` gains nothing by a second one.
     """
-    return ProcessPoolExecutor(1, mp_context=Spawning(ONE_THREAD, keep=settings.backend != "use"))
+    context = Spawning(ONE_THREAD, keep=settings.backend != "use")
+    return ProcessPoolExecutor(1, mp_context=context, initializer=die_with_parent, initargs=(os.getpid(),))
 
 
 _in_process: list[Embedder] = []
@@ -91,7 +93,6 @@ _in_process: list[Embedder] = []
 
 
 def _load(settings: EmbeddingSettings) -> Model:
-    die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the worker, which ends this process
     embedder = load_embedder(settings)
     _in_process.append(embedder)

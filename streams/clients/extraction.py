@@ -58,7 +58,7 @@ def _made(order: Order) -> Draft | Failed:
 
 
 if __name__ == "__main__":
-    die_with_parent()
+    die_with_parent(os.getppid())  # where it is dead already, the pipe says so
     os.nice(EXTRACTION_NICE)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the worker, which ends this process
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")

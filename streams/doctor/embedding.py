@@ -33,7 +33,7 @@ async def load(settings: EmbeddingSettings) -> Model | Finding:
         return await _asked(settings)
     spawning = multiprocessing.get_context("spawn")
     ours, theirs = spawning.Pipe(duplex=False)
-    process = spawning.Process(target=_load, args=(theirs, settings), daemon=True)
+    process = spawning.Process(target=_load, args=(theirs, settings, os.getpid()), daemon=True)
     process.start()
     theirs.close()
 
@@ -70,9 +70,9 @@ def _failed(settings: EmbeddingSettings, what: str) -> Finding:
     return failed(CHECK, what, f"mend it, or take another embedding.backend than {settings.backend}")
 
 
-def _load(answer: Connection, settings: EmbeddingSettings) -> None:
+def _load(answer: Connection, settings: EmbeddingSettings, parent: int) -> None:
     """In the child: loads and embeds, and says which model it is, or what came in between."""
-    die_with_parent()
+    die_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for output in (1, 2):  # packages have much to say while they load

@@ -357,7 +357,7 @@ class _Consumer(driver.Consumer):
                     self.from_start.add(TP(*tp))
         self.sought = ours  # what has come since is not among them, and its committed offset not known
         for call in self._hot.when_sought:
-            call()
+            await call()
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
         await super().on_partitions_revoked(revoked)
@@ -398,7 +398,7 @@ class HotPath:
         self.changelogs: set[str] = set()
         self.outbox = Outbox()
         self.effects: dict[tuple[TP, int], asyncio.Future[Any]] = {}
-        self.when_sought: list[Callable[[], None]] = []
+        self.when_sought: list[Callable[[], Awaitable[None]]] = []
         self.when_reconnected: list[Callable[[], Awaitable[None]]] = []
         self.before_commit: list[Callable[[], Awaitable[None]]] = []
         self.halted: BaseException | None = None

@@ -93,18 +93,9 @@ class SessionRules:
         """
         held = dict.fromkeys((*session.window, *session.asked))
         gone = {seq: ended for seq in held if (ended := _end_of_what_began(exchange(seq), until))}
-        missing = {*session.missing, *(seq for seq in gone if seq >= session.first)}
-        first = session.first
-        while first in missing:
-            missing.remove(first)
-            first += 1
-        left = session._replace(
+        left = session.without(gone)._replace(
             open=tuple(message for message in session.open if message.timestamp > until),
-            first=first,
-            missing=tuple(sorted(missing)),
             left_at=max(session.left_at, *gone.values()) if gone else session.left_at,
-            pending=tuple(seq for seq in session.pending if seq not in gone),
-            asked=tuple(seq for seq in session.asked if seq not in gone),
         )
         return Outcome(left, gone=list(gone))
 

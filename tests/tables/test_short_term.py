@@ -222,6 +222,31 @@ def test_exchanges_that_no_session_knows_are_dropped_after_recovery(store: Short
     assert fresh.message_ids(0, session) == {"a", "b"}
 
 
+def test_a_row_of_a_former_owner_does_not_replace_a_newer_one(store: ShortTermStore) -> None:
+    """A worker that was paused while another took over wrote what it still held."""
+    key, newer, older = session_key("u", "s"), Session("u", "s", offset=9), Session("u", "s", offset=4)
+    store.sessions.restore(0, [(key, encode_session(newer)), (key, encode_session(older))])
+    assert store.session(0, "u", "s") == newer
+    store.sessions.restore(0, [(key, encode_session(newer._replace(asked=(1,))))])
+    assert store.session(0, "u", "s").asked == (1,), "an answer changes a session and moves no offset"
+    store.sessions.restore(0, [(key, None), (key, encode_session(older))])
+    assert store.session(0, "u", "s") == older, "what comes after a deletion has begun anew"
+
+
+def test_a_session_goes_on_without_exchanges_that_are_lost(store: ShortTermStore) -> None:
+    """They are in its window, pending, or asked about, and a former owner has deleted their rows."""
+    session = saved(store, *(exchange(seq, f"m{seq}") for seq in range(5)))
+    store.save(0, session._replace(first=1, next=5, pending=(2, 4), asked=(0, 3)), (), ())
+    for seq in (0, 1, 2):
+        store.exchanges.delete(0, EXCHANGE_KEY % (session_key("u", "s"), seq))
+    fresh = restarted(store)
+    assert fresh.recovered() == 3
+    left = fresh.session(0, "u", "s")
+    assert (left.first, left.window, left.pending, left.asked) == (3, range(3, 5), (4,), (3,))
+    assert [one.seq for one in fresh.window(0, left)] == [3, 4]
+    assert [change.key for change in fresh.sessions.take_changes()] == [session_key("u", "s")]
+
+
 def test_a_session_is_found_by_its_ids_in_whichever_partition(store: ShortTermStore) -> None:
     session = saved(store, exchange(0, "a"), partition=5)
     saved(store, exchange(0, "b"), partition=1, user="v")
