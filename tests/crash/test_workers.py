@@ -6,16 +6,20 @@ import asyncio
 import signal
 import time
 from collections.abc import Sequence
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import aiokafka
 import httpx
 import pytest
 
 from schemas.settings import Settings
 from streams.cli.ingest import producing
-from streams.clients.broker import ensure_topics, free_port
+from streams.clients.broker import client_options, ensure_topics, free_port
+from streams.clients.log_reader import ends, records_between
+from tables.short_term import decode_session, session_key
 from tests.making import line, until
 from tests.workers import asked, sources, worker_process
 
@@ -108,6 +112,55 @@ async def test_a_shard_on_another_disk_is_filled_from_the_log(settings: Settings
     counted = sources(settings, other_disk)
     assert counted.keys() == expected
     assert set(counted.values()) == {1}
+
+
+async def test_a_paused_worker_writes_nothing_over_the_next_owners_rows(settings: Settings, tmp_path: Path) -> None:
+    """It has rows to write when it is stopped, and goes on when another has written newer ones."""
+    one, two, other_disk = free_port(), free_port(), tmp_path / "other"
+    seldom = {"SILTSTONE_KAFKA__COMMIT_SECONDS": "3"}
+    await ensure_topics(settings.kafka)
+    with worker_process(settings, one, environment_of_its_own=seldom) as first:
+        await until(lambda: ready(one), 120)
+        expected = await say(settings, range(4))
+        await all_found([one], expected)
+        with worker_process(settings, two, other_disk, environment_of_its_own=seldom) as second:
+            await until(lambda: ready(one) and ready(two), 120)
+            expected |= await say(settings, range(4, 8))
+            await all_found([one, two], expected)
+            expected |= await say(settings, range(8, 12))
+            await until(lambda: idle(one), 60)  # taken in; its changelog has it up to three seconds later
+            first.send_signal(signal.SIGSTOP)
+            await all_found([two], expected)
+            expected |= await say(settings, range(12, 16))
+            await all_found([two], expected)
+            await until(lambda: idle(two), 60)
+            first.send_signal(signal.SIGCONT)
+            await asyncio.sleep(2 * settings.kafka.session_timeout_seconds)
+            await until(lambda: ready(one) and ready(two), 120)
+            await all_found([one, two], expected | await say(settings, range(16, 20)))
+            for worker in (first, second):
+                worker.send_signal(signal.SIGTERM)
+                assert worker.wait(20) == 0
+    rows = await changelog(settings, "sessions")
+    assert rows.keys() == {session_key(user, f"{user}-s") for user in USERS}
+    assert {key: offsets for key, offsets in rows.items() if offsets != sorted(offsets)} == {}
+
+
+async def changelog(settings: Settings, table: str) -> dict[bytes, list[int]]:
+    """The source offsets of a table's rows in their changelog, by key, in its order."""
+    kafka, rows = settings.kafka, dict[bytes, list[int]]()
+    topic = f"{kafka.group_id}-{table}-changelog"
+    consumer = aiokafka.AIOKafkaConsumer(**client_options(kafka), auto_offset_reset="earliest")
+    async with consumer:
+        partitions = [aiokafka.TopicPartition(topic, partition) for partition in range(kafka.partitions)]
+        consumer.assign(partitions)
+        last = await ends(consumer, partitions)
+    for tp, end in last.items():
+        async with aclosing(records_between(kafka, topic, tp.partition, 0, end)) as batches:
+            async for records in batches:
+                for record in records:
+                    rows.setdefault(record.key, []).append(decode_session(record.value).offset)
+    return rows
 
 
 async def test_any_worker_takes_requests_for_summaries_and_shows_them(settings: Settings) -> None:
