@@ -85,6 +85,12 @@ class Metrics:
             ["topic", "kind"],
             registry=registry,
         )
+        self.refused = Counter(
+            "siltstone_refused_records",
+            "Records that the broker refused for good, by topic and error: each is a dead letter, cut where it must be",
+            ["topic", "error"],
+            registry=registry,
+        )
         self.memories = Counter(
             "siltstone_memories",
             "Effects of long-term events, by effect (new, merged, touched, edited, superseded, summarized, archived, "

@@ -16,6 +16,7 @@ from schemas.topics import REROUTED_HEADER, Topics
 from streams.app import Siltstone
 from streams.cli import running
 from streams.cli.ingest import producing
+from streams.clients.broker import MAX_RECORD_BYTES, MAX_VALUE_BYTES
 from streams.metrics import labelled
 from tests.making import START, line, until
 
@@ -126,6 +127,35 @@ async def test_a_wrong_key_is_mended_once(worker: Siltstone) -> None:
     mended = [record for record in records if record.headers]
     assert {record.key for record in mended} == {b"u"}
     assert all(record.headers[0][0] == REROUTED_HEADER for record in mended)
+
+
+async def test_a_record_that_is_produced_again_keeps_its_time(worker: Siltstone) -> None:
+    """Else a message without a time of its own would have another one, and another id, at each attempt."""
+    said = orjson.loads(line(1, "u", "user", 0))
+    del said["timestamp"], said["message_id"]
+    async with producing(worker.settings.kafka) as producer:
+        await producer.send(b"somebody else", orjson.dumps(said))
+    first, again = await read(worker.settings, worker.topics.conversations, 2)
+    await until(lambda: labelled(worker.metrics.messages) == {(): 1})
+    assert again.headers[0][0] == REROUTED_HEADER
+    assert again.timestamp == first.timestamp
+    ((_, session),) = worker.windows.all_sessions()
+    assert [message.timestamp for message in session.open] == [first.timestamp]
+
+
+@pytest.mark.parametrize("bytes_sent", [MAX_VALUE_BYTES, 2 * MAX_RECORD_BYTES])
+async def test_a_record_that_the_broker_refuses_for_good_is_a_dead_letter_and_holds_up_nothing(
+    worker: Siltstone, bytes_sent: int
+) -> None:
+    outbox = worker.hot.outbox
+    outbox.post(worker.topics.long_term, b"x" * bytes_sent, key=b"k" * (MAX_RECORD_BYTES - MAX_VALUE_BYTES))
+    await feed(worker, [(b"u", line(i, "u", ("user", "assistant")[i % 2], i)) for i in range(4)])
+    assert await worker.faust.consumer.commit()
+    (letter,) = await read(worker.settings, worker.topics.dead_letters, 1)
+    headers = {name: value.decode() for name, value in letter.headers}
+    assert (headers["source.topic"], headers["error.type"]) == (worker.topics.long_term, "refused")
+    assert letter.value == b"x" * MAX_VALUE_BYTES
+    assert labelled(worker.metrics.refused) == {(worker.topics.long_term, "MessageSizeTooLargeError"): 1}
 
 
 async def test_a_message_can_be_posted_and_read_back(worker: Siltstone) -> None:

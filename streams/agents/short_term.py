@@ -220,9 +220,9 @@ class ShortTermAgent:
     async def note_silence(self, memory: MemorySettings) -> None:
         """Write a `Silence` for every session that has been quiet for as long as closes or ends something."""
         for silence in self.quiet.due(memory, self._store.session, self._clock.now()):
-            await self._outbox.send(
-                self._topics.conversations, silence.model_dump_json().encode(), key=key_of(silence.user_id)
-            )
+            value = silence.model_dump_json().encode()
+            self._outbox.post(self._topics.conversations, value, key=key_of(silence.user_id))
+        await self._outbox.deliver()
 
     def forget_expired(self, memory: MemorySettings) -> None:
         """Drop the sessions that are over and whose windows have expired; their keys get tombstones."""

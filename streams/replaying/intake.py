@@ -228,6 +228,7 @@ class Kept:
         value: bytes | None,
         key: bytes | None,
         partition: int | None,
+        timestamp_ms: int | None = None,
         *,
         headers: Sequence[tuple[str, bytes]] = (),
     ) -> asyncio.Future[Any]:

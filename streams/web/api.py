@@ -315,7 +315,7 @@ async def _produce(worker: Siltstone, topic: str, user_id: str, event_id: str, v
     if not worker.hot.outbox.connected:
         raise BrokerUnavailable(worker.settings.kafka.bootstrap_servers)
     async with asyncio.timeout(WAIT_SECONDS):
-        sent = await worker.hot.outbox.send(topic, value, key=key_of(user_id))
+        sent = await worker.hot.outbox.produce(topic, value, key=key_of(user_id))
         record = await asyncio.shield(sent)
     return Accepted(event_id=event_id, topic=record.topic, partition=record.partition, offset=record.offset)
 
