@@ -14,7 +14,8 @@ from schemas.errors import SiltstoneError
 from schemas.events import Promotion
 from schemas.settings import MemorySettings
 from schemas.topics import Topics
-from streams.agents.short_term import QuietSessions, ShortTermAgent
+from streams.agents.quiet_sessions import QuietSessions
+from streams.agents.short_term import ShortTermAgent
 from streams.clock import EventClock
 from streams.dead_letters import DeadLetters
 from streams.hotpath import Outbox
