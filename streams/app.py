@@ -72,6 +72,8 @@ TICK_SECONDS = 1.0
 LOOK_SECONDS = 10.0
 #: How often expired notes are dropped; no answer shows them meanwhile.
 NOTES_SECONDS = 60.0
+#: How often it is tried again to remove what is left of forgotten users.
+SWEEP_SECONDS = 60.0
 #: A changelog's batch: a broker takes 1 MiB unless told otherwise, and the fewer there are, the sooner it commits.
 BATCH_BYTES = 900_000
 
@@ -275,6 +277,7 @@ class Siltstone:
         self._every(self.settings.long_term.save_seconds, self.lifecycle.save_indexes)
         self._every(TICK_SECONDS, self.lifecycle.fill_rows)
         self._every(TICK_SECONDS, self.recall.tell_accesses)
+        self._every(SWEEP_SECONDS, self.summaries.sweep)
         if self.settings.analytics.enabled:
             self._every(self.settings.analytics.seconds, self.analytics.tick)
 

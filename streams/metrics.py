@@ -79,6 +79,11 @@ class Metrics:
             "Days of users whose summary is asked for and not begun",
             registry=registry,
         )
+        self.forgotten_folders = Gauge(
+            "siltstone_forgotten_folders",
+            "Folders of forgotten users that could not be removed yet",
+            registry=registry,
+        )
         self.dead_letters = Counter(
             "siltstone_dead_letters",
             "Records that could not be used, by topic and kind",
