@@ -94,7 +94,7 @@ class DeadLetters:
 
         A dead letter that is refused itself is cut once more; after that only its coordinates are in the log.
         """
-        topic, key, value, headers, error = refused
+        topic, key, value, _, error = refused
         why = type(error).__name__
         self._metrics.refused.labels(topic, why).inc()
         if topic == self._topic:
@@ -124,6 +124,4 @@ class DeadLetters:
             log.error("%s: the broker refuses its dead letter, too: %s", where, type(refused.error).__name__)
             return
         log.warning("%s: its dead letter is cut to %d bytes", where, LEAST_VALUE_BYTES)
-        self._outbox.post(
-            self._topic, refused.value[:LEAST_VALUE_BYTES], key=refused.key, headers=refused.headers
-        )
+        self._outbox.post(self._topic, refused.value[:LEAST_VALUE_BYTES], key=refused.key, headers=refused.headers)

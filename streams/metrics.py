@@ -92,7 +92,7 @@ class Metrics:
         )
         self.refused = Counter(
             "siltstone_refused_records",
-            "Records that the broker refused for good, by topic and error: each is a dead letter, cut where it must be",
+            "Records that the broker refused for good, by topic and error: each is a dead letter, cut if it must be",
             ["topic", "error"],
             registry=registry,
         )

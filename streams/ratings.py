@@ -39,6 +39,7 @@ def retry_after(tries: int) -> float:
     """
     return min(LONGEST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(tries - 1, 30))
 
+
 Key = tuple[int, str, str, int]
 
 

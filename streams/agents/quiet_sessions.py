@@ -1,8 +1,8 @@
 """Since when nothing has come from each session: which silences are to be noted, and which sessions nobody needs.
 
 Silence is measured by the monotonic clock: what matters is that nothing comes any more, whatever the messages' times
-are. Whether a session is expired is decided by event time: the monotonic clock begins anew with every assignment, and
-with a deploy a day nothing would ever be freed.
+are. Whether a session is expired is decided by event time: the monotonic clock begins anew with every assignment,
+and with a deploy a day nothing would ever be freed.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class _Quiet:
     """Since when nothing arrived from a session (monotonic seconds), and which silences are noted since.
 
     `day_ends` (epoch ms) is when a day is over of which something is to be summed up; 0: none. `ended`, `last_at` and
-    `waits` (for the end of that day) are the session's own. `look_at` and `free_at` (monotonic seconds) are when it is
-    looked at next, `day_at` (epoch ms) as well; None: it is in no heap.
+    `waits` (for the end of that day) are the session's own. `look_at` and `free_at` (monotonic seconds) are when it
+    is looked at next, `day_at` (epoch ms) as well; None: it is in no heap.
     """
 
     number: int
@@ -71,7 +71,9 @@ class QuietSessions:
         quiet.since = since = self._monotonic()
         quiet.noted_gap, quiet.noted_idle, quiet.day_ends = not session.open, session.ended, session.day_ends
         quiet.ended, quiet.waits, quiet.last_at = session.ended, session.day_ends > 0, session.last_at
-        if not (quiet.noted_gap and quiet.noted_idle) and (quiet.look_at is None or quiet.look_at > since + self._gap):
+        if not (quiet.noted_gap and quiet.noted_idle) and (
+            quiet.look_at is None or quiet.look_at > since + self._gap
+        ):
             self._look_again(key, quiet, since + self._gap)
         if quiet.free_at is None:
             self._free_later(key, quiet, since + self._idle)

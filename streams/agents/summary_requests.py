@@ -21,8 +21,8 @@ from tables.short_term import Session
 
 #: All texts of a request, in characters; each message of a longer day is cut to its share.
 REQUEST_CHARS = 1_000_000
-#: A request's record, in bytes: a row that keeps it to be tried again has to fit, too. Of a longer one messages are cut
-#: to half and half again, and where they are short, the older half of them is left out.
+#: A request's record, in bytes: a row that keeps it to be tried again has to fit, too. Of a longer one messages are
+#: cut to half and half again, and where they are short, the older half of them is left out.
 REQUEST_BYTES = MAX_VALUE_BYTES - 1024 * 1024
 LEAST_CHARS = 256
 

@@ -175,9 +175,11 @@ async def missing_topics(kafka: KafkaSettings, also: Collection[str] = ()) -> li
 
 
 async def require_topics(kafka: KafkaSettings) -> None:
-    """Raises `SettingsError` where a topic is missing: a record for it, and what is behind that, would wait for ever."""
+    """Raises `SettingsError` where a topic is missing: a record for it, and what is behind that, would wait."""
     if missing := await missing_topics(kafka):
-        raise SettingsError([f"kafka.create_topics: is false, but topic {name} does not exist: create it" for name in missing])
+        raise SettingsError(
+            [f"kafka.create_topics: is false, but topic {name} does not exist: create it" for name in missing]
+        )
 
 
 @contextlib.asynccontextmanager

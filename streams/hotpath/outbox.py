@@ -154,9 +154,9 @@ class Outbox:
         async with self._delivery:
             while self._posted:
                 arguments = self._posted[0]  # it stays until it is sent, for whoever settles meanwhile
-                *given, headers = arguments
+                topic, value, key, partition, timestamp, headers = arguments
                 try:
-                    acknowledged = await self._producer.send(*given, headers=headers)
+                    acknowledged = await self._producer.send(topic, value, key, partition, timestamp, headers=headers)
                 except REFUSED_FOR_GOOD as exc:
                     self._refuse(arguments, exc)
                 else:
@@ -248,10 +248,10 @@ class Outbox:
         failed = sent.acknowledged.exception() if sent.acknowledged.done() else None
         if failed is None:
             return [sent]
-        *given, headers = sent.arguments
+        topic, value, key, partition, timestamp, headers = sent.arguments
         for_good = isinstance(failed, REFUSED_FOR_GOOD) and self.when_refused is not None
         try:
-            again = await self._producer.send(*given, headers=headers)
+            again = await self._producer.send(topic, value, key, partition, timestamp, headers=headers)
             if for_good:
                 await asyncio.shield(again)
         except REFUSED_FOR_GOOD as exc:
@@ -284,13 +284,13 @@ class Outbox:
                     batch.append(key=row.key, value=row.value, timestamp=None)  # the first one always fits
             batch.close()
             written.append((rows[first:], await self._producer.send_batch(batch, topic, partition=partition)))
-        for rows, future in written:
+        for together, future in written:
             try:
                 await asyncio.shield(future)
             except REFUSED_FOR_GOOD as exc:
                 if self.when_refused is None:
                     raise
-                await self._write_apart(topic, rows, exc)
+                await self._write_apart(topic, together, exc)
 
     async def _write_apart(self, topic: str, rows: Sequence[Change], error: KafkaError) -> None:
         """Rows whose batch was refused for good: one at a time, so that only the one that is meant is left out."""

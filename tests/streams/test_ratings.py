@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import uuid
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -32,7 +33,7 @@ class Kept(OwnedShards):
         self, partition: int, method: Callable[Concatenate[Shard, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         if method is Shard.rating:
-            return self.ratings.get(args[0])  # type: ignore[return-value, call-overload]
+            return self.ratings.get(args[0])  # type: ignore[no-any-return, call-overload]
         self.ratings[args[0]] = args[2]  # type: ignore[index, assignment]
         return None  # type: ignore[return-value]
 
@@ -112,11 +113,11 @@ async def test_it_is_asked_less_and_less_often() -> None:
     async with Room() as room:
         room.ask(1)
         asked = []
-        for hour in range(12):
+        for _ in range(12):
             await room.passes(HOUR)
             asked.append(len(room.judge.asked))
         assert asked[0] == 7
-        assert [after - before for before, after in zip(asked[2:], asked[3:], strict=False)] == [1] * 9
+        assert [after - before for before, after in itertools.pairwise(asked[2:])] == [1] * 9
 
 
 async def test_what_is_unanswered_for_a_day_counts_as_unimportant() -> None:

@@ -70,7 +70,12 @@ def test_each_message_of_too_long_a_day_is_cut_to_its_share() -> None:
 
 @pytest.mark.parametrize(
     ("count", "content", "session"),
-    [(100, "\u0001" * 10_000, "s"), (20_000, "x" * 40, "\u0001" * 256), (60_000, "记" * 16, "会" * 200), (1, "", "s")],
+    [
+        (100, "\u0001" * 10_000, "s"),
+        (20_000, "x" * 40, "\u0001" * 256),
+        (60_000, "记" * 16, "会" * 200),
+        (1, "", "s"),
+    ],
     ids=["signs that JSON spells out", "long ids", "very many messages", "an ordinary one"],
 )
 def test_no_request_is_larger_than_a_broker_takes_and_the_newest_messages_are_in_it(
@@ -87,4 +92,3 @@ def test_no_request_is_larger_than_a_broker_takes_and_the_newest_messages_are_in
     ((_, _, row),) = pending.take_changes()
     assert row is not None
     assert len(row) < MAX_RECORD_BYTES
-
