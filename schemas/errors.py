@@ -13,6 +13,7 @@ SiltstoneError                 everything that we raise on purpose
 │   ├── ShardNotHere           the partition is not (or no longer) this worker's
 │   └── EmbeddingMismatch      the shard was written with another model or dimension
 ├── ReembeddingRefused         a change of the embedding model cannot be begun, or not be stopped
+├── NotReady                   the worker cannot answer yet, or not at this moment
 ├── EmbeddingUnavailable       no vectors for now: the embedding service or model does not answer
 ├── ApiError                   a running worker answered with an error, or did not answer
 │   └── NoWorker               no worker answers at the address
@@ -133,6 +134,10 @@ class EmbeddingMismatch(ShardError):
 
     Without a worker, and with no options, that changes them to the model of the settings.
     """
+
+
+class NotReady(SiltstoneError):
+    """The worker is starting, or its partitions are moving. Ask again; `/readyz` says what it waits for."""
 
 
 class ReembeddingRefused(SiltstoneError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
@@ -28,7 +29,7 @@ from streams.agents.notes import NotesAgent
 from streams.agents.refining import RefiningAgent
 from streams.agents.short_term import ShortTermAgent
 from streams.agents.summaries import SummariesAgent
-from streams.clients.broker import MAX_RECORD_BYTES, ensure_topics, missing_topics, ssl_context
+from streams.clients.broker import MAX_RECORD_BYTES, ensure_topics, missing_topics, require_topics, ssl_context
 from streams.clients.embedding import Embedding
 from streams.clients.extraction_process import ExtractionProcess
 from streams.clients.judge import ModelJudge
@@ -67,8 +68,12 @@ FIRST_RETRY, LONGEST_RETRY = 1.0, 30.0
 SETTLE_SECONDS = 6.0
 #: How often silence is looked for, lag is measured, and accesses are told to the log.
 TICK_SECONDS = 1.0
+#: How often it is looked whether topics are missing, while the broker keeps a commit waiting for as long.
+LOOK_SECONDS = 10.0
 #: How often expired notes are dropped; no answer shows them meanwhile.
 NOTES_SECONDS = 60.0
+#: How often it is tried again to remove what is left of forgotten users.
+SWEEP_SECONDS = 60.0
 #: A changelog's batch: a broker takes 1 MiB unless told otherwise, and the fewer there are, the sooner it commits.
 BATCH_BYTES = 900_000
 
@@ -100,6 +105,7 @@ class Siltstone:
             on_failure=hot.halt,
         )
         dead_letters = DeadLetters(hot.outbox, topics.dead_letters, metrics)
+        hot.outbox.when_refused = dead_letters.keep_refused
         rerouting = Rerouting(hot.outbox, metrics, partitions)
         judge = settings.judge()
         self._chat = None if judge is None else _chat_model(judge)
@@ -265,11 +271,13 @@ class Siltstone:
             self.refining.start()
         lifecycle = self.settings.lifecycle
         self._every(TICK_SECONDS, self._tick)
+        self._every(LOOK_SECONDS, self._look_for_topics)
         self._every(NOTES_SECONDS, self._drop_notes)
         self._every(lifecycle.recompute_seconds, self._age)
         self._every(self.settings.long_term.save_seconds, self.lifecycle.save_indexes)
         self._every(TICK_SECONDS, self.lifecycle.fill_rows)
         self._every(TICK_SECONDS, self.recall.tell_accesses)
+        self._every(SWEEP_SECONDS, self.summaries.sweep)
         if self.settings.analytics.enabled:
             self._every(self.settings.analytics.seconds, self.analytics.tick)
 
@@ -370,6 +378,8 @@ class Siltstone:
         while True:
             try:
                 await ensure_topics(self.settings.kafka)
+                if not self.settings.kafka.create_topics:
+                    await require_topics(self.settings.kafka)
                 self._no_broker = ""
                 return
             except BrokerUnavailable as exc:
@@ -427,6 +437,17 @@ class Siltstone:
             except BrokerUnavailable:
                 await asyncio.sleep(FIRST_RETRY)
         await self._same_offsets()
+
+    async def _look_for_topics(self) -> None:
+        """A topic that is gone takes nothing and refuses nothing: a producer would wait for it for twenty minutes.
+
+        Raises `BrokerEmptied`: the worker starts anew, and has it created, or says what is to be created.
+        """
+        if self.hot.outbox.waits() < LOOK_SECONDS:
+            return
+        with contextlib.suppress(BrokerUnavailable):  # that it is waited for is in its health already
+            if lost := await missing_topics(self.settings.kafka, also=self.hot.changelogs):
+                raise BrokerEmptied(lost)
 
     async def _same_offsets(self) -> None:
         """Raises `BrokerEmptied` where the broker has lost offsets that it was told."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Literal, Protocol
 
 
@@ -31,17 +32,30 @@ class WallClock:
         """Events do not move the wall clock."""
 
 
-class EventClock:
-    """The newest event time seen: for replays, demos and evaluation."""
+#: How far beyond the system's time an event may move the clock (ms): what lies further ahead has a wrong date.
+AHEAD_MS = 86_400_000
 
-    def __init__(self, start: int = 0) -> None:
-        self._newest = start
+
+class EventClock:
+    """The newest event time seen: for replays, demos and evaluation.
+
+    An event of a later day than tomorrow counts as one of tomorrow: one message that is dated 2099 would make
+    everybody's memories a lifetime older, for good.
+    """
+
+    def __init__(self, start: int = 0, wall: Callable[[], int] = now_ms) -> None:
+        self._newest, self._wall = start, wall
 
     def now(self) -> int:
         return self._newest
 
+    def go_to(self, moment: int) -> None:
+        """Somebody says what time it is (epoch ms), however far ahead: what would be, then."""
+        self._newest = max(self._newest, moment)
+
     def observe(self, event_time: int) -> None:
-        self._newest = max(self._newest, event_time)
+        if event_time > self._newest:
+            self._newest = max(self._newest, min(event_time, self._wall() + AHEAD_MS))
 
 
 def clock_of(kind: Literal["wall", "event"]) -> Clock:

@@ -14,12 +14,17 @@ from schemas.messages import iso
 from streams.clients.broker import MAX_VALUE_BYTES
 from streams.clock import now_ms
 from streams.hotpath import Outbox
+from streams.hotpath.outbox import Refused
 from streams.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
 REASON_CHARS = 500
 MAX_KEY_BYTES = 64 * 1024
+#: Of a value in a second attempt, where the topic takes less than we ask for: the least that brokers are set to.
+LEAST_VALUE_BYTES = 512 * 1024
+#: Where a record has no coordinates, because it never came into a topic.
+NOWHERE = -1
 #: Each field is looked at by itself, and keeps others waiting.
 MAX_FIELDS = 10_000
 
@@ -83,3 +88,40 @@ class DeadLetters:
             key = b""  # aiokafka sends no record that has neither
         self._outbox.post(self._topic, value, key=key, headers=letter.headers())
         self._metrics.dead_letters.labels(record.topic, error.kind).inc()
+
+    def keep_refused(self, refused: Refused) -> None:
+        """Keep what a broker refused for good: the topic that it was meant for is named, and no offset.
+
+        A dead letter that is refused itself is cut once more; after that only its coordinates are in the log.
+        """
+        topic, key, value, _, error = refused
+        why = type(error).__name__
+        self._metrics.refused.labels(topic, why).inc()
+        if topic == self._topic:
+            self._cut(refused)
+            return
+        log.error("%s: the broker refuses a record of %d bytes for good: %s", topic, len(value or b""), why)
+        letter = DeadLetter(
+            source_topic=topic,
+            source_partition=NOWHERE,
+            source_offset=NOWHERE,
+            error_type="refused",
+            error_message=str(error)[:REASON_CHARS],
+            failed_at=iso(now_ms()),
+        )
+        self._outbox.post(
+            self._topic,
+            None if value is None else value[:MAX_VALUE_BYTES],
+            key=b"" if key is None else key[:MAX_KEY_BYTES],
+            headers=letter.headers(),
+        )
+
+    def _cut(self, refused: Refused) -> None:
+        found = dict(refused.headers)
+        topic, partition, offset = (found[f"source.{name}"].decode() for name in ("topic", "partition", "offset"))
+        where = f"{topic}[{partition}]@{offset}"
+        if refused.value is None or len(refused.value) <= LEAST_VALUE_BYTES:
+            log.error("%s: the broker refuses its dead letter, too: %s", where, type(refused.error).__name__)
+            return
+        log.warning("%s: its dead letter is cut to %d bytes", where, LEAST_VALUE_BYTES)
+        self._outbox.post(self._topic, refused.value[:LEAST_VALUE_BYTES], key=refused.key, headers=refused.headers)

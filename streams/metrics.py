@@ -84,10 +84,21 @@ class Metrics:
             "Days of users whose summary is asked for and not begun",
             registry=registry,
         )
+        self.forgotten_folders = Gauge(
+            "siltstone_forgotten_folders",
+            "Folders of forgotten users that could not be removed yet",
+            registry=registry,
+        )
         self.dead_letters = Counter(
             "siltstone_dead_letters",
             "Records that could not be used, by topic and kind",
             ["topic", "kind"],
+            registry=registry,
+        )
+        self.refused = Counter(
+            "siltstone_refused_records",
+            "Records that the broker refused for good, by topic and error: each is a dead letter, cut if it must be",
+            ["topic", "error"],
             registry=registry,
         )
         self.memories = Counter(

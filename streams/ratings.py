@@ -7,6 +7,8 @@ this room: after a restart it is asked about again, and what was answered alread
 from __future__ import annotations
 
 import asyncio
+import heapq
+import itertools
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -19,10 +21,24 @@ from streams.metrics import Metrics
 from streams.shards import OwnedShards
 from tables.shard import Shard
 
-#: Askings of one exchange; after the last it counts as unimportant.
-TRIES: Final = 3
-#: A session that says nothing more triggers nothing: then this is the next trigger.
-RETRY_SECONDS: Final = 30.0
+#: From one asking to the next, where the session triggers none before: doubled each time, up to the longest.
+FIRST_RETRY_SECONDS: Final = 30.0
+LONGEST_RETRY_SECONDS: Final = 3600.0
+#: For how long an exchange is asked about; then it counts as unimportant. A restart begins anew.
+PATIENCE_SECONDS: Final = 86_400.0
+
+#: Commits wait for what is asked for the first time: that goes before all that is asked again.
+_FIRST, _AGAIN = 0, 1
+
+
+def retry_after(tries: int) -> float:
+    """Seconds to wait after so many askings in vain.
+
+    >>> [retry_after(tries) for tries in (1, 2, 3, 7, 8, 1_000)]
+    [30.0, 60.0, 120.0, 1920.0, 3600.0, 3600.0]
+    """
+    return min(LONGEST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(tries - 1, 30))
+
 
 Key = tuple[int, str, str, int]
 
@@ -47,13 +63,18 @@ Answered = Callable[[Key, int | None], Awaitable[None]]
 class _Asked:
     exchange: Exchange
     first_try: asyncio.Future[None]
+    since: float
+    """When it was asked about for the first time (monotonic seconds)."""
     tries: int = 0
     due: float | None = None
     """When to ask again (monotonic seconds); None while it is queued or being asked."""
 
 
 class Ratings:
-    """Asks, keeps what was answered in the shard, and says it to `answered`."""
+    """Asks, keeps what was answered in the shard, and says it to `answered`.
+
+    A model that does not answer is asked again, less and less often, for as long as `patience` (seconds).
+    """
 
     def __init__(
         self,
@@ -63,11 +84,15 @@ class Ratings:
         metrics: Metrics,
         on_failure: Callable[[BaseException, str], None],
         monotonic: Callable[[], float] = time.monotonic,
+        patience: float = PATIENCE_SECONDS,
     ) -> None:
+        self._patience = patience
         self._rater, self._concurrency, self._shards = rater, concurrency, shards
         self._metrics, self._on_failure, self._monotonic = metrics, on_failure, monotonic
         self._asked: dict[Key, _Asked] = {}
-        self._queue: asyncio.Queue[Key] = asyncio.Queue()
+        self._due: list[tuple[float, Key]] = []
+        self._queue: asyncio.PriorityQueue[tuple[int, int, Key]] = asyncio.PriorityQueue()
+        self._queued = itertools.count()
         self._workers: list[asyncio.Task[None]] = []
 
     def start(self, answered: Answered) -> None:
@@ -88,8 +113,8 @@ class Ratings:
         known = self._asked.get(key)
         if known is None:
             first_try = asyncio.get_running_loop().create_future()
-            self._asked[key] = _Asked(exchange, first_try)
-            self._queue.put_nowait(key)
+            self._asked[key] = _Asked(exchange, first_try, self._monotonic())
+            self._queue.put_nowait((_FIRST, next(self._queued), key))
             self._metrics.ratings_waiting.set(len(self._asked))
             return first_try
         if known.due is not None and not self._rater.resumes_in():
@@ -99,8 +124,10 @@ class Ratings:
     def tick(self) -> None:
         """Ask again about what has waited long enough."""
         now = self._monotonic()
-        for key, asked in self._asked.items():
-            if asked.due is not None and asked.due <= now:
+        while self._due and self._due[0][0] <= now:
+            due, key = heapq.heappop(self._due)
+            asked = self._asked.get(key)
+            if asked is not None and asked.due == due:  # else it was asked about since
                 self._ask_again(key, asked)
 
     def forget(self) -> None:
@@ -108,14 +135,15 @@ class Ratings:
         for asked in self._asked.values():
             _settle(asked)
         self._asked.clear()
+        self._due.clear()
 
     def _ask_again(self, key: Key, asked: _Asked) -> None:
         asked.due = None
-        self._queue.put_nowait(key)
+        self._queue.put_nowait((_AGAIN, next(self._queued), key))
 
     async def _work(self, answered: Answered) -> None:
         while True:
-            key = await self._queue.get()
+            _, _, key = await self._queue.get()
             asked = self._asked.get(key)
             if asked is None:
                 continue
@@ -135,8 +163,7 @@ class Ratings:
         if value is not None:
             self._metrics.ratings.labels("kept").inc()
         elif (pause := self._rater.resumes_in()) > 0:
-            _settle(asked)
-            asked.due = self._monotonic() + pause
+            self._wait(key, asked, pause)
             return
         else:
             value = await self._rater.rate(*asked.exchange.said())
@@ -144,13 +171,19 @@ class Ratings:
             self._metrics.ratings.labels("failed" if value is None else "answered").inc()
             if value is not None:
                 await self._shards.call(partition, Shard.keep_rating, identity, model, value, now_ms())
-            elif asked.tries < TRIES:
-                _settle(asked)
-                asked.due = self._monotonic() + max(RETRY_SECONDS, self._rater.resumes_in())
+            elif self._monotonic() - asked.since < self._patience:
+                self._wait(key, asked, max(retry_after(asked.tries), self._rater.resumes_in()))
                 return
         if self._asked.get(key) is asked:
             await answered(key, value)
         self._drop(key, asked)
+
+    def _wait(self, key: Key, asked: _Asked, seconds: float) -> None:
+        """Nobody waits with it: what it came from may count as processed."""
+        _settle(asked)
+        if self._asked.get(key) is asked:
+            asked.due = self._monotonic() + seconds
+            heapq.heappush(self._due, (asked.due, key))
 
     def _drop(self, key: Key, asked: _Asked) -> None:
         _settle(asked)

@@ -13,7 +13,10 @@ MAX_HEADERS_BYTES = 64 * 1024
 
 
 class Rerouting:
-    """Sends records home, with their headers. Correct producers pay nothing for it."""
+    """Sends records home, with their headers and their time. Correct producers pay nothing for it.
+
+    A message without a time of its own has that of its record, and its id follows from it.
+    """
 
     def __init__(self, outbox: Outbox, metrics: Metrics, partitions: int) -> None:
         self._outbox, self._metrics, self._partitions = outbox, metrics, partitions
@@ -36,6 +39,7 @@ class Rerouting:
             record.value,
             key=key,
             partition=partition,
+            timestamp=None if record.timestamp is None or record.timestamp < 0 else record.timestamp,
             headers=[*headers, (REROUTED_HEADER, b"1")],
         )
         self._metrics.rerouted.labels(record.topic).inc()

@@ -26,6 +26,8 @@ _DAY = re.compile(r"(\d{4}-\d\d-\d\d)\.md")
 #: Summaries of so many users, by their folders' names, may be written at the same time.
 _LOCKS = 16
 _OTHER_RUNS = re.compile(r"\A(?:<!-- run: [0-9a-f-]{36} -->\n)+")
+#: Before the name of a folder that was a forgotten user's.
+_FORGOTTEN = ".forgotten-"
 _RUN = re.compile(rb"^<!-- run: ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}) -->", re.MULTILINE)
 
 
@@ -37,9 +39,10 @@ class Written(NamedTuple):
 
 
 class Already(NamedTuple):
-    """Where the run's summary, or that of one of the runs, has been standing: nothing was written."""
+    """Where the summary of one of the runs has been standing: nothing was written. `runs` are those in that file."""
 
     path: Path
+    runs: frozenset[uuid.UUID]
 
 
 class DayFiles:
@@ -57,6 +60,7 @@ class DayFiles:
     def __init__(self, folder: Path, fallback: Path | None = None) -> None:
         places = (place.resolve() for place in (folder, fallback) if place is not None)
         self._places = tuple(dict.fromkeys(places))  # twice the same place would wait for its own lock
+        self._left: dict[Path, None] = {}
 
     def append(
         self, user_id: str, day: date, run_id: uuid.UUID, text: str, at: datetime, *, others: Sequence[uuid.UUID] = ()
@@ -77,9 +81,10 @@ class DayFiles:
             for root, path in zip(self._places, paths, strict=True):
                 try:
                     locks.enter_context(_locked(root, folder_of(user_id)))
-                    there = next((one for one in paths if not _runs_in(_readable(one)).keys().isdisjoint(runs)), None)
-                    if there is not None:
-                        return Already(there)
+                    for one in paths:
+                        there = frozenset(_runs_in(_readable(one)))
+                        if not there.isdisjoint(runs):
+                            return Already(one, there)
                     _add(path, heading, entry)
                 except OSError as exc:
                     unusable.append(Unusable.of(path, exc))
@@ -113,23 +118,39 @@ class DayFiles:
     def forget(self, user_id: str) -> bool:
         """Remove all that there is of a user, in both places; whether there was anything.
 
-        After a crash in the midst of it, do it again. Raises `SummaryFilesError` where something could not be
-        removed; the rest is gone all the same.
+        The folder is put aside first, under a name that says nothing: what is written from then on is kept, and what
+        cannot be removed is removed by a later `sweep`, also after a restart. Raises `SummaryFilesError` where
+        something is left; the rest is gone all the same.
         """
-        removed, unusable = False, []
+        removed = False
         for root in self._places:
             folder = root / folder_of(user_id)
             try:
                 if folder.exists():
                     with _locked(root), contextlib.suppress(FileNotFoundError):  # another did it meanwhile
-                        shutil.rmtree(folder)
+                        folder.rename(root / f"{_FORGOTTEN}{uuid.uuid4().hex}")
                         _keep(root)
                     removed = True
+            except OSError:
+                self._left[folder] = None  # where it lies, then
+        if unusable := self.sweep():
+            raise SummaryFilesError("summaries could not be removed, which is tried again", unusable)
+        return removed
+
+    def sweep(self) -> list[Unusable]:
+        """Remove what is left of forgotten users; what still cannot be, and why."""
+        unusable = []
+        for folder in (*self._left, *(path for root in self._places for path in _put_aside(root))):
+            shutil.rmtree(folder, ignore_errors=True)  # as much as can be
+            try:
+                with contextlib.suppress(FileNotFoundError):
+                    shutil.rmtree(folder)
+                    _keep(folder.parent)
             except OSError as exc:
                 unusable.append(Unusable.of(folder, exc))
-        if unusable:
-            raise SummaryFilesError("summaries could not be removed", unusable)
-        return removed
+            else:
+                self._left.pop(folder, None)
+        return unusable
 
     def _paths(self, user_id: str, day: date) -> tuple[Path, ...]:
         return tuple(root / folder_of(user_id) / f"{day.isoformat()}.md" for root in self._places)
@@ -159,6 +180,14 @@ def _entry(runs: Sequence[uuid.UUID], text: str, at: datetime) -> bytes:
 def _runs_in(content: bytes) -> dict[uuid.UUID, None]:
     """In their order."""
     return {uuid.UUID(found.decode()): None for found in _RUN.findall(content)}
+
+
+def _put_aside(root: Path) -> list[Path]:
+    """Folders of forgotten users that are not removed yet."""
+    try:
+        return sorted(root.glob(f"{_FORGOTTEN}*"))
+    except OSError:
+        return []  # a root that cannot be read says so where something is to be written
 
 
 def _day_of(name: str) -> date | None:

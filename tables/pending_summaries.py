@@ -8,7 +8,7 @@ from typing import NamedTuple
 import orjson
 
 from schemas.events import SummaryRequest
-from tables.rows import Rows
+from tables.rows_by_user import RowsByUser
 
 #: Of one user; of more, the oldest are given up.
 MOST_OF_A_USER = 20
@@ -21,7 +21,7 @@ class Pending(NamedTuple):
     tries: int
 
 
-class PendingSummaries(Rows[Pending]):
+class PendingSummaries(RowsByUser[Pending]):
     """The pending requests of every user whose partition is this worker's.
 
     `generation` counts how often partitions were assigned: what was begun in another one may belong to another worker
@@ -29,7 +29,7 @@ class PendingSummaries(Rows[Pending]):
     """
 
     def __init__(self) -> None:
-        super().__init__(_encode, _decode)
+        super().__init__(_encode, _decode, lambda pending: pending.request.user_id)
         self.generation = 0
 
     def own(self, partitions: frozenset[int]) -> None:
@@ -38,9 +38,7 @@ class PendingSummaries(Rows[Pending]):
 
     def of_user(self, partition: int, user_id: str) -> list[Pending]:
         """A user's, oldest day first."""
-        prefix = orjson.dumps((user_id,))[:-1]
-        rows = self._partitions.get(partition, {})
-        held = [row for key, row in rows.items() if key.startswith(prefix) and row.request.user_id == user_id]
+        held = super().of_user(partition, user_id)
         return sorted(held, key=lambda row: (row.request.date, str(row.request.run_id)))
 
     def keep(self, partition: int, pending: Pending) -> list[Pending]:

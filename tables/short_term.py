@@ -19,6 +19,7 @@ from msgspec.structs import astuple
 
 from schemas.messages import Exchange, Message
 from tables.rows import Rows
+from tables.rows_by_user import RowsByUser
 from tables.session_notes import Notes
 
 
@@ -115,7 +116,9 @@ class ShortTermStore:
     """The windows and the notes of every session whose partition is this worker's."""
 
     def __init__(self) -> None:
-        self.sessions: Rows[Session] = Rows(encode_session, decode_session, attrgetter("offset"))
+        self.sessions: RowsByUser[Session] = RowsByUser(
+            encode_session, decode_session, attrgetter("user_id"), attrgetter("offset")
+        )
         self.exchanges: Rows[Exchange] = Rows(encode_exchange, decode_exchange)
         self.notes = Notes()
         self._message_ids: dict[tuple[int, bytes], set[str]] = {}
@@ -184,6 +187,7 @@ class ShortTermStore:
         and that are not there were deleted by a worker that no longer owned the partition.
         """
         self._message_ids.clear()
+        self.sessions.index()  # nobody waits for it here
         held: Counter[tuple[int, bytes]] = Counter()
         for partition, key, exchange in self.exchanges.items():
             of = session_key_of(key)
@@ -206,11 +210,10 @@ class ShortTermStore:
             yield partition, session
 
     def of_user(self, partition: int, user_id: str) -> list[Session]:
-        """The user's sessions; all of the partition's are looked through."""
-        return [session for session in self.of_partition(partition) if session.user_id == user_id]
+        return self.sessions.of_user(partition, user_id)
 
-    def of_partition(self, partition: int) -> Iterator[Session]:
-        return (session for where, session in self.all_sessions() if where == partition)
+    def of_partition(self, partition: int) -> list[Session]:
+        return self.sessions.of_partition(partition)
 
     def forget_message_ids(self, partition: int, session: Session) -> None:
         """They are worked out anew where they are asked for."""

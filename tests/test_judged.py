@@ -111,23 +111,26 @@ async def test_a_rating_that_is_out_when_the_worker_ends_is_asked_for_again(
         assert len(await memories(worker, "ann")) == 1
 
 
-async def test_a_rating_that_fails_three_times_counts_as_nothing(
+async def test_a_judge_that_is_out_loses_nothing(
     judged: Settings, server: OpenAIServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Each further message of the session is a trigger that tries again."""
+    """Each further message of the session is a trigger that tries again, and what is answered at last decides."""
     server.answering = lambda _: Answer(status=500)
     async with running.started(judged) as worker:
         with caplog.at_level(logging.WARNING):
             await say(worker, border("ann"), end("ann", 10))
-            for tries in (1, 2):
+            for tries in range(1, 6):
                 await until(lambda: ratings(worker).get("failed") == tries)  # noqa: B023 - it is waited for at once
                 assert decided(worker) == {}
+                if tries == 5:
+                    server.answering = lambda _: Answer("7")
                 await say(worker, line(tries, "ann", "user", at=20 + tries))
-        await until(lambda: decided(worker).get("unrated") == 1)
-        assert len(server.received) == 3
-        assert await memories(worker, "ann") == ()
+        await until(lambda: decided(worker).get("judged_important") == 1)
+        await until(lambda: written(worker) == 1)
+        assert len(server.received) == 6
+        assert [memory.text for memory in await memories(worker, "ann")] == ["I like tea number 0"]
     failures = [record.getMessage() for record in caplog.records if "not rated" in record.getMessage()]
-    assert failures == ["an exchange was not rated: InternalServerError, api_key_empty=False"] * 3
+    assert failures == ["an exchange was not rated: InternalServerError, api_key_empty=False"] * 5
 
 
 async def test_a_replay_asks_for_no_rating_twice(judged: Settings, server: OpenAIServer) -> None:

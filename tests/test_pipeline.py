@@ -10,12 +10,15 @@ import aiokafka
 import httpx
 import orjson
 import pytest
+from aiokafka.admin import AIOKafkaAdminClient
 
-from schemas.settings import Settings
+from schemas.errors import BrokerEmptied, SettingsError, ShardNotHere
+from schemas.settings import KafkaSettings, Settings
 from schemas.topics import REROUTED_HEADER, Topics
-from streams.app import Siltstone
+from streams.app import LOOK_SECONDS, Siltstone
 from streams.cli import running
 from streams.cli.ingest import producing
+from streams.clients.broker import MAX_RECORD_BYTES, MAX_VALUE_BYTES, client_options, ensure_topics
 from streams.metrics import labelled
 from tests.making import START, line, until
 
@@ -128,6 +131,35 @@ async def test_a_wrong_key_is_mended_once(worker: Siltstone) -> None:
     assert all(record.headers[0][0] == REROUTED_HEADER for record in mended)
 
 
+async def test_a_record_that_is_produced_again_keeps_its_time(worker: Siltstone) -> None:
+    """Else a message without a time of its own would have another one, and another id, at each attempt."""
+    said = orjson.loads(line(1, "u", "user", 0))
+    del said["timestamp"], said["message_id"]
+    async with producing(worker.settings.kafka) as producer:
+        await producer.send(b"somebody else", orjson.dumps(said))
+    first, again = await read(worker.settings, worker.topics.conversations, 2)
+    await until(lambda: labelled(worker.metrics.messages) == {(): 1})
+    assert again.headers[0][0] == REROUTED_HEADER
+    assert again.timestamp == first.timestamp
+    ((_, session),) = worker.windows.all_sessions()
+    assert [message.timestamp for message in session.open] == [first.timestamp]
+
+
+@pytest.mark.parametrize("bytes_sent", [MAX_VALUE_BYTES, 2 * MAX_RECORD_BYTES])
+async def test_a_record_that_the_broker_refuses_for_good_is_a_dead_letter_and_holds_up_nothing(
+    worker: Siltstone, bytes_sent: int
+) -> None:
+    outbox = worker.hot.outbox
+    outbox.post(worker.topics.long_term, b"x" * bytes_sent, key=b"k" * (MAX_RECORD_BYTES - MAX_VALUE_BYTES))
+    await feed(worker, [(b"u", line(i, "u", ("user", "assistant")[i % 2], i)) for i in range(4)])
+    assert await worker.faust.consumer.commit()
+    (letter,) = await read(worker.settings, worker.topics.dead_letters, 1)
+    headers = {name: value.decode() for name, value in letter.headers}
+    assert (headers["source.topic"], headers["error.type"]) == (worker.topics.long_term, "refused")
+    assert letter.value == b"x" * MAX_VALUE_BYTES
+    assert labelled(worker.metrics.refused) == {(worker.topics.long_term, "MessageSizeTooLargeError"): 1}
+
+
 async def test_a_message_can_be_posted_and_read_back(worker: Siltstone) -> None:
     async with api(worker) as client:
         body = {"user_id": "u", "session_id": "s", "role": "user", "content": "hi", "timestamp": START}
@@ -189,3 +221,50 @@ async def read(settings: Settings, topic: str, count: int) -> list[Any]:
 
 def test_topic_names_carry_the_prefix() -> None:
     assert Topics.with_prefix("a.").all()[0] == "a.conversations"
+
+
+async def test_a_topic_that_is_gone_starts_the_worker_anew_and_does_not_wait_for_it(worker: Siltstone) -> None:
+    """A producer would wait for it for twenty minutes. It is looked for where a commit waits for the broker."""
+    outbox, lost = worker.hot.outbox, [worker.topics.transitions]
+    await delete(worker.settings.kafka, lost)
+    await worker._look_for_topics()  # nothing waits
+    outbox._settling_since = outbox._monotonic() - LOOK_SECONDS
+    with pytest.raises(BrokerEmptied, match=r"lost its topics \(.*transitions\)"):
+        await worker._look_for_topics()
+    outbox._settling_since = None
+
+
+async def test_where_no_topics_are_created_each_has_to_be_there_at_the_start(settings: Settings) -> None:
+    """A record for it, and all behind that, would wait."""
+    await ensure_topics(settings.kafka)
+    await delete(settings.kafka, [Topics.with_prefix(settings.kafka.topic_prefix).dead_letters])
+    kafka = settings.kafka.model_copy(update={"create_topics": False})
+    with pytest.raises(SettingsError, match=r"topic .*dead-letters does not exist: create it"):
+        async with running.started(settings.model_copy(update={"kafka": kafka})):
+            pass
+
+
+async def delete(kafka: KafkaSettings, topics: list[str]) -> None:
+    admin = AIOKafkaAdminClient(**client_options(kafka))
+    await admin.start()
+    try:
+        await admin.delete_topics(topics)
+    finally:
+        await admin.close()
+
+
+async def test_statistics_of_moving_partitions_are_nobodys(
+    worker: Siltstone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another worker's are of its own shards; it is not asked for them in our name."""
+
+    async def moved(*_: Any, **__: Any) -> Any:
+        raise ShardNotHere(0, "its partition has just moved")
+
+    monkeypatch.setattr(worker.shards, "call", moved)
+    monkeypatch.setattr(worker.forwarding, "_owner", lambda _: "http://127.0.0.1:1")
+    async with api(worker) as client:
+        for ask in ("states", "transitions", "scores"):
+            answer = await client.get(f"/v1/stats/{ask}")
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+            assert "partitions are moving" in answer.json()["detail"]

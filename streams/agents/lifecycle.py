@@ -80,19 +80,19 @@ class LifecycleAgent:
         """
         deprecated: list[uuid.UUID] = []
         while transitions := await self._shards.call(partition, Shard.unpublished):
-            sent = [
-                await self._outbox.send(
-                    self._topics.transitions,
-                    transition.model_dump_json(by_alias=True).encode(),
-                    key=key_of(transition.user_id),
-                )
-                for transition in transitions
-            ]
             try:
+                sent = [
+                    await self._outbox.produce(
+                        self._topics.transitions,
+                        transition.model_dump_json(by_alias=True).encode(),
+                        key=key_of(transition.user_id),
+                    )
+                    for transition in transitions
+                ]
                 for acknowledged in sent:
                     await acknowledged
             except KafkaError as exc:
-                log.warning("shard %d: %d changes of state are published later: %s", partition, len(sent), exc)
+                log.warning("shard %d: %d changes of state are published later: %s", partition, len(transitions), exc)
                 return
             await self._shards.call(partition, Shard.mark_published, len(transitions))
             for transition in transitions:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from itertools import zip_longest
@@ -22,10 +20,11 @@ from pydantic import ValidationError
 
 from schemas.errors import BadRecord
 from schemas.events import Promotion, event_id
-from schemas.messages import LATEST_MS, ChatMessage, ConversationRecord, Message, SessionEnded, Silence, render
+from schemas.messages import ChatMessage, ConversationRecord, Message, SessionEnded, Silence, render
 from schemas.plain_messages import plain_message
 from schemas.settings import MemorySettings
 from schemas.topics import CLOSED_AT_HEADER, Topics, key_of
+from streams.agents.quiet_sessions import QuietSessions
 from streams.agents.summaries import request_of
 from streams.clock import Clock
 from streams.dead_letters import DeadLetters, invalid, json_object
@@ -37,7 +36,7 @@ from streams.rerouting import Rerouting
 from streams.rules.promotion import Decision
 from streams.rules.session import Heard, Outcome, SessionRules
 from streams.rules.summary.triggers import Wanted
-from tables.short_term import Session, ShortTermStore, session_key
+from tables.short_term import Session, ShortTermStore
 
 log = logging.getLogger(__name__)
 
@@ -220,14 +219,18 @@ class ShortTermAgent:
     async def note_silence(self, memory: MemorySettings) -> None:
         """Write a `Silence` for every session that has been quiet for as long as closes or ends something."""
         for silence in self.quiet.due(memory, self._store.session, self._clock.now()):
-            await self._outbox.send(
-                self._topics.conversations, silence.model_dump_json().encode(), key=key_of(silence.user_id)
-            )
+            value = silence.model_dump_json().encode()
+            self._outbox.post(self._topics.conversations, value, key=key_of(silence.user_id))
+        await self._outbox.deliver()
 
     def forget_expired(self, memory: MemorySettings) -> None:
         """Drop the sessions that are over and whose windows have expired; their keys get tombstones."""
-        for partition, user_id, session_id in self.quiet.expired(memory):
-            self._store.drop(partition, self._store.session(partition, user_id, session_id))
+        for partition, user_id, session_id in self.quiet.expired(memory, self._clock.now()):
+            session = self._store.session(partition, user_id, session_id)
+            if session.asked:  # somebody is still asked what its exchanges are worth
+                self.quiet.heard(partition, session)
+            else:
+                self._store.drop(partition, session)
 
     def forget_user(self, partition: int, user_id: str, until: int) -> None:
         """Nothing that the user said up to `until` (epoch ms) stays in a window, or is promoted out of one."""
@@ -243,7 +246,7 @@ class ShortTermAgent:
         They were on their way to a broker that has lost everything, and came to the one in its place. They are
         dropped; whether there were any.
         """
-        former = list(self._store.of_partition(partition))
+        former = self._store.of_partition(partition)
         for session in former:
             self._store.drop(partition, session)
             self.quiet.forget(partition, session)
@@ -299,76 +302,3 @@ def promotion(session: Session, decision: Decision) -> Promotion:
         speakers=sorted({message.name for message in exchange.messages if message.name}),
         metadata=metadata or None,
     )
-
-
-@dataclass(slots=True)
-class _Quiet:
-    """Since when nothing arrived from a session (monotonic seconds), and which silences are noted since.
-
-    `day_ends` (epoch ms) is when a day is over of which something is to be summed up; 0: none.
-    """
-
-    since: float
-    noted_gap: bool
-    noted_idle: bool
-    day_ends: int
-
-
-class QuietSessions:
-    """How long nothing has arrived from each session, by the monotonic clock."""
-
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._monotonic = monotonic
-        self._sessions: dict[tuple[int, bytes], tuple[str, str, _Quiet]] = {}
-
-    def clear(self) -> None:
-        self._sessions.clear()
-
-    def forget(self, partition: int, session: Session) -> None:
-        """Nothing is known of the session any more."""
-        self._sessions.pop((partition, session_key(session.user_id, session.session_id)), None)
-
-    def heard(self, partition: int, session: Session) -> None:
-        """Something arrived; what is closed or ended already needs no note of silence."""
-        key = partition, session_key(session.user_id, session.session_id)
-        found = self._sessions.get(key)
-        if found is None:
-            quiet = _Quiet(self._monotonic(), not session.open, session.ended, session.day_ends)
-            self._sessions[key] = session.user_id, session.session_id, quiet
-            return
-        quiet = found[2]
-        quiet.since = self._monotonic()
-        quiet.noted_gap, quiet.noted_idle, quiet.day_ends = not session.open, session.ended, session.day_ends
-
-    def due(
-        self, memory: MemorySettings, session_of: Callable[[int, str, str], Session], clock_now: int
-    ) -> list[Silence]:
-        """The silences to write now; each is given once. A session that is over is also silent until its day is."""
-        now, silences = self._monotonic(), []
-        for (partition, _), (user_id, session_id, quiet) in self._sessions.items():
-            silent = now - quiet.since
-            if not quiet.noted_idle and silent >= memory.session_idle_seconds:
-                quiet.noted_gap = quiet.noted_idle = True
-                seconds = memory.session_idle_seconds
-            elif not quiet.noted_gap and silent >= memory.exchange_gap_seconds:
-                quiet.noted_gap = True
-                seconds = memory.exchange_gap_seconds
-            elif quiet.noted_idle and 0 < quiet.day_ends <= clock_now:
-                silences.append(Silence(user_id=user_id, session_id=session_id, timestamp=quiet.day_ends))
-                quiet.day_ends = 0
-                continue
-            else:
-                continue
-            last_at = session_of(partition, user_id, session_id).last_at
-            if last_at:  # else nothing is known of it but silence: its messages are older than the log
-                silent_until = min(last_at + seconds * 1000, LATEST_MS - 1)
-                silences.append(Silence(user_id=user_id, session_id=session_id, timestamp=silent_until))
-        return silences
-
-    def expired(self, memory: MemorySettings) -> list[tuple[int, str, str]]:
-        """Sessions from which nothing has come for longer than a window lasts; they are not named again."""
-        limit = self._monotonic() - memory.ttl_seconds - memory.session_idle_seconds
-        gone = [(key, ids) for key, ids in self._sessions.items() if ids[2].since < limit and ids[2].noted_idle]
-        for key, _ in gone:
-            del self._sessions[key]
-        return [(key[0], user_id, session_id) for key, (user_id, session_id, _) in gone]

@@ -13,6 +13,7 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -73,6 +74,20 @@ class Extraction(Protocol):
     async def close(self) -> None: ...
 
 
+@dataclass(slots=True, eq=False, weakref_slot=True)
+class _User:
+    """Somebody whose requests are answered one after the other, and none while the user is being forgotten.
+
+    `answering` is held while a model is asked, `writing` only while something is put into a file or removed:
+    forgetting waits for the latter alone. `forgotten` counts; `begun` is what it was when the answering began.
+    """
+
+    answering: asyncio.Lock = field(default_factory=asyncio.Lock)
+    writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    forgotten: int = 0
+    begun: int = 0
+
+
 class SummariesAgent:
     """Answers requests: with a model where one is configured, else with what the messages themselves say."""
 
@@ -99,7 +114,7 @@ class SummariesAgent:
         self._pending, self._shards, self._outbox = pending, shards, outbox
         self._dead_letters, self._rerouting, self._metrics = dead_letters, rerouting, metrics
         self._precedence, self._backlog, self._topics = precedence, backlog, topics
-        self._order: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._users: WeakValueDictionary[str, _User] = WeakValueDictionary()
         self._waiting, self._generation = WaitingSummaries(), pending.generation
         self._some, self._room = asyncio.Event(), asyncio.Event()
         self._before_giving_way = 0
@@ -122,11 +137,27 @@ class SummariesAgent:
         return batch.done
 
     async def forget_user(self, partition: int, user_id: str) -> None:
-        """Nothing of the user stays in a file, or is written into one. Raises `SummaryFilesError`."""
-        async with self._of_user(user_id):
+        """Nothing of the user stays in a file, or is written into one, whatever a model is asked meanwhile.
+
+        What cannot be removed is reported, and tried again by `sweep`: it holds up nobody else.
+        """
+        user = self._of_user(user_id)
+        user.forgotten += 1
+        async with user.writing:
             for pending in self._pending.of_user(partition, user_id):
                 self._pending.drop(partition, user_id, pending.request.run_id)
-            await asyncio.to_thread(self.files.forget, user_id)
+            try:
+                await asyncio.to_thread(self.files.forget, user_id)
+            except SummaryFilesError as exc:
+                log.error("%s", exc)
+                self._metrics.forgotten_folders.set(len(exc.unusable))
+
+    async def sweep(self) -> None:
+        """Remove what is left of forgotten users' files."""
+        unusable = await asyncio.to_thread(self.files.sweep)
+        self._metrics.forgotten_folders.set(len(unusable))
+        for one in unusable:
+            log.error("files of a forgotten user cannot be removed: %s", one)
 
     async def stop(self) -> None:
         """Begin nothing more, and end the process. What is not answered is read again after the next start."""
@@ -209,12 +240,11 @@ class SummariesAgent:
             self._generation = self._pending.generation
             self._waiting.leave()
 
-    def _of_user(self, user_id: str) -> asyncio.Lock:
-        """A user's requests are answered one after the other, and none while the user is being forgotten."""
-        lock = self._order.get(user_id)
-        if lock is None:
-            lock = self._order[user_id] = asyncio.Lock()
-        return lock
+    def _of_user(self, user_id: str) -> _User:
+        user = self._users.get(user_id)
+        if user is None:
+            user = self._users[user_id] = _User()
+        return user
 
     # Answering
 
@@ -222,8 +252,10 @@ class SummariesAgent:
         """These days, after others of their users that had failed before."""
         generation = self._generation
         async with contextlib.AsyncExitStack() as locks:
-            for user_id in sorted({group.of.user_id for group in groups}):
-                await locks.enter_async_context(self._of_user(user_id))
+            users = [self._of_user(user_id) for user_id in sorted({group.of.user_id for group in groups})]
+            for user in users:
+                await locks.enter_async_context(user.answering)
+                user.begun = user.forgotten
             earlier, now = self._with_pending(groups)
             if self._summariser is None:
                 for several in filter(None, (earlier, now)):
@@ -341,18 +373,32 @@ class SummariesAgent:
 
     async def _written(self, group: Group, draft: Draft | None, generation: int) -> bool:
         """Whether it is settled."""
-        outcome = await self._outcome(group, draft)
-        if outcome is None:  # another process has answered some of them meanwhile: the others get one of their own
-            return await self._tried([group], generation)
+        user = self._of_user(group.of.user_id)
+        async with user.writing:
+            if user.forgotten != user.begun:  # since it was begun: what was forgotten may be in the text
+                outcome: str | frozenset[uuid.UUID] = "forgotten"
+            else:
+                outcome = await self._outcome(group, draft)
+            if isinstance(outcome, str):
+                self._settle_all(group, draft, outcome, generation)
+                return outcome != "failed"
+        # Another process has answered some of them meanwhile: the others get a summary of their own.
+        for one in group.asked:
+            if one.heading.run_id in outcome:
+                self._settle(group.of, one, "repeated", generation)
+        others = group.only(one for one in group.asked if one.heading.run_id not in outcome)
+        return await self._tried([others], generation)
+
+    def _settle_all(self, group: Group, draft: Draft | None, outcome: str, generation: int) -> None:
         if draft is not None and outcome.startswith("written"):
             self._metrics.summaries_left_out.inc(draft.left_out)
         first, *others = group.asked
         self._settle(group.of, first, outcome, generation)
         for one in others:
             self._settle(group.of, one, "coalesced" if outcome.startswith("written") else outcome, generation)
-        return outcome != "failed"
 
-    async def _outcome(self, group: Group, draft: Draft | None) -> str | None:
+    async def _outcome(self, group: Group, draft: Draft | None) -> str | frozenset[uuid.UUID]:
+        """What became of it; runs of the file where the summary of one of them stands already."""
         if draft is None:
             return "failed"
         if not draft.text:
@@ -374,7 +420,7 @@ class SummariesAgent:
             log.error("%s", exc)
             return "failed"
         if isinstance(place, Already):
-            return None
+            return place.runs
         if place.instead_of is None:
             return "written"
         wanted = place.instead_of

@@ -21,6 +21,10 @@ from tables.short_term import Session
 
 #: All texts of a request, in characters; each message of a longer day is cut to its share.
 REQUEST_CHARS = 1_000_000
+#: A request's record, in bytes: a row that keeps it to be tried again has to fit, too. Of a longer one messages are
+#: cut to half and half again, and where they are short, the older half of them is left out.
+REQUEST_BYTES = MAX_VALUE_BYTES - 1024 * 1024
+LEAST_CHARS = 256
 
 
 def decode(record: Any) -> Heading:
@@ -78,24 +82,36 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def _record(run_id: uuid.UUID, user_id: str, day: date, reason: Reason, said: Sequence[tuple[str, Message]]) -> bytes:
-    """Without a model of each message: every message of a conversation is copied into a request."""
+    """Without a model of each message: every message of a conversation is copied into a request.
+
+    It has at most `REQUEST_BYTES`.
+    """
     if sum([len(message.content) for _, message in said]) > REQUEST_CHARS:
         each = REQUEST_CHARS // len(said)
     else:
         each = REQUEST_CHARS
-    messages = [
-        _Said(
-            user_id,
-            session_id,
-            message.message_id,
-            message.role,
-            message.content[:each],
-            message.timestamp,
-            message.name,
-        )
-        for session_id, message in (said if _in_order(said) else sorted(said, key=_time))
-    ]
-    return _encode(_Request(run_id, user_id, day.isoformat(), reason, messages))
+    in_order = said if _in_order(said) else sorted(said, key=_time)
+    while True:
+        messages = [
+            _Said(
+                user_id,
+                session_id,
+                message.message_id,
+                message.role,
+                message.content[:each],
+                message.timestamp,
+                message.name,
+            )
+            for session_id, message in in_order
+        ]
+        record = _encode(_Request(run_id, user_id, day.isoformat(), reason, messages))
+        if len(record) <= REQUEST_BYTES:
+            return record
+        # Signs that JSON spells out, long ids or very many messages: a broker would take it never.
+        if each > LEAST_CHARS:
+            each = max(LEAST_CHARS, min(each, max(len(one.content) for one in messages)) // 2)
+        else:
+            in_order = in_order[len(in_order) // 2 :]
 
 
 def _in_order(said: Sequence[tuple[str, Message]]) -> bool:

@@ -5,14 +5,19 @@ Exit 0 good, 1 failed, 2 wrong usage; an error is one clear line that says what 
 
 from __future__ import annotations
 
+import logging
 import pkgutil
 import sys
+import traceback
+from pathlib import Path
 
 import click
 
 import schemas.one_blas_thread  # noqa: F401 - before any command loads numpy
 from schemas.errors import SettingsError, SiltstoneError
 from streams.cli.process import configure_logging
+
+log = logging.getLogger(__name__)
 
 #: Where each command is. It is imported when it is asked for: what a worker consists of takes a second to import.
 COMMANDS = {
@@ -68,3 +73,15 @@ def main() -> None:
     except SiltstoneError as exc:
         click.echo(f"siltstone: {exc}", err=True)
         sys.exit(1)
+    except Exception as exc:
+        log.debug("where it comes from", exc_info=exc)
+        click.echo(f"siltstone: {_unforeseen(exc)}", err=True)
+        sys.exit(1)
+
+
+def _unforeseen(exc: Exception) -> str:
+    """One line: what happened, and where."""
+    said = str(exc).strip().splitlines()
+    frames = traceback.extract_tb(exc.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"nobody foresaw this: {type(exc).__name__}: {said[0] if said else 'without a word'}{where}"

@@ -9,10 +9,21 @@ import httpx
 
 from schemas.errors import ApiError, NoWorker
 
-DEFAULT_URL = "http://127.0.0.1:8000"
+
+def own_worker() -> str:
+    """Where a worker with the settings of this machine serves. Raises `SettingsError`."""
+    from schemas.settings import Settings  # not before it is asked for: a command starts sooner without
+
+    http = Settings.load().http
+    return f"http://{f'[{http.host}]' if ':' in http.host else http.host}:{http.port}"
+
 
 url_option = click.option(
-    "--url", envvar="SILTSTONE_URL", default=DEFAULT_URL, show_default=True, help="The worker's address."
+    "--url",
+    envvar="SILTSTONE_URL",
+    default=own_worker,
+    show_default="http.host and http.port",
+    help="The worker's address.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 filter_option = click.option(

@@ -28,6 +28,7 @@ from streams.cli.demo_summaries import days_summed_up, show_richest
 from streams.cli.ingest import producing, said
 from streams.cli.process import run
 from streams.clients.broker import embedded_broker
+from streams.clock import EventClock
 from streams.metrics import labelled
 from streams.rules.lifecycle import DAY_MS
 from tables.shard import Shard
@@ -156,7 +157,8 @@ async def _run(
             await running.until_ready(worker)
         await _feed(worker, chats, console)
         if now is not None:
-            worker.clock.observe(now)
+            assert isinstance(worker.clock, EventClock), "the demo's settings say so"
+            worker.clock.go_to(now)
         await worker.lifecycle.recompute()
         at = now if now is not None else worker.clock.now()
         memories = [m for p in worker.shards.partitions() for m in await _memories(worker, p, chats)]

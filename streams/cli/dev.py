@@ -9,7 +9,7 @@ import click
 from schemas.settings import Settings
 from streams.app import Siltstone
 from streams.cli import show
-from streams.cli.options import LEVELS
+from streams.cli.options import LEVELS, port_option
 from streams.cli.process import configure_logging, run
 from streams.cli.running import serve
 from streams.clients.broker import embedded_broker
@@ -23,16 +23,10 @@ from streams.clients.broker import embedded_broker
     show_default=True,
     help="Where memories are kept.",
 )
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65_535),
-    default=8000,
-    show_default=True,
-    help="HTTP port; 0: a free one.",
-)
+@port_option
 @click.option("--kafka-port", type=click.IntRange(0, 65_535), default=0, help="Kafka port.  [default: a free one]")
 @click.option("--log-level", type=LEVELS, default="WARNING", show_default=True)
-def dev(data: Path, port: int, kafka_port: int, log_level: str) -> None:
+def dev(data: Path, port: int | None, kafka_port: int, log_level: str) -> None:
     """Broker, worker and HTTP API in one, until Ctrl-C.
 
     The broker keeps its topics in memory: they end with it. The memories stay in the data directory.
@@ -44,7 +38,7 @@ def dev(data: Path, port: int, kafka_port: int, log_level: str) -> None:
             update={
                 "data_dir": data,
                 "kafka": broker.settings(settings.kafka),
-                "http": settings.http.model_copy(update={"port": port}),
+                "http": settings.http if port is None else settings.http.model_copy(update={"port": port}),
             }
         )
         run(serve(embedded, patient=False, announce=_announce))

@@ -23,9 +23,20 @@ COLLECT_AFTER = 100_000, 20, 1_000
 SWITCH_SECONDS = 0.0005
 
 
+LIBRARIES = ("aiokafka", "faust", "httpx2", "kafka", "mode", "uvicorn")
+
+
 def configure_logging(level: str) -> None:
-    """Log lines go to standard error; of the libraries, only what they warn of."""
+    """Log lines go to standard error; of the libraries, only what they warn of.
+
+    At DEBUG, what they inform of as well: whoever looks for a fault wants to see theirs.
+    """
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True)
+    if level == "DEBUG":
+        for name in LIBRARIES:
+            logging.getLogger(name).setLevel(logging.INFO)
+        logging.getLogger("streams.hotpath.overrides").setLevel(logging.NOTSET)
+        return
     for name in ("faust", "mode", "uvicorn", "httpx2", "streams.hotpath.overrides"):
         logging.getLogger(name).setLevel(logging.ERROR)
     for name in ("aiokafka", "kafka"):  # what they cannot reach, we say once and with what to do

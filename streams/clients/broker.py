@@ -10,7 +10,7 @@ import ssl
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -169,11 +169,19 @@ async def ensure_topics(kafka: KafkaSettings, *, check: bool = True) -> None:
         )
 
 
-async def missing_topics(kafka: KafkaSettings) -> list[str]:
-    """Our topics that the broker does not have. Raises `BrokerUnavailable`."""
+async def missing_topics(kafka: KafkaSettings, also: Collection[str] = ()) -> list[str]:
+    """Our topics, and `also` these, that the broker does not have. Raises `BrokerUnavailable`."""
     async with _admin(kafka) as admin:
         existing = set(await admin.list_topics())
-    return [name for name in Topics.with_prefix(kafka.topic_prefix).all() if name not in existing]
+    return [name for name in (*Topics.with_prefix(kafka.topic_prefix).all(), *also) if name not in existing]
+
+
+async def require_topics(kafka: KafkaSettings) -> None:
+    """Raises `SettingsError` where a topic is missing: a record for it, and what is behind that, would wait."""
+    if missing := await missing_topics(kafka):
+        raise SettingsError(
+            [f"kafka.create_topics: is false, but topic {name} does not exist: create it" for name in missing]
+        )
 
 
 @contextlib.asynccontextmanager

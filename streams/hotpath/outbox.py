@@ -7,22 +7,42 @@
 
 A value thus never points to one that is not there: the sessions' table refers to the exchanges' table, so
 exchanges are written first and deleted last. When any of it fails, the changes go back, nothing is committed,
-and the next attempt sends them again.
+and the next attempt sends them again. What the broker refuses for good is no failure of that kind: trying again
+would hold up everything behind it for ever, so it goes to `when_refused`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+from aiokafka.errors import (
+    InvalidTimestampError,
+    KafkaError,
+    MessageSizeTooLargeError,
+    PolicyViolationError,
+    RecordListTooLargeError,
+    UnsupportedForMessageFormatError,
+)
 
 from tables.rows import Change
 
 log = logging.getLogger(__name__)
 
 Headers = Sequence[tuple[str, bytes]]
+
+#: What a broker says of a record that it will never take, however often it is sent.
+REFUSED_FOR_GOOD: Final = (
+    InvalidTimestampError,
+    MessageSizeTooLargeError,
+    PolicyViolationError,
+    RecordListTooLargeError,
+    UnsupportedForMessageFormatError,
+)
 
 
 class Keeper(Protocol):
@@ -45,7 +65,14 @@ class Producer(Protocol):
     """The part of `aiokafka.AIOKafkaProducer` that the outbox uses."""
 
     async def send(
-        self, topic: str, value: bytes | None, key: bytes | None, partition: int | None, *, headers: Headers
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None,
+        timestamp_ms: int | None = None,
+        *,
+        headers: Headers,
     ) -> asyncio.Future[Any]: ...
 
     def create_batch(self) -> Any: ...
@@ -53,8 +80,18 @@ class Producer(Protocol):
     async def send_batch(self, batch: Any, topic: str, *, partition: int) -> asyncio.Future[Any]: ...
 
 
-#: Topic, value, key, partition, headers.
-_Arguments = tuple[str, bytes | None, bytes | None, int | None, Headers]
+#: Topic, value, key, partition, timestamp (epoch ms), headers.
+_Arguments = tuple[str, bytes | None, bytes | None, int | None, int | None, Headers]
+
+
+class Refused(NamedTuple):
+    """A record, or a table's row, that the broker refuses for good, and what it says of it."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    error: KafkaError
 
 
 class _Sent(NamedTuple):
@@ -63,9 +100,15 @@ class _Sent(NamedTuple):
 
 
 class Outbox:
-    """Sends for the agents, and settles before each commit."""
+    """Sends for the agents, and settles before each commit.
 
-    def __init__(self) -> None:
+    `when_refused` is given what the broker refuses for good, and may post in its place; without one it stays due.
+    """
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self.when_refused: Callable[[Refused], None] | None = None
+        self._monotonic = monotonic
+        self._settling_since: float | None = None
         self._producer: Producer | None = None
         self._posted: deque[_Arguments] = deque()
         self._pending: list[_Sent] = []
@@ -94,14 +137,15 @@ class Outbox:
         *,
         key: bytes | None = None,
         partition: int | None = None,
+        timestamp: int | None = None,
         headers: Headers = (),
     ) -> None:
-        """Send soon, and before any change that tables hold now is written.
+        """Send soon, and before any change that tables hold now is written; at `timestamp` (epoch ms), or now.
 
         What follows from a change is posted in the same step as the change: with an await in between, the change
         could be written, the worker die, and what follows from it never be sent.
         """
-        self._posted.append((topic, value, key, partition, headers))
+        self._posted.append((topic, value, key, partition, timestamp, headers))
 
     async def deliver(self) -> None:
         """Send what is posted, in its order."""
@@ -110,9 +154,13 @@ class Outbox:
         async with self._delivery:
             while self._posted:
                 arguments = self._posted[0]  # it stays until it is sent, for whoever settles meanwhile
-                topic, value, key, partition, headers = arguments
-                acknowledged = await self._producer.send(topic, value, key, partition, headers=headers)
-                self._pending.append(_Sent(arguments, acknowledged))
+                topic, value, key, partition, timestamp, headers = arguments
+                try:
+                    acknowledged = await self._producer.send(topic, value, key, partition, timestamp, headers=headers)
+                except REFUSED_FOR_GOOD as exc:
+                    self._refuse(arguments, exc)
+                else:
+                    self._pending.append(_Sent(arguments, acknowledged))
                 self._posted.popleft()
 
     async def send(
@@ -127,50 +175,97 @@ class Outbox:
         """Send now; the offset of what caused it is not committed before this is acknowledged."""
         assert self._producer is not None, "the producer has not started"
         acknowledged = await self._producer.send(topic, value, key, partition, headers=headers)
-        self._pending.append(_Sent((topic, value, key, partition, headers), acknowledged))
+        self._pending.append(_Sent((topic, value, key, partition, None, headers), acknowledged))
         return acknowledged
+
+    async def produce(self, topic: str, value: bytes | None, *, key: bytes) -> asyncio.Future[Any]:
+        """Send for a caller who waits for the acknowledgement, and deals with a refusal: no commit waits for it."""
+        assert self._producer is not None, "the producer has not started"
+        return await self._producer.send(topic, value, key, None, headers=())
+
+    def waits(self) -> float:
+        """For how many seconds the attempt that is under way has waited for the broker; 0 where there is none."""
+        return 0.0 if self._settling_since is None else self._monotonic() - self._settling_since
 
     async def settle(self) -> bool:
         """Whether all that was due is acknowledged. A failure is logged; the next call tries again."""
         if self._producer is None or self._lock is None:
             return False
         async with self._lock:
-            sent: list[_Sent] = []
-            taken = [(topic, keeper, keeper.take_changes()) for topic, keeper in self._tables]
+            self._settling_since = self._monotonic()
             try:
-                await self.deliver()
-                sent, self._pending = self._pending, []
-                for record in sent:
-                    if not record.acknowledged.done():  # most of them are, and a shield is not free
-                        await asyncio.shield(record.acknowledged)
-                    record.acknowledged.result()
-                for topic, _, changes in taken:
-                    await self._write(topic, [change for change in changes if change.value is not None])
-                for topic, _, changes in reversed(taken):
-                    await self._write(topic, [change for change in changes if change.value is None])
-            except BaseException as exc:
-                for _, keeper, changes in taken:
-                    keeper.give_back(changes)
-                self._pending[:0] = sent  # due until they are acknowledged, whatever becomes of this attempt
-                if not isinstance(exc, Exception):
-                    raise
-                log.error("nothing committed: the broker did not take what is due (%s: %s)", type(exc).__name__, exc)
-                await self._send_again()
-                return False
+                return await self._settle()
+            finally:
+                self._settling_since = None
+
+    async def _settle(self) -> bool:
+        sent: list[_Sent] = []
+        taken = [(topic, keeper, keeper.take_changes()) for topic, keeper in self._tables]
+        try:
+            await self.deliver()
+            sent, self._pending = self._pending, []
+            for record in sent:
+                if not record.acknowledged.done():  # most of them are, and a shield is not free
+                    await asyncio.shield(record.acknowledged)
+                record.acknowledged.result()
+            for topic, _, changes in taken:
+                await self._write(topic, [change for change in changes if change.value is not None])
+            for topic, _, changes in reversed(taken):
+                await self._write(topic, [change for change in changes if change.value is None])
+        except BaseException as exc:
+            for _, keeper, changes in taken:
+                keeper.give_back(changes)
+            self._pending[:0] = sent  # due until they are acknowledged, whatever becomes of this attempt
+            if not isinstance(exc, Exception):
+                raise
+            log.error("nothing committed: the broker did not take what is due (%s: %s)", type(exc).__name__, exc)
+            await self._send_again()
+            return False
         return True
 
     async def _send_again(self) -> None:
-        """Records whose sending failed are sent once more; the next attempt waits for them."""
+        """Records whose sending failed are sent once more; the next attempt waits for them.
+
+        What was refused for good may have been refused for a record that was sent in one batch with it: it is sent
+        alone, and when that is refused, too, it is the one.
+        """
+        pending, self._pending = deque(self._pending), []
+        due: list[_Sent] = []
+        try:
+            while pending:
+                again = await self._sent_again(pending[0])
+                pending.popleft()
+                due += again
+        except Exception as exc:
+            topic = pending[0].arguments[0]
+            log.error("%s: a record could not be sent again (%s: %s)", topic, type(exc).__name__, exc)
+        finally:
+            self._pending[:0] = [*due, *pending]
+
+    async def _sent_again(self, sent: _Sent) -> list[_Sent]:
+        """What is due in its place: the record itself, as long as it is not refused for good."""
         assert self._producer is not None
-        for place, (arguments, acknowledged) in enumerate(self._pending):
-            if acknowledged.done() and acknowledged.exception() is not None:
-                topic, value, key, partition, headers = arguments
-                try:
-                    again = await self._producer.send(topic, value, key, partition, headers=headers)
-                except Exception as exc:
-                    log.error("%s: a record could not be sent again (%s: %s)", topic, type(exc).__name__, exc)
-                    return
-                self._pending[place] = _Sent(arguments, again)
+        failed = sent.acknowledged.exception() if sent.acknowledged.done() else None
+        if failed is None:
+            return [sent]
+        topic, value, key, partition, timestamp, headers = sent.arguments
+        for_good = isinstance(failed, REFUSED_FOR_GOOD) and self.when_refused is not None
+        try:
+            again = await self._producer.send(topic, value, key, partition, timestamp, headers=headers)
+            if for_good:
+                await asyncio.shield(again)
+        except REFUSED_FOR_GOOD as exc:
+            if not for_good:
+                raise
+            self._refuse(sent.arguments, exc)
+            return []
+        return [_Sent(sent.arguments, again)]
+
+    def _refuse(self, arguments: _Arguments, error: KafkaError) -> None:
+        topic, value, key, _, _, headers = arguments
+        if self.when_refused is None:
+            raise error
+        self.when_refused(Refused(topic, key, value, headers, error))
 
     async def _write(self, topic: str, changes: Sequence[Change]) -> None:
         """One record a key, packed into whole batches: a tenth of the cost of sending them one by one."""
@@ -178,15 +273,30 @@ class Outbox:
         by_partition: dict[int, list[Change]] = {}
         for change in changes:
             by_partition.setdefault(change.partition, []).append(change)
-        written = []
+        written: list[tuple[Sequence[Change], asyncio.Future[Any]]] = []
         for partition, rows in by_partition.items():
-            batch = self._producer.create_batch()
-            for row in rows:
+            batch, first = self._producer.create_batch(), 0
+            for number, row in enumerate(rows):
                 if batch.append(key=row.key, value=row.value, timestamp=None) is None:
-                    written.append(await self._producer.send_batch(batch, topic, partition=partition))
-                    batch = self._producer.create_batch()
+                    future = await self._producer.send_batch(batch, topic, partition=partition)
+                    written.append((rows[first:number], future))
+                    batch, first = self._producer.create_batch(), number
                     batch.append(key=row.key, value=row.value, timestamp=None)  # the first one always fits
             batch.close()
-            written.append(await self._producer.send_batch(batch, topic, partition=partition))
-        for future in written:
-            await asyncio.shield(future)
+            written.append((rows[first:], await self._producer.send_batch(batch, topic, partition=partition)))
+        for together, future in written:
+            try:
+                await asyncio.shield(future)
+            except REFUSED_FOR_GOOD as exc:
+                if self.when_refused is None:
+                    raise
+                await self._write_apart(topic, together, exc)
+
+    async def _write_apart(self, topic: str, rows: Sequence[Change], error: KafkaError) -> None:
+        """Rows whose batch was refused for good: one at a time, so that only the one that is meant is left out."""
+        if len(rows) > 1:
+            for row in rows:
+                await self._write(topic, [row])
+            return
+        (row,) = rows
+        self._refuse((topic, row.value, row.key, row.partition, None, ()), error)

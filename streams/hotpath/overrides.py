@@ -183,7 +183,10 @@ class _Table(faust.Table[Any, Any]):
         self.keeper.own(frozenset())
 
     async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
-        await self.call_recover_callbacks()
+        try:
+            await self.call_recover_callbacks()
+        except Exception as exc:  # Faust would swallow it, and the worker read on without ever being ready
+            cast(_Transport, self.app.transport).hot.halt(exc, "what follows recovery")
 
 
 class _DaemonThread(WorkerThread):

@@ -14,7 +14,8 @@ from schemas.errors import SiltstoneError
 from schemas.events import Promotion
 from schemas.settings import MemorySettings
 from schemas.topics import Topics
-from streams.agents.short_term import QuietSessions, ShortTermAgent
+from streams.agents.quiet_sessions import QuietSessions
+from streams.agents.short_term import ShortTermAgent
 from streams.clock import EventClock
 from streams.dead_letters import DeadLetters
 from streams.hotpath import Outbox
@@ -32,6 +33,8 @@ from tables.short_term import ShortTermStore
 EXCHANGES, SESSIONS = "exchanges", "sessions"
 #: Between two savings; what was read since the last one is read again after a kill.
 SAVE_SECONDS = 2.0
+#: For how long a model that does not answer is asked about an exchange: somebody waits for the end.
+PATIENCE_SECONDS = 600.0
 #: How often answers of a model are looked for at the end.
 TICK_SECONDS = 0.1
 
@@ -79,7 +82,14 @@ class Intake:
         self._outbox.add_table(EXCHANGES, self._store.exchanges)
         self._outbox.add_table(SESSIONS, self._store.sessions)
         self._ratings = (
-            Ratings(judging.rater, judging.concurrency, judging.shards, self._metrics, self._fail)
+            Ratings(
+                judging.rater,
+                judging.concurrency,
+                judging.shards,
+                self._metrics,
+                self._fail,
+                patience=PATIENCE_SECONDS,
+            )
             if judging
             else None
         )
@@ -228,6 +238,7 @@ class Kept:
         value: bytes | None,
         key: bytes | None,
         partition: int | None,
+        timestamp_ms: int | None = None,
         *,
         headers: Sequence[tuple[str, bytes]] = (),
     ) -> asyncio.Future[Any]:

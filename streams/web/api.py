@@ -9,15 +9,13 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-import aiokafka.errors
 import orjson
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Response
 from fastapi import Query as Parameter
-from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
-from schemas.errors import BrokerUnavailable, ShardNotHere, SiltstoneError
+from schemas.errors import BrokerUnavailable, NotReady, ShardNotHere
 from schemas.events import LongTermEvent, SummaryRequest
 from schemas.memories import SearchHit, State
 from schemas.messages import ChatMessage, Id, Timestamp, iso
@@ -30,7 +28,7 @@ from streams.rules.lifecycle import wanted_states
 from streams.web.archive import archive_routes
 from streams.web.cleanup import cleanup_routes
 from streams.web.decisions import DecisionsResponse, decisions_of
-from streams.web.forwarding import later
+from streams.web.failures import answer_failures
 from streams.web.memories import memory_routes
 from streams.web.notes import NewMemory, NotesResponse, ShownNote, notes_of
 from streams.web.owned import WAIT_SECONDS, OwnedMemories
@@ -139,9 +137,7 @@ def build(worker: Siltstone) -> FastAPI:
     api = FastAPI(title="Siltstone", summary="Conversation memory", version="1")
     owned = OwnedMemories(worker, partial(_partition_here, worker))
     api.exception_handler(ShardNotHere)(worker.forwarding.to_owner)
-    api.exception_handler(SiltstoneError)(_unavailable)
-    api.exception_handler(TimeoutError)(_unavailable)
-    api.exception_handler(aiokafka.errors.KafkaError)(_unavailable)
+    answer_failures(api)
 
     @api.post("/v1/messages", status_code=202, tags=["conversations"])
     async def add_message(message: NewMessage) -> Accepted:
@@ -287,7 +283,10 @@ def build(worker: Siltstone) -> FastAPI:
     @api.post("/v1/snapshot", tags=["statistics"])
     async def snapshot() -> dict[str, Any]:
         """Make the analysts' copy now, and answer when it is in its place; a backlog of messages goes first."""
-        made = await worker.analytics.snapshot()
+        try:
+            made = await worker.analytics.snapshot()
+        except ShardNotHere as exc:
+            raise NotReady(f"partitions are moving ({exc}); ask again") from exc
         return {**described(made), "at": iso(made.at)}
 
     @api.get("/healthz", tags=["operations"])
@@ -315,7 +314,7 @@ async def _produce(worker: Siltstone, topic: str, user_id: str, event_id: str, v
     if not worker.hot.outbox.connected:
         raise BrokerUnavailable(worker.settings.kafka.bootstrap_servers)
     async with asyncio.timeout(WAIT_SECONDS):
-        sent = await worker.hot.outbox.send(topic, value, key=key_of(user_id))
+        sent = await worker.hot.outbox.produce(topic, value, key=key_of(user_id))
         record = await asyncio.shield(sent)
     return Accepted(event_id=event_id, topic=record.topic, partition=record.partition, offset=record.offset)
 
@@ -328,11 +327,17 @@ async def _search(owned: OwnedMemories, query: Query) -> list[SearchHit]:
 
 @asynccontextmanager
 async def _own_shards(worker: Siltstone) -> AsyncIterator[None]:
-    """Ask this worker's shards, bounded in time; nobody counts them while it is not known which they are."""
+    """Ask this worker's shards, bounded in time; nobody counts them while it is not known which they are.
+
+    Where a shard moves meanwhile nobody knows what the answer would cover; another worker's is of its own shards.
+    """
     if not worker.recovered:
-        raise SiltstoneError(f"{'; '.join(worker.not_ready())}; ask again")
-    async with asyncio.timeout(WAIT_SECONDS):
-        yield
+        raise NotReady(f"{'; '.join(worker.not_ready())}; ask again")
+    try:
+        async with asyncio.timeout(WAIT_SECONDS):
+            yield
+    except ShardNotHere as exc:
+        raise NotReady(f"partitions are moving ({exc}); ask again") from exc
 
 
 def _partition_here(worker: Siltstone, user_id: str) -> int:
@@ -371,8 +376,3 @@ def _window(worker: Siltstone, user_id: str, session_id: str, limit: int | None)
         )
         for exchange in newest
     ]
-
-
-async def _unavailable(_: Request, exc: Exception) -> JSONResponse:
-    detail = str(exc) or "the worker is busy or its broker does not answer; ask again"
-    return later(detail)

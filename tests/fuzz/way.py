@@ -62,7 +62,14 @@ class Log:
         self._read: Counter[str] = Counter()
 
     async def send(
-        self, topic: str, value: bytes | None, key: bytes | None, partition: int | None = 0, *, headers: Headers = ()
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None = 0,
+        timestamp_ms: int | None = None,
+        *,
+        headers: Headers = (),
     ) -> asyncio.Future[Any]:
         assert (key, value) != (None, None), "aiokafka sends no such record"
         assert not headers or isinstance(headers, list), "aiokafka takes a list of headers"

@@ -8,13 +8,15 @@ from typing import Any
 
 import orjson
 import pytest
+from aiokafka.errors import MessageSizeTooLargeError
 
 from schemas.errors import BadRecord
 from streams.agents import long_term, short_term
 from streams.clients.broker import MAX_RECORD_BYTES, MAX_VALUE_BYTES
-from streams.dead_letters import MAX_FIELDS, DeadLetters, json_object
+from streams.dead_letters import LEAST_VALUE_BYTES, MAX_FIELDS, DeadLetters, json_object
 from streams.hotpath import Outbox
-from streams.metrics import Metrics
+from streams.hotpath.outbox import Refused
+from streams.metrics import Metrics, labelled
 from tests.fuzz.way import Log, Record
 from tests.making import START, line
 
@@ -40,6 +42,25 @@ async def test_a_record_without_key_and_value_is_buried_under_an_empty_key() -> 
     """aiokafka refuses to send it as it was."""
     letter = await buried(None, None)
     assert (letter.key, letter.value) == (b"", None)
+
+
+async def test_a_dead_letter_that_is_refused_is_cut_and_one_that_is_refused_again_is_given_up() -> None:
+    """A topic may take less than we ask for. Its coordinates are in the log of the worker."""
+    log, outbox, metrics = Log(), Outbox(), Metrics()
+    outbox.connect(log)  # type: ignore[arg-type]
+    letters = DeadLetters(outbox, "dead-letters", metrics)
+    letters.bury(Record("t", 7, b"k", b"x" * MAX_VALUE_BYTES), BadRecord("kind", "reason"))
+    for _ in range(2):
+        await outbox.deliver()
+        letter = log.records["dead-letters"][-1]
+        error = MessageSizeTooLargeError()
+        letters.keep_refused(Refused("dead-letters", letter.key, letter.value, letter.headers, error))
+    await outbox.deliver()
+    assert [len(letter.value or b"") for letter in log.records["dead-letters"]] == [
+        MAX_VALUE_BYTES,
+        LEAST_VALUE_BYTES,
+    ]
+    assert labelled(metrics.refused) == {("dead-letters", "MessageSizeTooLargeError"): 2}
 
 
 @pytest.mark.parametrize(

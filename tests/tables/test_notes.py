@@ -73,7 +73,8 @@ def test_a_run_that_comes_again_writes_nothing(files: DayFiles, tmp_path: Path) 
     files.append("ann", DAY, NEXT, "two", EVENING)
     before = files.read("ann", DAY)
     for run in (RUN, NEXT, RUN):
-        assert files.append("ann", DAY, run, "other", EVENING) == Already(tmp_path / "memory/ann/2026-01-05.md")
+        found = files.append("ann", DAY, run, "other", EVENING)
+        assert found == Already(tmp_path / "memory/ann/2026-01-05.md", frozenset({RUN, NEXT}))
     assert files.read("ann", DAY) == before
 
 
@@ -95,7 +96,7 @@ def test_where_one_of_several_runs_stands_nothing_is_written(files: DayFiles, tm
     before = files.read("ann", DAY)
     for runs in ((RUN, NEXT), (NEXT, RUN)):
         found = files.append("ann", DAY, runs[0], "both", EVENING, others=runs[1:])
-        assert found == Already(tmp_path / "memory/ann/2026-01-05.md")
+        assert found == Already(tmp_path / "memory/ann/2026-01-05.md", frozenset({RUN}))
     assert files.read("ann", DAY) == before
 
 
@@ -272,7 +273,7 @@ def test_without_rights_to_the_users_folder_too(open_folder: Path) -> None:
     with without_rights(open_folder / "memory" / "ann"):
         written = files.append("ann", DAY, NEXT, "two", EVENING)
         assert files.append("ann", DAY, RUN, "one", EVENING) == Already(
-            (open_folder / "memory/ann/2026-01-05.md").resolve()
+            (open_folder / "memory/ann/2026-01-05.md").resolve(), frozenset({RUN})
         )
     assert isinstance(written, Written)
     assert written.path.parts[-3] == "second"
@@ -399,9 +400,10 @@ def test_a_run_in_the_second_place_is_not_written_to_the_first_once_it_is_well(
     (tmp_path / "memory").write_text("in the way")
     files.append("ann", DAY, RUN, "one", EVENING)
     (tmp_path / "memory").unlink()
-    assert files.append("ann", DAY, RUN, "one", EVENING) == Already(tmp_path / "second/ann/2026-01-05.md")
+    stands = Already(tmp_path / "second/ann/2026-01-05.md", frozenset({RUN}))
+    assert files.append("ann", DAY, RUN, "one", EVENING) == stands
     assert isinstance(files.append("ann", DAY, NEXT, "two", EVENING), Written)
-    assert files.append("ann", DAY, RUN, "one", EVENING) == Already(tmp_path / "second/ann/2026-01-05.md")
+    assert files.append("ann", DAY, RUN, "one", EVENING) == stands
     text = files.read("ann", DAY) or ""
     assert text.count("# 2026-01-05") == 1
     assert text.index("two") < text.index("\n---\n") < text.index("one")
@@ -475,6 +477,7 @@ def test_after_forgetting_a_run_may_be_written_again(files: DayFiles) -> None:
 
 
 def test_what_cannot_be_removed_is_an_error_and_the_rest_is_gone(open_folder: Path) -> None:
+    """And is removed when it can be."""
     files = DayFiles(open_folder / "memory", open_folder / "second")
     files.append("ann", DAY, RUN, "one", EVENING)
     other = DayFiles(open_folder / "second")
@@ -482,8 +485,27 @@ def test_what_cannot_be_removed_is_an_error_and_the_rest_is_gone(open_folder: Pa
         other.append("ann", DAY, NEXT, "two", EVENING)
         with pytest.raises(SummaryFilesError, match="summaries could not be removed") as caught:
             files.forget("ann")
+        assert [one.errno for one in files.sweep()] == [errno.EACCES]
     assert [one.errno for one in caught.value.unusable] == [errno.EACCES]
     assert everything(open_folder) == {"memory/ann/2026-01-05.md"}
+    assert files.sweep() == []
+    assert everything(open_folder) == set()
+
+
+def test_what_cannot_be_removed_is_put_aside_and_removed_later_after_a_restart_too(open_folder: Path) -> None:
+    """Nobody finds it any more. What is written meanwhile is no part of what was forgotten."""
+    files = DayFiles(open_folder / "memory", open_folder / "second")
+    files.append("ann", DAY, RUN, "one", EVENING)
+    for place in (open_folder / "memory", *(open_folder / "memory").glob("*.lock")):
+        place.chmod(0o777)
+    with without_rights(open_folder / "second"):  # we are nobody: what is in her folder is not ours to remove
+        with pytest.raises(SummaryFilesError, match="summaries could not be removed"):
+            files.forget("ann")
+        assert (files.dates("ann"), files.runs("ann", DAY)) == ([], ())
+        assert isinstance(files.append("ann", DAY, RUN, "after", EVENING), Written)
+    assert DayFiles(open_folder / "memory").sweep() == []
+    assert not list((open_folder / "memory").glob(".forgotten-*"))
+    assert "after" in (files.read("ann", DAY) or "")
 
 
 # Crashes, and others at the same time
@@ -561,7 +583,7 @@ while True:
     do(files)
     expected = {"append": ((RUNS[0], RUNS[1]), ()), "begin": ((RUNS[0],), (RUNS[0],)), "forget": ((), ())}[action]
     assert (files.runs("ann", DAY), files.runs("bo", DAY)) == expected
-    left = [path for path in folder.rglob("*") if path.name.endswith(".tmp")]
+    left = [path for path in folder.rglob("*") if path.name.endswith(".tmp") or ".forgotten-" in path.name]
     assert not left, left
     if not died:
         break

@@ -16,7 +16,8 @@ import pytest
 
 from schemas.settings import MemorySettings, Settings
 from schemas.topics import Topics
-from streams.agents.short_term import QuietSessions, ShortTermAgent
+from streams.agents.quiet_sessions import QuietSessions
+from streams.agents.short_term import ShortTermAgent
 from streams.clock import EventClock
 from streams.dead_letters import DeadLetters
 from streams.hotpath import Outbox
@@ -38,23 +39,23 @@ SHORT, WHOLE = 9_000, 120_000
 DECIDED: dict[str, dict[int, str]] = {
     "defaults": {
         SHORT: "59bf576224d7762bf673086351992ee806a90cba0574f3b01458acc993e3341a",
-        WHOLE: "2fbfb23edc76757037bd4dbc2ee1a91b6f5555f9343ee7edc11164f19f49c2cd",
+        WHOLE: "e6be2044594e5c4e194c8f1e8454ad800669a3fd893df9920a3ddb974b83f8b2",
     },
     "small window, everything kept": {
         SHORT: "c1ab011ccd9630aa7dea9ebc984df3509adf92f256eb75e28cb4c7b311bc8271",
-        WHOLE: "66e61f4f4775aef1d699fc8660bfb5c223e08e5805faecc1bf45fc2d607e7123",
+        WHOLE: "321ff6f919d9f2ceb7f5f33034b4aa8d07caa4c6fadf97457f3eb47e2d5abded",
     },
     "asked elsewhere": {
-        SHORT: "469c78a8376fa6ff817c6b58060456e5e584c9d38205b095c7c7f5b69934377f",
-        WHOLE: "3cdc6137a6cec09bfc4c4d9d69260c402030b1bc639d3d014d6f9bfcdfc5861b",
+        SHORT: "3370481ab57090e18221319d9a1752c66fc3df7e6cc1edd21c1ebb40011a5506",
+        WHOLE: "7d419eb2a33220f9db30a8336ca68339be0449b765c6d0cf3f9cddaccd37c81a",
     },
     "asked elsewhere where it matters": {
-        SHORT: "ecf5af76d5604057c918a154c487f9ac8e2dc69dcb6291612c301c21840b14ee",
-        WHOLE: "1221c941bf5ab883733bc9cbd367b15ad576d1b12986b138b16650f3b0dbad1b",
+        SHORT: "08d199222b56497e72ddee4b545bfb8b9b2d89a31fb6de28327ea456238facaf",
+        WHOLE: "05d190535737fed25a5da73deb732c2b6a39508f9184b8918d01bbba66f68dbc",
     },
     "short gaps": {
         SHORT: "35ca25806135d5a40af28c6d00b92039f78e8eb2dda6bf5ffaa56bbedf058a15",
-        WHOLE: "895f38b174c6e5a45f408b1ca34e720079f349bcf7ab0fce589f89a1e771e69f",
+        WHOLE: "5e027c0008fad3cd752ffe8542be756ecdda649e09f045f3d7e7a14f7243d486",
     },
 }
 

@@ -1,10 +1,12 @@
-"""A session that says nothing must not wait for its next message."""
+"""A session that says nothing must not wait for its next message, nor stay for ever."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from schemas.messages import LATEST_MS, Message, Role
 from schemas.settings import MemorySettings
-from streams.agents.short_term import QuietSessions
+from streams.agents.quiet_sessions import QuietSessions
 from tables.short_term import Session
 from tests.making import START
 
@@ -84,10 +86,10 @@ def test_a_session_is_gone_when_its_window_has_expired() -> None:
     now.seconds += 1800
     noted(quiet, session())
     now.seconds += MEMORY.ttl_seconds
-    assert quiet.expired(MEMORY) == []
+    assert quiet.expired(MEMORY, START) == []
     now.seconds += 1
-    assert quiet.expired(MEMORY) == [(0, "u", "s")]
-    assert quiet.expired(MEMORY) == []
+    assert quiet.expired(MEMORY, START) == [(0, "u", "s")]
+    assert quiet.expired(MEMORY, START) == []
 
 
 def test_no_silence_is_noted_beyond_the_latest_time_that_a_record_may_have() -> None:
@@ -115,3 +117,97 @@ def test_a_session_that_is_over_is_silent_until_its_day_is_and_that_is_noted_onc
     assert goes_on.due(MEMORY, lambda *_: session(), midnight) == []
     assert [silence.timestamp for silence in quiet.due(MEMORY, lambda *_: over, midnight)] == [midnight]
     assert quiet.due(MEMORY, lambda *_: over, midnight) == []
+
+
+DAY = 86_400
+
+
+def test_an_ended_session_is_gone_by_event_time_however_often_partitions_were_assigned() -> None:
+    """Nothing has come for half an hour, so that what is read again after a restart is in."""
+    ended = session(said=False, ended=True)
+    now, quiet = heard(ended)
+    expired_at = START + (MEMORY.ttl_seconds + MEMORY.session_idle_seconds) * 1000
+    now.seconds += MEMORY.session_idle_seconds
+    assert quiet.expired(MEMORY, expired_at - 1) == []
+    quiet.clear()
+    quiet.heard(0, ended)
+    now.seconds += MEMORY.session_idle_seconds - 1
+    assert quiet.expired(MEMORY, expired_at) == []
+    now.seconds += 1
+    assert quiet.expired(MEMORY, expired_at) == [(0, "u", "s")]
+
+
+def test_a_session_is_not_gone_before_its_end_and_that_of_its_day_are_noted() -> None:
+    """However old it is: else what was not evaluated yet would be lost."""
+    late = START + 400 * DAY * 1000
+    now, quiet = heard(session())
+    now.seconds += MEMORY.session_idle_seconds
+    assert quiet.expired(MEMORY, late) == []
+    over = session(said=False, ended=True)._replace(day_ends=START + DAY * 1000)
+    quiet.heard(0, over)
+    now.seconds += MEMORY.session_idle_seconds
+    assert len(quiet.due(MEMORY, lambda *_: over, late)) == 1
+    assert quiet.expired(MEMORY, late) == []
+    quiet.heard(0, over._replace(day_ends=0))
+    now.seconds += MEMORY.session_idle_seconds
+    assert quiet.expired(MEMORY, late) == [(0, "u", "s")]
+
+
+def test_thirty_days_with_a_rebalance_each_keep_no_more_than_two_days_of_sessions() -> None:
+    now = Now()
+    quiet = QuietSessions(now)
+    held: dict[str, Session] = {}
+    kept = []
+    for day in range(30):
+        for number in range(20):
+            name, at = f"{day}-{number}", START + (day * DAY + number * 60) * 1000
+            held[name] = Session("u", name, last_at=at, ended=True)
+            quiet.heard(0, held[name])
+        quiet.clear()
+        for one in held.values():
+            quiet.heard(0, one)
+        for _ in range(24):
+            now.seconds += DAY / 24
+            for _, _, gone in quiet.expired(MEMORY, START + int((now.seconds - 1000) * 1000)):
+                del held[gone]
+        kept.append(len(held))
+    assert max(kept) <= 40
+    assert kept[-1] == kept[2]
+
+
+def test_nobody_looks_at_sessions_whose_turn_it_is_not() -> None:
+    """Ten thousand that are silent: each is looked at a few times, not every second."""
+    now = Now()
+    quiet, looked = QuietSessions(now), 0
+
+    def looked_up(_: int, user: str, name: str) -> Session:
+        nonlocal looked
+        looked += 1
+        return session()._replace(session_id=name)
+
+    for number in range(10_000):
+        quiet.heard(0, session()._replace(session_id=str(number)))
+    pushed = counted_pushes(quiet)
+    for _ in range(3_600):
+        now.seconds += 1
+        quiet.due(MEMORY, looked_up, START)
+        quiet.expired(MEMORY, START)
+    assert looked == 20_000
+    assert pushed() < 100_000
+
+
+def counted_pushes(quiet: QuietSessions) -> Callable[[], int]:
+    """How often a session was put into a heap since."""
+    count = 0
+
+    def counting(put: Callable[..., None]) -> Callable[..., None]:
+        def counted(*arguments: object) -> None:
+            nonlocal count
+            count += 1
+            put(*arguments)
+
+        return counted
+
+    for name in ("_look_again", "_free_later", "_await_day"):
+        setattr(quiet, name, counting(getattr(quiet, name)))
+    return lambda: count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import tempfile
 import uuid
 from collections import Counter
@@ -264,17 +265,66 @@ async def test_of_a_forgotten_user_nothing_is_written(room: Room) -> None:
     assert room.outcomes == {"written": 1, "forgotten": 2}
 
 
-async def test_a_users_forgetting_waits_for_what_is_being_written(room: Room) -> None:
-    """And leaves neither file nor pending request."""
+async def test_a_users_forgetting_does_not_wait_for_what_is_being_made_and_nothing_of_it_is_written(
+    room: Room,
+) -> None:
+    """A model may think for minutes. Neither file nor pending request is left."""
     room.extraction.gate.clear()
     batch = await room.ask(request(1))
     await wait_for(lambda: room.extraction.calls == 1)
-    forgetting = asyncio.ensure_future(room.agent.forget_user(0, "u"))
-    await asyncio.sleep(0)
-    assert not forgetting.done()
+    await asyncio.wait_for(room.agent.forget_user(0, "u"), 10)
+    assert not batch.done()
     room.extraction.gate.set()
-    await asyncio.gather(batch, forgetting)
-    assert (room.runs(), room.kept()) == ([], {})
+    await batch
+    assert (room.runs(), room.kept(), room.outcomes) == ([], {}, {"forgotten": 1})
+    await room.tell(later := request(2))
+    assert room.runs() == [run_of(later)]
+
+
+async def test_what_fails_while_its_user_is_forgotten_is_not_kept(room: Room) -> None:
+    room.extraction.gate.clear()
+    room.extraction.poison = b"tea"
+    batch = await room.ask(request(1))
+    await wait_for(lambda: room.extraction.calls == 1)
+    await room.agent.forget_user(0, "u")
+    room.extraction.gate.set()
+    await batch
+    assert (room.kept(), room.outcomes) == ({}, {"forgotten": 1})
+
+
+async def test_a_day_file_that_cannot_be_read_holds_up_nothing(room: Room) -> None:
+    """Its summaries go to the second place, once each, though nobody knows what stands in the first."""
+    unreadable = next(iter(room.files._paths("u", TODAY)))
+    unreadable.mkdir(parents=True)
+    first, second = request(1), request(2)
+    await room.tell(first)
+    await room.tell(first, second)
+    await room.tell(first, second, request(3, user="v"))
+    assert room.summaries("v") == 1
+    unreadable.rmdir()
+    assert room.runs() == [run_of(first), run_of(second)]
+    assert room.outcomes == {"written_elsewhere": 2, "written": 1, "repeated": 3}
+
+
+async def test_a_users_folder_that_cannot_be_removed_stops_nobody(
+    room: Room, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await room.tell(request(1))
+
+    def refused(folder: Path, ignore_errors: bool = False) -> None:
+        if not ignore_errors:
+            raise PermissionError(errno.EACCES, "Permission denied")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("tables.notes.shutil.rmtree", refused)
+        await room.agent.forget_user(0, "u")
+        await room.agent.sweep()
+    assert room.metrics.forgotten_folders._value.get() == 1
+    assert "cannot be removed" in caplog.text
+    assert room.runs() == []
+    await room.agent.sweep()
+    assert room.metrics.forgotten_folders._value.get() == 0
+    assert not list((room.folder / "memory").glob(".forgotten-*"))
 
 
 async def test_who_asks_goes_first_and_is_waited_for_by_nobody(room: Room) -> None:

@@ -6,12 +6,15 @@ import uuid
 from datetime import date
 
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.messages import Message, Role
 from streams.agents.summary_requests import REQUEST_CHARS, request_of, summary_request
+from streams.clients.broker import MAX_RECORD_BYTES, MAX_VALUE_BYTES
 from streams.rules.summary.triggers import Wanted
+from tables.pending_summaries import Pending, PendingSummaries
 from tables.short_term import Session
 from tests.examples import examples
 from tests.making import START
@@ -63,3 +66,29 @@ def test_each_message_of_too_long_a_day_is_cut_to_its_share() -> None:
     said = [("s", Message(f"m{i}", Role.USER, "x" * 32_000, START + i, None, None)) for i in range(40)]
     request = summary_request(uuid.UUID(int=1), "u", date(2026, 1, 1), "manual", said)
     assert {len(message.content) for message in request.messages} == {REQUEST_CHARS // 40}
+
+
+@pytest.mark.parametrize(
+    ("count", "content", "session"),
+    [
+        (100, "\u0001" * 10_000, "s"),
+        (20_000, "x" * 40, "\u0001" * 256),
+        (60_000, "记" * 16, "会" * 200),
+        (1, "", "s"),
+    ],
+    ids=["signs that JSON spells out", "long ids", "very many messages", "an ordinary one"],
+)
+def test_no_request_is_larger_than_a_broker_takes_and_the_newest_messages_are_in_it(
+    count: int, content: str, session: str
+) -> None:
+    """Nor than a row that keeps it to be tried again may be."""
+    said = [(session, Message(f"m{i}", Role.USER, content, START + i, None, None)) for i in range(count)]
+    request = summary_request(uuid.UUID(int=1), "u", date(2026, 1, 1), "manual", said)
+    assert len(request.model_dump_json().encode()) < MAX_VALUE_BYTES
+    assert request.messages[-1].message_id == f"m{count - 1}"
+    assert [one.timestamp for one in request.messages] == sorted(one.timestamp for one in request.messages)
+    pending = PendingSummaries()
+    pending.put(0, b"k", Pending(request, 1))
+    ((_, _, row),) = pending.take_changes()
+    assert row is not None
+    assert len(row) < MAX_RECORD_BYTES

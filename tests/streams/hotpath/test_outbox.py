@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from streams.hotpath.outbox import Headers, Keeper, Outbox
 from tables.rows import Change, Rows
@@ -41,16 +41,34 @@ class Broker:
 
     room: int = 1000
     refusing: set[bytes | str] = field(default_factory=set)
+    #: Values of more bytes are refused by the client, and of more than that by the broker.
+    most_sent: int = 1_000_000
+    most_taken: int = 1_000_000
+    #: Keys for which a whole batch is refused.
+    odd: set[bytes] = field(default_factory=set)
     unreachable: bool = False
     held_back: bool = False
     log: list[tuple[str, int | None, bytes | None, bytes | None]] = field(default_factory=list)
     waiting: list[asyncio.Future[Any]] = field(default_factory=list)
     headers: list[Headers] = field(default_factory=list)
+    timestamps: list[int | None] = field(default_factory=list)
+    attempts: int = 0
 
     async def send(
-        self, topic: str, value: bytes | None, key: bytes | None, partition: int | None, *, headers: Headers
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None,
+        timestamp_ms: int | None = None,
+        *,
+        headers: Headers,
     ) -> asyncio.Future[Any]:
+        if value is not None and len(value) > self.most_sent:
+            raise MessageSizeTooLargeError
         self.headers.append(headers)
+        self.timestamps.append(timestamp_ms)
+        self.attempts += 1
         return self._take(topic, partition, [(key, value)])
 
     def create_batch(self) -> Batch:
@@ -69,6 +87,9 @@ class Broker:
         if self.refusing & {topic, *(key for key, _ in records)}:
             taken.set_exception(Refused(topic))
             taken.exception()  # seen: asyncio would report it at the end, as nobody may ask again
+        elif any(len(value or b"") > self.most_taken or key in self.odd for key, value in records):
+            taken.set_exception(MessageSizeTooLargeError())
+            taken.exception()
         else:
             self.log += [(topic, partition, key, value) for key, value in records]
             if self.held_back:
@@ -410,3 +431,81 @@ async def test_what_could_not_be_delivered_is_delivered_later(bench: Bench) -> N
     bench.broker.unreachable = False
     assert await bench.outbox.settle()
     assert bench.broker.keys() == [b"1", b"s"]
+
+
+def refused_by(bench: Bench) -> list[tuple[str, bytes | None]]:
+    """Topic and key of what is given up from now on."""
+    given_up: list[tuple[str, bytes | None]] = []
+    bench.outbox.when_refused = lambda refused: given_up.append((refused.topic, refused.key))
+    return given_up
+
+
+async def test_what_the_client_refuses_for_good_holds_up_nothing_behind_it(bench: Bench) -> None:
+    given_up, bench.broker.most_sent = refused_by(bench), 5
+    bench.outbox.post("long-term", b"much too large", key=b"1")
+    bench.outbox.post("long-term", b"x", key=b"2")
+    bench.sessions.rows.put(0, b"s", "x")
+    assert await bench.outbox.settle()
+    assert given_up == [("long-term", b"1")]
+    assert bench.broker.keys() == [b"2", b"s"]
+
+
+async def test_what_the_broker_refuses_for_good_is_sent_once_more_alone_and_then_given_up(bench: Bench) -> None:
+    given_up, bench.broker.most_taken = refused_by(bench), 5
+    bench.outbox.post("long-term", b"much too large", key=b"1")
+    bench.outbox.post("long-term", b"x", key=b"2")
+    bench.sessions.rows.put(0, b"s", "x")
+    assert await settled_at_last(bench.outbox)
+    assert given_up == [("long-term", b"1")]
+    assert bench.broker.keys() == [b"2", b"s"]
+    assert bench.broker.attempts == 3
+
+
+async def test_what_takes_the_place_of_a_refused_record_is_settled_with_the_rest(bench: Bench) -> None:
+    bench.broker.most_sent = 5
+    bench.outbox.when_refused = lambda refused: bench.outbox.post("dead-letters", b"cut", key=refused.key)
+    bench.outbox.post("long-term", b"much too large", key=b"1")
+    assert await bench.outbox.settle()
+    assert [(topic, value) for topic, _, _, value in bench.broker.log] == [("dead-letters", b"cut")]
+
+
+async def test_a_row_that_is_refused_for_good_is_left_out_and_no_other_of_its_batch(bench: Bench) -> None:
+    given_up, bench.broker.odd = refused_by(bench), {b"2"}
+    for key in (b"1", b"2", b"3"):
+        bench.sessions.rows.put(0, key, "x")
+    assert await bench.outbox.settle()
+    assert given_up == [("sessions", b"2")]
+    assert bench.broker.keys() == [b"1", b"3"]
+    assert await bench.outbox.settle()
+    assert len(bench.broker.log) == 2
+
+
+async def test_no_commit_waits_for_what_a_caller_waits_for(bench: Bench) -> None:
+    """The caller is told that it was refused; whoever sends it again sends it once."""
+    bench.broker.refusing = {b"u"}
+    answer = await bench.outbox.produce("t", b"v", key=b"u")
+    assert isinstance(answer.exception(), Refused)
+    assert await bench.outbox.settle()
+    assert bench.broker.log == []
+
+
+async def test_a_posted_record_may_have_a_time_of_its_own(bench: Bench) -> None:
+    bench.outbox.post("t", b"v", key=b"u", timestamp=1234)
+    bench.outbox.post("t", b"v", key=b"u")
+    await bench.outbox.deliver()
+    assert bench.broker.timestamps == [1234, None]
+
+
+async def test_how_long_the_broker_keeps_an_attempt_waiting_is_known() -> None:
+    now = [0.0]
+    bench = Bench(outbox=Outbox(lambda: now[0]))
+    bench.broker.held_back = True
+    assert bench.outbox.waits() == 0
+    await bench.outbox.send("t", b"1")
+    settling = asyncio.ensure_future(bench.outbox.settle())
+    await steps()
+    now[0] += 12
+    assert bench.outbox.waits() == 12
+    bench.broker.acknowledge()
+    assert await settling
+    assert bench.outbox.waits() == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,7 +16,16 @@ from schemas.settings import Settings
 from streams.clients.broker import client_options
 from streams.hotpath.overrides import _Table
 from tests.making import until
-from tests.streams.hotpath.worker import TABLE, changelog_of, connected, feed, on_one_partition, running, unconnected
+from tests.streams.hotpath.worker import (
+    TABLE,
+    TextWorker,
+    changelog_of,
+    connected,
+    feed,
+    on_one_partition,
+    running,
+    unconnected,
+)
 
 KEYS = [f"key {n}" for n in range(60)]
 
@@ -112,3 +122,17 @@ async def test_a_row_of_a_changelog_that_cannot_be_read_stops_the_worker(setting
         message = SimpleNamespace(tp=TP("changelog", 0), partition=0, offset=0, value=[row])
         worker.app.tables[TABLE].apply_changelog_batch([cast(Any, SimpleNamespace(message=message))])
         await until(lambda: worker.hot.halted is not None)
+
+
+async def test_what_fails_after_recovery_stops_the_worker_with_the_reason(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Faust swallows it: the worker would read on, and never be ready."""
+
+    async def fails(worker: TextWorker) -> None:
+        raise ValueError("a row that nobody understands")
+
+    monkeypatch.setattr(TextWorker, "_on_recovered", fails)
+    async with running(on_one_partition(settings)) as worker:
+        with pytest.raises(ValueError, match="a row that nobody understands"):
+            await asyncio.wait_for(worker.hot.until_halted(), 20)

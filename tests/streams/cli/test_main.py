@@ -1,0 +1,67 @@
+"""What every command does alike: where it asks, what it logs, and how it ends."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from streams.cli import cli, main
+from streams.cli.client import own_worker
+from streams.cli.process import configure_logging
+
+HELD = ("", "aiokafka", "faust", "httpx2", "kafka", "mode", "uvicorn", "streams.hotpath.overrides")
+
+
+@pytest.fixture(autouse=True)
+def logging_as_it_was() -> Iterator[None]:
+    levels = {name: logging.getLogger(name).level for name in HELD}
+    handlers = logging.getLogger().handlers[:]
+    yield
+    logging.getLogger().handlers[:] = handlers
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
+
+
+def test_what_nobody_foresaw_is_one_line_and_exit_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @click.command()
+    def broken() -> None:
+        raise ZeroDivisionError("division\nby zero")
+
+    monkeypatch.setattr(cli.__class__, "get_command", lambda *_: broken)
+    monkeypatch.setattr("sys.argv", ["siltstone", "broken"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr().err
+    assert ended.value.code == 1
+    assert said.startswith("siltstone: nobody foresaw this: ZeroDivisionError: division (test_main.py:")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "url"),
+    [
+        ("127.0.0.1", "8000", "http://127.0.0.1:8000"),
+        ("localhost", "9001", "http://localhost:9001"),
+        ("::1", "9001", "http://[::1]:9001"),
+    ],
+)
+def test_commands_ask_the_worker_of_the_settings(
+    host: str, port: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SILTSTONE_HTTP__HOST", host)
+    monkeypatch.setenv("SILTSTONE_HTTP__PORT", port)
+    assert own_worker() == url
+
+
+def test_at_debug_the_libraries_are_heard() -> None:
+    """Of what they cannot reach, too; at every other level we say that, once."""
+    configure_logging("INFO")
+    assert not logging.getLogger("aiokafka").isEnabledFor(logging.ERROR)
+    configure_logging("DEBUG")
+    assert logging.getLogger("aiokafka").isEnabledFor(logging.INFO)
+    assert logging.getLogger("streams.hotpath.overrides").isEnabledFor(logging.DEBUG)
