@@ -65,6 +65,9 @@ class Ageing:
                     f"make_timestamp_ms(?), 'decay', false {changed}",
                     [now],
                 )
+                self._db.execute(
+                    "UPDATE shard_info SET value = cast(cast(value AS BIGINT) + 1 AS VARCHAR) WHERE key = 'changes'"
+                )
         looked_at = self._db.execute("SELECT seq, due_at FROM looked_at").fetchnumpy()
         self._due.set(seqs, NEVER)  # those that are gone
         self._due.set(looked_at["seq"], looked_at["due_at"])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ import pyarrow as pa
 
 from schemas.errors import DataDirError, EmbeddingMismatch, ShardLocked
 from schemas.memories import Memory
+from schemas.settings import LifecycleSettings
 from tables.ageing import Ageing
 from tables.analytics import Fingerprint, export
 from tables.archive import Archive, ToArchive
@@ -25,7 +27,7 @@ from tables.known_ids import KnownIds, hashes_of, hashes_of_bytes, hashes_of_nam
 from tables.memory_rows import COLUMNS, STORED, memory_of, staged
 from tables.migrations import migrate, statement, transaction
 from tables.reembedding import Reembedding
-from tables.vectors import Vectors, matrix
+from tables.vectors import Seqs, Stamp, Vectors, matrix
 
 
 class NewLink(NamedTuple):
@@ -133,6 +135,8 @@ class Catalog:
         except OSError as exc:
             raise DataDirError(path.parent, exc.strerror or str(exc)) from exc
         migrate(self._db, partition)
+        #: How often the memories were changed since the shard was made.
+        self.changes = self.noted("changes")
         self._ids, self._forgetting = KnownIds(), KnownIds()
         self._fill_known_ids()
         self.ageing = Ageing(self._db)
@@ -259,6 +263,28 @@ class Catalog:
     def note(self, key: str, number: int) -> None:
         self._db.execute("INSERT OR REPLACE INTO shard_info VALUES (?, ?)", [key, str(number)])
 
+    def next_stamp(self, held: Stamp | None) -> Stamp:
+        """For a file of vectors that is about to be written in the place of one with the stamp `held`.
+
+        It fits from now on, and so does the one in its place, should it never be written.
+        """
+        stamp, before = Stamp(self._identity(), secrets.randbits(62) + 1), 0
+        if held is not None and self.fits(held):
+            before = held.generation
+        with transaction(self._db):
+            self.note("index_before", before)
+            self.note("index", stamp.generation)
+        return stamp
+
+    def fits(self, stamp: Stamp | None) -> bool:
+        """Whether a file with this stamp was written beside this catalog, as it is now or was before."""
+        if stamp is None or stamp.shard != self._identity():
+            return False
+        return stamp.generation in (self.noted("index"), self.noted("index_before"))
+
+    def _identity(self) -> uuid.UUID:
+        return uuid.UUID(self._one("SELECT value FROM shard_info WHERE key = 'identity'"))
+
     def behind(self, ids: Iterable[uuid.UUID]) -> list[Memory]:
         """The memories in whose place one of these stands."""
         self._db.register("wanted", pa.table({"id": uuids(ids)}))
@@ -340,6 +366,7 @@ class Catalog:
                 self._db.register("staged", pa.table({"event_id": uuids(changes.applied)}))
                 self._db.execute("INSERT INTO applied SELECT event_id, make_timestamp_ms(?) FROM staged", [now])
             self._advance(changes.numbered, position)
+        self.changes += 1
 
     def _know(self, changes: Changes) -> None:
         """What is archived was a memory before. That the commit may fail does no harm."""
@@ -349,13 +376,19 @@ class Catalog:
 
     def _advance(self, numbered: int, position: int | None) -> None:
         """So many numbers more are given away, and the events up to `position` are in."""
-        if numbered or position is not None:
-            self._db.execute(
-                "UPDATE shard_info SET value = CASE key "
-                "WHEN 'next_seq' THEN cast(cast(value AS BIGINT) + $numbered AS VARCHAR) "
-                "ELSE coalesce($position, value) END WHERE key IN ('next_seq', 'position')",
-                {"numbered": numbered, "position": None if position is None else str(position)},
-            )
+        self._db.execute(
+            "UPDATE shard_info SET value = CASE key "
+            "WHEN 'next_seq' THEN cast(cast(value AS BIGINT) + $numbered AS VARCHAR) "
+            "WHEN 'changes' THEN cast(cast(value AS BIGINT) + 1 AS VARCHAR) "
+            "ELSE coalesce($position, value) END WHERE key IN ('next_seq', 'changes', 'position')",
+            {"numbered": numbered, "position": None if position is None else str(position)},
+        )
+
+    def recompute(self, now: int, lifecycle: LifecycleSettings, before: Callable[[Seqs], None]) -> list[str]:
+        """Store the states as of `now` (epoch ms); the users whose memories changed state: see `Ageing.recompute`."""
+        users = self.ageing.recompute(now, lifecycle, before)
+        self.changes += bool(users)
+        return users
 
     def _append(self, table: str, rows: Sequence[NamedTuple], columns: str = "*") -> None:
         """All rows by one statement."""

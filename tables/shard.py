@@ -1,7 +1,8 @@
 """The long-term store of one partition: a DuckDB catalog and a FAISS index, kept in step.
 
 DuckDB commits first; the index follows. A crash in between is mended at the next opening, when the index is
-compared with the catalog's vectors, number by number.
+compared with the catalog's vectors, number by number. An index's file that was not written beside this catalog,
+because one of the two is an older copy, is made anew: its numbers may be those of other memories.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tables.reembedding import Reembedding, VectorModel
 from tables.row_file import Places
 from tables.search_rows import Held, SearchRows
 from tables.statistics import Change, StateOnDay
-from tables.vectors import VectorIndex, Vectors, cell_of, cells_of, matrix
+from tables.vectors import VectorIndex, Vectors, cell_of, cells_of, matrix, stamp_of
 from tables.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -77,10 +78,14 @@ class Shard:
         self._users = RecentUsers(self._read, recent)
 
     def _recovered_index(self, dimension: int) -> VectorIndex:
-        index = VectorIndex.load(self._index_path, dimension)
+        index = None
+        if self._index_path.exists():
+            name = self._index_path.name
+            if not self._catalog.fits(stamp_of(self._index_path)):
+                log.warning("shard %d: %s is not of this catalog and is rebuilt", self.partition, name)
+            elif (index := VectorIndex.load(self._index_path, dimension)) is None:
+                log.warning("shard %d: %s cannot be read and is rebuilt", self.partition, name)
         if index is None:
-            if self._index_path.exists():
-                log.warning("shard %d: %s cannot be read and is rebuilt", self.partition, self._index_path.name)
             index = VectorIndex(dimension)
         rows, held = self._catalog.seqs(), index.seqs()
         index.remove(np.setdiff1d(held, rows, assume_unique=True))
@@ -230,7 +235,8 @@ class Shard:
 
     def recompute(self, now: int, lifecycle: LifecycleSettings) -> int:
         """Store the states as of `now` (epoch ms); the number of users whose memories changed state."""
-        users = self._catalog.ageing.recompute(now, lifecycle, self._rows.outdate)
+        users = self._catalog.recompute(now, lifecycle, self._rows.outdate)
+        self._rows.follow()
         self._users.forget(users)
         return len(users)
 
@@ -311,7 +317,7 @@ class Shard:
 
     def _save(self) -> None:
         if self._index.unsaved or (len(self._index) and not self._index_path.exists()):
-            self._index.save(self._index_path)
+            self._index.save(self._index_path, self._catalog.next_stamp(stamp_of(self._index_path)))
         self._put_off = 0
 
     def close(self) -> None:
