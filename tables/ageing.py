@@ -29,8 +29,12 @@ class Ageing:
     """Scores and states of the memories in a catalog, by the formulas of `sql/lifecycle.sql`."""
 
     def __init__(self, db: duckdb.DuckDBPyConnection) -> None:
-        self._db = db
         self._due, self._formula = Due(), {"now": 0.0}
+        self.connect(db)
+
+    def connect(self, db: duckdb.DuckDBPyConnection) -> None:
+        """Work on this connection to the same catalog from now on."""
+        self._db = db
         db.execute(statement("lifecycle"))
         db.execute(statement("states_over_time"))
 

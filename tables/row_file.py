@@ -1,8 +1,8 @@
 """Rows of one width in a mapped file, by number: what ranking asks of every memory, and where the rest of it lies.
 
 Rows are in the order of their numbers, so a number is found by halving; new ones have higher numbers and go to the
-end. The first row is the header: its `seq` is a mark, `user` the generation, `created_at` the rules by which terms are
-taken, `terms_at` how often the catalog was changed.
+end. The first row is the header: its `seq` is a mark, `user` the generation, `created_at` the rules by which terms
+are taken, `terms_at` how often the catalog was changed.
 """
 
 from __future__ import annotations

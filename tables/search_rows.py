@@ -7,9 +7,9 @@ are shown a body (`search.bodies`).
 The catalog is the truth. A row is written after the commit that made it; its terms and body come when somebody asks,
 or a little later, so no writing waits for them. An opening compares all narrow columns in one scan. The text of a
 memory never changes under its number, so its terms cannot be stale. A body can: before a commit that changes it, it
-is noted as such, on the disk as well. Whatever a crash leaves otherwise is seen by its check. Catalog and rows carry a
-generation, another one at each opening, and the number of changes: where one of them is an older copy, all rows are
-made anew.
+is noted as such, on the disk as well. Whatever a crash leaves otherwise is seen by its check. Catalog and rows carry
+a generation, another one at each opening, and the number of changes: where one of them is an older copy, all rows
+are made anew.
 """
 
 from __future__ import annotations

@@ -160,7 +160,10 @@ def ended(shard: Shard) -> None:
 
 @pytest.mark.parametrize("restored", ["catalog.duckdb", "vectors.faiss"])
 def test_an_older_copy_of_one_file_takes_no_memory_for_another(
-    reopen: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture, restored: Literal["catalog.duckdb", "vectors.faiss"]
+    reopen: Open,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    restored: Literal["catalog.duckdb", "vectors.faiss"],
 ) -> None:
     """The numbers of the newer one are those of other memories. An index of one save ago only lacks some."""
     shard = reopen()

@@ -311,7 +311,7 @@ def test_another_users_rows_of_the_same_cell_are_not_found(shard: Shard) -> None
 
 @pytest.mark.parametrize("restored", ["catalog.duckdb", "search.*"])
 def test_an_older_copy_of_catalog_or_rows_shows_nothing_of_another_time(tmp_path: Path, restored: str) -> None:
-    """Of one opening, too, as a copy of the disk beside a running worker is: numbers given twice, bodies edited since."""
+    """Of one opening, too: numbers that were given to others, bodies that were edited since."""
     folder, one, elsewhere = tmp_path / "0", promotion("1", "a"), event(Touch, "v", memory_ids=[])
     shard = opened(folder)
     said(shard, one)

@@ -249,7 +249,7 @@ def test_a_file_is_on_the_disk_before_it_takes_the_old_ones_place(
     size = path.stat().st_size
 
     def fsync(descriptor: int) -> None:
-        synced.append((os.readlink(f"/proc/self/fd/{descriptor}"), os.fstat(descriptor).st_size))
+        synced.append((str(Path(f"/proc/self/fd/{descriptor}").readlink()), os.fstat(descriptor).st_size))
 
     monkeypatch.setattr(os, "fsync", fsync)
     filled((1, 5, axis(0))).save(path, STAMP)
@@ -259,6 +259,8 @@ def test_a_file_is_on_the_disk_before_it_takes_the_old_ones_place(
 @pytest.mark.parametrize("cosine", [0.95, 0.5, 0.9, 1 / 3, 1.0])
 def test_below_is_the_last_number_that_is_less(cosine: float) -> None:
     """In single precision: a cosine that is exactly the border is near enough, the next smaller one is not."""
-    border = np.float32(cosine) if float(np.float32(cosine)) >= cosine else np.nextafter(np.float32(cosine), np.float32(2))
+    border = np.float32(cosine)
+    if float(border) < cosine:
+        border = np.nextafter(border, np.float32(2))
     assert float(border) > below(cosine)
     assert float(np.nextafter(border, np.float32(-2))) <= below(cosine) < cosine
