@@ -88,9 +88,14 @@ class Tombstone(NamedTuple):
     forgotten_at: int
 
 
-_ITS: Final = ("memory_id",)
+#: Tables beside the memories' own, and what in them are memories' ids.
+_OF_MEMORIES: Final = {
+    "links": ("source_id", "target_id"),
+    "history": ("memory_id",),
+    "merged": ("into_id", "memory_id"),
+}
 #: Why a memory went from one state or place to another, where it says nothing of the user's.
-OUR_REASONS: Final = ("decay", "deprecated", "summarized", "archived", "restore", "forget", "manual", "erased")
+OUR_REASONS: Final = ("decay", "cleanup", "retention", "restore", "forget", "manual", "erased")
 
 
 @dataclass(slots=True)
@@ -508,11 +513,7 @@ class Catalog:
         users = pa.table({"user_id": pa.array(changes.forgotten_users, pa.string())})
         self._db.register("users", users)
         self._db.register("staged", named_table(changes.forgotten))
-        for table, names in (
-            ("links", ("source_id", "target_id")),
-            ("history", _ITS),
-            ("merged", ("into_id", *_ITS)),
-        ):
+        for table, names in _OF_MEMORIES.items():
             for name in names:
                 self._db.execute(
                     f"DELETE FROM {table} USING staged "

@@ -384,6 +384,16 @@ def test_a_users_memory_is_its_own_whatever_ids_others_give(shard: Shard) -> Non
     assert shard.forgotten([("u", identity, START), ("v", identity, START)]) == [True, False]
 
 
+def test_two_users_events_of_one_id_in_one_call_keep_near_copies_apart(shard: Shard) -> None:
+    event_id = uuid.uuid4()
+    mine, theirs = (
+        Remember(event_id=event_id, user_id=user, timestamp=START, text="text 1", memory_id=uuid.uuid4())
+        for user in "uv"
+    )
+    assert apply(shard, mine, theirs, promotion("text 1", "c")) == {"new": 2, "merged": 1}
+    assert [len(shard.memories_of(user)) for user in "uv"] == [1, 1]
+
+
 def test_a_near_copys_id_is_its_users(shard: Shard) -> None:
     copy = uuid.uuid4()
     apply(shard, event(Remember, text="text 1"))
