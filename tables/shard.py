@@ -41,7 +41,7 @@ _TOLD_ROWS = 100_000
 
 #: A larger index is written when a tenth of it changed, or when that was put off so many times.
 _SMALL_INDEX = 10_000
-#: Bytes of a catalog that is copied in about a second: not much for somebody who waits for the shard.
+#: Bytes of a catalog that is copied in a few seconds: who waits for the shard may wait for that.
 _SMALL_CATALOG = 256 * 1024 * 1024
 _PUT_OFF = 60
 
@@ -331,8 +331,9 @@ class Shard:
         self._saved_changes = self._catalog.changes
 
     def _erase_in_time(self) -> None:
-        """Once nothing was changed since the last saving, or after as many as an index is put off."""
-        if self._catalog.changes == self._saved_changes or self._erasing_put_off == _PUT_OFF:
+        """A small one once nothing was changed since the last saving, each after as many as an index is put off."""
+        quiet = self._catalog.changes == self._saved_changes
+        if (quiet and self._catalog.bytes <= _SMALL_CATALOG) or self._erasing_put_off == _PUT_OFF:
             self._erase()
         else:
             self._erasing_put_off += 1
