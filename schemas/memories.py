@@ -47,6 +47,15 @@ class Memory:
         return self.summarized_by is None and self.superseded_by is None
 
 
+def shown_score(score: float) -> float:
+    """To two decimals, never up: what is shown is on the same side of a state's border as the score.
+
+    A border with more than two decimals is beyond that.
+    """
+    nearest = round(score, 2)
+    return nearest if nearest <= score else round(nearest - 0.01, 2)
+
+
 class Transition(BaseModel):
     """A memory changed its state, was archived, restored, removed or forgotten: the audit trail.
 

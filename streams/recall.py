@@ -13,7 +13,7 @@ import numpy.typing as npt
 from aiokafka.errors import KafkaError
 
 from schemas.events import Touch
-from schemas.memories import Memory, SearchHit, State
+from schemas.memories import Memory, SearchHit, State, shown_score
 from schemas.messages import iso
 from schemas.settings import LifecycleSettings
 from schemas.topics import Topics, key_of, partition_of
@@ -107,13 +107,11 @@ class Recall:
         query = Query(user_id, text, top_k, frozenset(State), explain, replaced=True)
 
         async def ranked(shard: ShardModel) -> list[SearchHit]:
-            archived, stored = await shard.call(Shard.archive_with_vectors, user_id)
-            memories = [one.memory for one in archived]
+            memories = [one.memory for one in await shard.call(Shard.archive_of, user_id)]
             if not memories or not text.strip():
                 return []
             speakers = frozenset(name for memory in memories for name in memory.meta.get("speakers", ()))
-            asked = await self._asked(query, speakers, shard)
-            return await shard.call(_archived_answers, asked, memories, stored)
+            return await shard.call(_archived_answers, await self._asked(query, speakers, shard))
 
         return await self._shards.with_model(partition_of(user_id, self._partitions), ranked)
 
@@ -150,7 +148,12 @@ def answers(shard: Shard, asked: Asked) -> list[SearchHit]:
     return _ranked(asked, candidates, dense, lambda rows: shard.shown(held.places[rows]))
 
 
-def _archived_answers(_: Shard, asked: Asked, memories: Sequence[Memory], stored: Vectors) -> list[SearchHit]:
+def _archived_answers(shard: Shard, asked: Asked) -> list[SearchHit]:
+    """The archive is read again: what was forgotten while the question was embedded is no answer."""
+    archived, stored = shard.archive_with_vectors(asked.query.user_id)
+    if not archived:
+        return []
+    memories = [one.memory for one in archived]
     dense = np.stack([stored @ vector for vector in asked.vectors])
     return _ranked(asked, Candidates.of(memories), dense, lambda rows: [memories[row] for row in rows])
 
@@ -196,7 +199,7 @@ def _hit(memory: Memory, relevance: float, score: float, state: State, why: dict
         id=memory.id,
         memory=memory.text,
         relevance=round(relevance, 4),
-        score=round(score, 2),
+        score=shown_score(score),
         state=state,
         importance=memory.importance,
         kind=memory.kind,

@@ -29,8 +29,12 @@ class Ageing:
     """Scores and states of the memories in a catalog, by the formulas of `sql/lifecycle.sql`."""
 
     def __init__(self, db: duckdb.DuckDBPyConnection) -> None:
-        self._db = db
         self._due, self._formula = Due(), {"now": 0.0}
+        self.connect(db)
+
+    def connect(self, db: duckdb.DuckDBPyConnection) -> None:
+        """Work on this connection to the same catalog from now on."""
+        self._db = db
         db.execute(statement("lifecycle"))
         db.execute(statement("states_over_time"))
 
@@ -64,6 +68,9 @@ class Ageing:
                     "INSERT INTO transitions SELECT id, user_id, from_state, to_state, score, "
                     f"make_timestamp_ms(?), 'decay', false {changed}",
                     [now],
+                )
+                self._db.execute(
+                    "UPDATE shard_info SET value = cast(cast(value AS BIGINT) + 1 AS VARCHAR) WHERE key = 'changes'"
                 )
         looked_at = self._db.execute("SELECT seq, due_at FROM looked_at").fetchnumpy()
         self._due.set(seqs, NEVER)  # those that are gone

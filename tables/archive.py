@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.memories import Memory
-from tables.columns import uuids
+from tables.columns import texts, uuids
 from tables.memory_rows import COLUMNS, STORED, memory_of
 from tables.vectors import Vectors
 
@@ -40,10 +40,16 @@ class Archive:
     def __init__(self, db: duckdb.DuckDBPyConnection) -> None:
         self._db = db
 
-    def by_id(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Memory]:
-        self._db.register("wanted", pa.table({"id": uuids(ids)}))
-        rows = self._db.execute(f"SELECT {COLUMNS} FROM archive WHERE id IN (SELECT id FROM wanted)").fetchall()
-        return {memory.id: memory for memory in map(memory_of, rows)}
+    def connect(self, db: duckdb.DuckDBPyConnection) -> None:
+        """Work on this connection to the same catalog from now on."""
+        self._db = db
+
+    def by_id(self, names: Collection[tuple[str, uuid.UUID]]) -> list[Memory]:
+        """Of these, by user and id, those that are in the archive."""
+        wanted = {"user_id": texts([user_id for user_id, _ in names]), "id": uuids(identity for _, identity in names)}
+        self._db.register("wanted", pa.table(wanted))
+        rows = self._db.execute(f"SELECT {COLUMNS} FROM archive SEMI JOIN wanted USING (id, user_id)").fetchall()
+        return [memory_of(row) for row in rows]
 
     def of_user(self, user_id: str) -> list[Memory]:
         """The user's archived memories, oldest first."""
@@ -58,12 +64,12 @@ class Archive:
         ).fetchall()
         return [Archived(memory_of(row[:-2]), *row[-2:]) for row in rows]
 
-    def vectors(self, ids: Sequence[uuid.UUID]) -> Vectors:
+    def vectors(self, seqs: Sequence[int]) -> Vectors:
         """float32[n, d] of these, in their order; all must be there."""
-        self._db.register("wanted", pa.table({"id": uuids(ids)}))
-        rows = self._db.execute("SELECT id, vector FROM archive WHERE id IN (SELECT id FROM wanted)").fetchall()
+        self._db.register("wanted", pa.table({"seq": pa.array(seqs, pa.int64())}))
+        rows = self._db.execute("SELECT seq, vector FROM archive WHERE seq IN (SELECT seq FROM wanted)").fetchall()
         found = dict(rows)
-        return np.array([found[identity] for identity in ids], np.float32)
+        return np.array([found[seq] for seq in seqs], np.float32)
 
     def count(self) -> int:
         ((number,),) = self._db.execute("SELECT count(*) FROM archive").fetchall()
@@ -78,7 +84,7 @@ class Archive:
             "FROM staged JOIN memories USING (seq) JOIN vectors USING (seq)"
         )
 
-    def take(self, ids: Collection[uuid.UUID]) -> None:
+    def take(self, seqs: Sequence[int]) -> None:
         """Delete these from the archive."""
-        self._db.register("staged", pa.table({"id": uuids(ids)}))
-        self._db.execute("DELETE FROM archive WHERE id IN (SELECT id FROM staged)")
+        self._db.register("staged", pa.table({"seq": pa.array(seqs, pa.int64())}))
+        self._db.execute("DELETE FROM archive WHERE seq IN (SELECT seq FROM staged)")

@@ -30,12 +30,12 @@ from schemas.memories import Memory, State
 from schemas.messages import iso
 from schemas.settings import LongTermSettings
 from tables import overflow
-from tables.catalog import NewLink, Tombstone
+from tables.catalog import Named, NewLink, Tombstone
 from tables.editing import edited
 from tables.forgetting import forget
 from tables.near_copies import NearCopies
 from tables.vectors import VectorIndex, Vectors, cell_of
-from tables.workspace import Workspace
+from tables.workspace import Workspace, Workspaces
 
 _parts = attrgetter(*Parts.__slots__)
 
@@ -72,11 +72,15 @@ class Applied:
 def together(events: Sequence[LongTermEvent]) -> Sequence[LongTermEvent]:
     """The first events that one batch can hold: what gives a memory another vector has a batch of its own.
 
-    Near-copies of the texts after it can be looked for only when it is in.
+    Near-copies of the texts after it can be looked for only when it is in. Events of one id, two users', are apart.
     """
+    ids = set[uuid.UUID]()
     for place, event in enumerate(events):
         if isinstance(event, Restore) or (isinstance(event, Edit) and event.text is not None):
             return events[: place or 1]
+        if event.event_id in ids:
+            return events[:place]
+        ids.add(event.event_id)
     return events
 
 
@@ -88,7 +92,7 @@ class Batch:
     nothing depends on where batches are cut.
     """
 
-    space: Workspace
+    spaces: Workspaces
     index: VectorIndex
     settings: LongTermSettings
     events: Sequence[LongTermEvent]
@@ -98,84 +102,79 @@ class Batch:
     born: dict[uuid.UUID, uuid.UUID] = field(default_factory=dict)
     #: How many vectors lay in a user's cell before the batch.
     sizes: dict[str, int] = field(default_factory=dict)
+    #: That of the user of the event that is worked out.
+    space: Workspace = field(init=False)
     result: Applied = field(default_factory=Applied)
 
     def run(self) -> Applied:
-        """Work out the events, until one of them has to be in before the next: `space.changes` names those done."""
-        catalog = self.space.catalog
-        self.space.look_up(_named_ids(self.events))
-        self._reckon()
+        """Work out the events, until one of them has to be in before the next: `spaces.changes` names those done."""
+        catalog, applied = self.spaces.catalog, self.spaces.changes.applied
+        self.spaces.look_up(_named_ids(self.events))
+        self._look_up_scores()
         self.tombstones = catalog.tombstones({event.user_id for event in self.events})
         texts = [event for event in self.events if isinstance(event, Promotion | Remember)]
         self.near = NearCopies(texts, self.vectors, self.index, catalog, self.settings.near_copy)
         for event in self.events:
-            self.space.changes.applied.append(event.event_id)
+            self.space = self.spaces[event.user_id]
+            applied.append((event.user_id, event.event_id))
             self._apply(event)
             if self.result.summarized:
                 break
         return self.result
 
-    def _reckon(self) -> None:
+    def _look_up_scores(self) -> None:
         """Have the scores at hand of what moves: cleanup moves thousands."""
-        held = {**self.space.archived, **self.space.known}
         moving: defaultdict[int, list[Memory]] = defaultdict(list)
         for event in self.events:
-            if isinstance(event, Archive | Remove) and (memory := held.get(self.space.named(event.memory_id))):
-                moving[event.timestamp].append(memory)
+            if isinstance(event, Archive | Remove):
+                space = self.spaces[event.user_id]
+                identity = space.named(event.memory_id)
+                if memory := space.known.get(identity) or space.archived.get(identity):
+                    moving[event.timestamp].append(memory)
         for at, memories in moving.items():
-            self.space.reckon(memories, at)
+            self.spaces.scores.look_up(memories, at)
 
     def _apply(self, event: LongTermEvent) -> None:
         match event:
             case Promotion() | Remember():
                 self._keep(event)
             case Touch():
-                for memory in self._mine(event, *event.memory_ids):
+                for memory in self._mine(*event.memory_ids):
                     self.space.change(self._accessed(memory, event.timestamp))
                     self.result.touched += 1
             case Pin() | Unpin():
-                for memory in self._mine(event, event.memory_id):
+                for memory in self._mine(event.memory_id):
                     self.space.change(replace(memory, pinned=isinstance(event, Pin)))
                     self.space.note(memory, event.timestamp, f"{event.type}ned")
             case Link():
-                if pair := self._pair(event, event.source_id, event.target_id):
+                if pair := self._pair(event.source_id, event.target_id):
                     self.space.link(NewLink(event.user_id, *pair, event.kind, event.weight, event.timestamp))
             case Unlink():
-                if pair := self._pair(event, event.source_id, event.target_id):
+                if pair := self._pair(event.source_id, event.target_id):
                     self.space.unlink(*pair, event.kind)
             case Edit():
-                for memory in self._mine(event, event.memory_id):
+                for memory in self._mine(event.memory_id):
                     self._edit(memory, event)
             case Supersede():
-                if pair := self._pair(event, event.memory_id, event.by):
+                if pair := self._pair(event.memory_id, event.by):
                     self._supersede(*pair, event.timestamp, event.reason)
             case Archive():
-                for memory in self._mine(event, event.memory_id):
+                for memory in self._mine(event.memory_id):
                     self._archive(memory, event)
             case Restore():
-                for memory in self._of(self.space.archived, event, event.memory_id):
+                for memory in self._of(self.space.archived, event.memory_id):
                     self._restore(memory, event.timestamp)
             case Remove():
-                for memory in self._of(self.space.archived, event, event.memory_id):
+                for memory in self._of(self.space.archived, event.memory_id):
                     self._remove(memory, event)
             case Forget():
-                found = self._of({**self.space.archived, **self.space.known}, event, event.memory_id)
-                names = {name for memory in found for name in self.space.names(memory.id)}
-                for identity in sorted({event.memory_id, *names}):
-                    self._bury(Tombstone(event.user_id, identity, event.timestamp))
-                self.result.removed += forget(self.space, found, event.timestamp)
+                self._forget(event)
             case ForgetUser():
-                self.space.load_user(event.user_id)
-                self.space.load_archive(event.user_id)
-                held = [*self.space.archived.values(), *self.space.known.values()]
-                self._bury(Tombstone(event.user_id, None, event.timestamp))
-                theirs = [m for m in held if m.user_id == event.user_id and m.created_at <= event.timestamp]
-                self.result.removed += forget(self.space, theirs, event.timestamp)
+                self._forget_all(event)
 
     def _keep(self, event: Promotion | Remember) -> None:
         memory = self._as_memory(event)
-        graves = self.tombstones
-        if graves and any(covers(grave, memory.user_id, memory.id, memory.created_at) for grave in graves):
+        if self.tombstones and self._is_forgotten(memory):
             self.result.forgotten += 1
             return
         if self.space.has(memory.id):
@@ -192,14 +191,39 @@ class Batch:
             self.result.new += 1
             self.result.born.append(memory)
         if supersedes:
-            for older in self._mine(event, *supersedes):
+            for older in self._mine(*supersedes):
                 self._supersede(older.id, memory.id if twin is None else twin.id, event.timestamp, "manual")
         if twin is None and self._may_be_too_many(memory.user_id):
-            wholes = overflow.make_room(
-                self.space, memory.user_id, self.settings.max_memories_per_user, event.timestamp
-            )
+            limit = self.settings.max_memories_per_user
+            wholes = overflow.make_room(self.space, limit, event.timestamp, self._is_forgotten)
             self.result.summarized += len(wholes)
             self.result.born += wholes
+
+    def _is_forgotten(self, memory: Memory) -> bool:
+        return any(covers(tombstone, memory.user_id, memory.id, memory.created_at) for tombstone in self.tombstones)
+
+    def _forget(self, event: Forget) -> None:
+        """Under all its names. One that was removed before has left words in its history, and in summaries."""
+        self._of({**self.space.archived, **self.space.known}, event.memory_id)
+        identity = self.space.named(event.memory_id)
+        names = self.space.names(identity) | {event.memory_id}
+        for name in sorted(names):
+            self._bury(Tombstone(event.user_id, name, event.timestamp))
+        self.result.removed += forget(self.space, names, event.timestamp)
+
+    def _forget_all(self, event: ForgetUser) -> None:
+        """All that was before the event in the log, and when that is read again, all that was said up to it.
+
+        What is dated later, by a clock that is ahead, has tombstones of its own: what is said later may stay.
+        """
+        self.space.load_all()
+        held = [*self.space.archived.values(), *self.space.known.values()]
+        ahead = {memory.id for memory in held if memory.created_at > event.timestamp}
+        self._bury(Tombstone(event.user_id, None, event.timestamp))
+        for name in sorted(ahead | self.space.said_after(event.timestamp)):
+            self._bury(Tombstone(event.user_id, name, event.timestamp))
+        self.result.removed += forget(self.space, {memory.id for memory in held}, event.timestamp)
+        self.space.erase_all()
 
     def _may_be_too_many(self, user_id: str) -> bool:
         """Asked of the index, which knows at once: it counts all users of the cell."""
@@ -209,7 +233,7 @@ class Batch:
         size = self.sizes.get(user_id)
         if size is None:
             size = self.sizes[user_id] = self.index.size_of(cell_of(user_id))
-        return limit < size + self.space.added[user_id]
+        return limit < size + self.space.added
 
     def _as_memory(self, event: Promotion | Remember) -> Memory:
         meta = dict(event.metadata or {})
@@ -338,32 +362,32 @@ class Batch:
 
     def _restore(self, memory: Memory, at: int) -> None:
         """It is accessed now, or the next cleanup would take it again."""
-        vector = self.space.catalog.archive.vectors([memory.id])[0]
+        vector = self.space.catalog.archive.vectors([memory.seq])[0]
         back = replace(memory, last_accessed=max(memory.last_accessed, at))
-        state = self.space.catalog.ageing.scored([back], at, self.space.lifecycle)[0].state
+        state = self.space.catalog.ageing.scored([back], at, self.space.scores.lifecycle)[0].state
         back = replace(back, state=state, meta=self.space.with_transition(back, "archived", state, at))
         self.space.unarchive(memory)
         self._renumber(back, vector)
         self.space.move(back, "archived", state, at, "restore")
         self.result.restored += 1
 
-    def _mine(self, event: LongTermEvent, *ids: uuid.UUID) -> list[Memory]:
-        """Those of the memories that are there and the event's user's; what others own does not exist."""
-        return self._of(self.space.known, event, *ids)
+    def _mine(self, *ids: uuid.UUID) -> list[Memory]:
+        """Those of the memories that are there; what others own does not exist."""
+        return self._of(self.space.known, *ids)
 
-    def _of(self, held: Mapping[uuid.UUID, Memory], event: LongTermEvent, *ids: uuid.UUID) -> list[Memory]:
+    def _of(self, held: Mapping[uuid.UUID, Memory], *ids: uuid.UUID) -> list[Memory]:
         found = {}
         for identity in ids:
             memory = held.get(self.space.named(identity))
-            if memory is None or memory.user_id != event.user_id:
+            if memory is None:
                 self.result.unknown += 1
             else:
                 found[memory.id] = memory
         return list(found.values())
 
-    def _pair(self, event: LongTermEvent, one: uuid.UUID, other: uuid.UUID) -> tuple[uuid.UUID, uuid.UUID] | None:
+    def _pair(self, one: uuid.UUID, other: uuid.UUID) -> tuple[uuid.UUID, uuid.UUID] | None:
         """Both ids, where both are there, and not the same memory."""
-        found = self._mine(event, one, other)
+        found = self._mine(one, other)
         return (found[0].id, found[1].id) if len(found) == 2 else None
 
     def _bury(self, tombstone: Tombstone) -> None:
@@ -378,21 +402,23 @@ def covers(grave: Tombstone, user_id: str, memory_id: uuid.UUID, created_at: int
     )
 
 
-def _named_ids(events: Sequence[LongTermEvent]) -> set[uuid.UUID]:
-    """Ids of the memories that the events speak of."""
-    ids: set[uuid.UUID] = set()
+def _named_ids(events: Sequence[LongTermEvent]) -> set[Named]:
+    """The memories that the events speak of."""
+    named: set[Named] = set()
     for event in events:
         match event:
             case Touch():
-                ids.update(event.memory_ids)
+                ids = event.memory_ids
             case Link() | Unlink():
-                ids.update((event.source_id, event.target_id))
+                ids = [event.source_id, event.target_id]
             case Remember():
-                ids.update((event.memory_id or event.event_id, *event.supersedes))
+                ids = [event.memory_id or event.event_id, *event.supersedes]
             case Supersede():
-                ids.update((event.memory_id, event.by))
+                ids = [event.memory_id, event.by]
             case ForgetUser():
-                pass
+                continue
             case _:
-                ids.add(event.memory_id)
-    return ids
+                named.add((event.user_id, event.memory_id))
+                continue
+        named.update((event.user_id, identity) for identity in ids)
+    return named

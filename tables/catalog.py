@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+import secrets
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-import duckdb
 import numpy as np
 import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
-from schemas.errors import DataDirError, EmbeddingMismatch, ShardLocked
+from schemas.errors import EmbeddingMismatch
 from schemas.memories import Memory
+from schemas.messages import iso
+from schemas.settings import LifecycleSettings
 from tables.ageing import Ageing
 from tables.analytics import Fingerprint, export
 from tables.archive import Archive, ToArchive
+from tables.catalog_file import TO_ERASE, CatalogFile
 from tables.cleanup import Cleanup
-from tables.columns import table_of, uuids
+from tables.columns import table_of, texts, uuids
 from tables.known_ids import KnownIds, hashes_of, hashes_of_bytes, hashes_of_names
 from tables.memory_rows import COLUMNS, STORED, memory_of, staged
 from tables.migrations import migrate, statement, transaction
 from tables.reembedding import Reembedding
-from tables.vectors import Vectors, matrix
+from tables.vectors import Seqs, Stamp, Vectors, matrix
+
+#: What a user calls by an id, an event or a memory: the user, and the id. Another user's is another one.
+Named = tuple[str, uuid.UUID]
 
 
 class NewLink(NamedTuple):
@@ -38,6 +44,7 @@ class NewLink(NamedTuple):
 
 
 class Unlinked(NamedTuple):
+    user_id: str
     source_id: uuid.UUID
     target_id: uuid.UUID
     kind: str
@@ -81,33 +88,46 @@ class Tombstone(NamedTuple):
     forgotten_at: int
 
 
+#: Tables beside the memories' own, and what in them are memories' ids.
+_OF_MEMORIES: Final = {
+    "links": ("source_id", "target_id"),
+    "history": ("memory_id",),
+    "merged": ("into_id", "memory_id"),
+}
+#: Why a memory went from one state or place to another, where it says nothing of the user's.
+OUR_REASONS: Final = ("decay", "cleanup", "retention", "restore", "forget", "manual", "erased")
+
+
 @dataclass(slots=True)
 class Changes:
     """What one batch of events changes; written in one transaction.
 
-    Of `vectors`, by memory id, those of `new` are written. `dropped` are the numbers of rows.
+    Memories are by number (`seq`), and so are vectors, of which those of `new` are written. Numbers are `unarchived`
+    and `dropped`, too. `forgotten` are memories, there or not, of which no word is kept; of `forgotten_users`, of
+    none that there was before.
     """
 
-    new: dict[uuid.UUID, Memory] = field(default_factory=dict)
-    vectors: dict[uuid.UUID, Vectors] = field(default_factory=dict)
-    updated: dict[uuid.UUID, Memory] = field(default_factory=dict)
+    new: dict[int, Memory] = field(default_factory=dict)
+    vectors: dict[int, Vectors] = field(default_factory=dict)
+    updated: dict[int, Memory] = field(default_factory=dict)
     archived: list[ToArchive] = field(default_factory=list)
-    unarchived: list[uuid.UUID] = field(default_factory=list)
+    unarchived: list[int] = field(default_factory=list)
     dropped: list[int] = field(default_factory=list)
-    forgotten: list[uuid.UUID] = field(default_factory=list)
+    forgotten: list[Named] = field(default_factory=list)
+    forgotten_users: list[str] = field(default_factory=list)
     links: list[NewLink] = field(default_factory=list)
-    unlinked: list[tuple[uuid.UUID, uuid.UUID, str]] = field(default_factory=list)
+    unlinked: list[Unlinked] = field(default_factory=list)
     merged: list[Merged] = field(default_factory=list)
     moves: list[Move] = field(default_factory=list)
     history: list[Done] = field(default_factory=list)
     tombstones: list[Tombstone] = field(default_factory=list)
-    applied: list[uuid.UUID] = field(default_factory=list)
+    applied: list[Named] = field(default_factory=list)
     #: How many numbers were given to new rows.
     numbered: int = 0
 
     def matrix(self) -> Vectors:
         """The vectors of `new`, float32[n, d], in its order; at least one."""
-        return matrix([self.vectors[identity] for identity in self.new])
+        return matrix([self.vectors[seq] for seq in self.new])
 
     @property
     def leaving(self) -> list[int]:
@@ -116,32 +136,30 @@ class Changes:
 
 
 class Catalog:
-    """One shard's `catalog.duckdb`. Not thread-safe: the shard serialises its use."""
+    """One shard's `catalog.duckdb`. Not thread-safe: the shard serialises its use.
+
+    Raises `ShardLocked`, `ShardError` and `DataDirError`.
+    """
 
     def __init__(self, path: Path, partition: int) -> None:
         self.partition = partition
-        self._path = path
+        self._file = CatalogFile(path, partition)
+        self._db = self._file.db
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = duckdb.connect(str(path), config={"threads": 1, "checkpoint_threshold": "128MB"})
-        except duckdb.IOException as exc:
-            if "could not set lock" in str(exc).lower():
-                raise ShardLocked(
-                    partition, f"another process has {path} open; stop it, or wait for it to hand over"
-                ) from exc
-            raise DataDirError(path, str(exc).splitlines()[0]) from exc
-        except OSError as exc:
-            raise DataDirError(path.parent, exc.strerror or str(exc)) from exc
-        migrate(self._db, partition)
-        self._ids, self._forgetting = KnownIds(), KnownIds()
-        self._fill_known_ids()
-        self.ageing = Ageing(self._db)
-        self.archive = Archive(self._db)
-        self.reembedding = Reembedding(self._db, partition)
-        self.cleanup = Cleanup(self._db)
+            migrate(self._db, partition)
+            #: How often the memories were changed since the shard was made.
+            self.changes = self.noted("changes")
+            self._ids, self._forgetting = KnownIds(), KnownIds()
+            self._fill_known_ids()
+            self.ageing = Ageing(self._db)
+            self.archive = Archive(self._db)
+            self.reembedding = Reembedding(self._db, partition)
+            self.cleanup = Cleanup(self._db)
+        except BaseException:
+            self.close()
+            raise
 
     def _fill_known_ids(self) -> None:
-        self._db.execute("SET arrow_lossless_conversion = true")  # ids come as sixteen bytes, not as texts
         ids = self._db.sql(
             "SELECT event_id AS id FROM applied UNION ALL SELECT id FROM memories UNION ALL "
             "SELECT memory_id FROM merged UNION ALL SELECT id FROM archive"
@@ -152,13 +170,36 @@ class Catalog:
         users = self._db.execute("SELECT DISTINCT user_id FROM tombstones").fetchall()
         self._forgetting.add(hashes_of_names(user_id for (user_id,) in users))
 
-    def perhaps(self, ids: Iterable[uuid.UUID]) -> list[uuid.UUID]:
-        """Those of the ids that some table may have: of events, memories, near-copies, what is archived."""
-        asked = list(ids)
-        return [asked[place] for place in np.flatnonzero(self._ids.may_hold(hashes_of(asked)))]
+    def perhaps(self, names: Iterable[Named]) -> list[Named]:
+        """Those that some table may have: events, memories, near-copies, what is archived."""
+        asked = list(names)
+        return [asked[place] for place in np.flatnonzero(self._ids.may_hold(hashes_of([one[1] for one in asked])))]
+
+    @property
+    def to_erase(self) -> bool:
+        """Whether pages or log of the file may still hold what was forgotten."""
+        return bool(self.noted(TO_ERASE))
+
+    def erase(self) -> None:
+        """Have nothing in the file but the rows that there are. It takes as long as to copy them.
+
+        Raises `DataDirError` where the disk has no room for a copy; all is as it was then, and goes on.
+        """
+        try:
+            self._file.rewrite()
+        finally:
+            if self._db is not self._file.db:
+                self._db = self._file.db
+                for part in (self.ageing, self.archive, self.reembedding, self.cleanup):
+                    part.connect(self._db)
+
+    @property
+    def bytes(self) -> int:
+        """How large the file is."""
+        return self._file.path.stat().st_size
 
     def close(self) -> None:
-        self._db.close()
+        self._file.close()
 
     def bind_model(self, model: str, dimension: int) -> None:
         """Note the model of the shard's vectors; raises `EmbeddingMismatch` when they come from another."""
@@ -180,25 +221,26 @@ class Catalog:
         """The number of the next new row; a number is given once."""
         return int(self._one("SELECT value FROM shard_info WHERE key = 'next_seq'"))
 
-    def applied(self, event_ids: Iterable[uuid.UUID]) -> set[uuid.UUID]:
-        """Those of the events that are in already."""
-        asked = self.perhaps(event_ids)
+    def applied(self, events: Iterable[Named]) -> set[Named]:
+        """Those of the events that are in already. One that was noted without its user is in for each."""
+        asked = self.perhaps(events)
         if not asked:
             return set()
-        self._db.register("wanted", pa.table({"event_id": uuids(asked)}))
+        self._db.register("wanted", named_table(asked))
         rows = self._db.execute(
-            "SELECT event_id FROM applied WHERE event_id IN (SELECT event_id FROM wanted)"
+            "SELECT w.user_id, w.id FROM applied a JOIN wanted w ON a.event_id = w.id "
+            "AND coalesce(a.user_id, w.user_id) = w.user_id"
         ).fetchall()
-        return {row[0] for row in rows}
+        return {(user_id, event_id) for user_id, event_id in rows}
 
-    def by_id(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Memory]:
-        """Numbers first: what looks for many ids, and mostly finds none, reads one column."""
-        asked = self.perhaps(ids)
+    def by_id(self, names: Iterable[Named]) -> list[Memory]:
+        """Numbers first: what looks for many ids, and mostly finds none, reads two columns."""
+        asked = self.perhaps(names)
         if not asked:
-            return {}
-        self._db.register("wanted", pa.table({"id": uuids(asked)}))
-        rows = self._db.execute("SELECT seq FROM memories WHERE id IN (SELECT id FROM wanted)").fetchall()
-        return {memory.id: memory for memory in self.by_seq(seq for (seq,) in rows).values()}
+            return []
+        self._db.register("wanted", named_table(asked))
+        rows = self._db.execute("SELECT seq FROM memories SEMI JOIN wanted USING (id, user_id)").fetchall()
+        return list(self.by_seq(seq for (seq,) in rows).values())
 
     def by_seq(self, seqs: Iterable[int]) -> dict[int, Memory]:
         wanted = pa.array(list(seqs), pa.int64())
@@ -259,52 +301,98 @@ class Catalog:
     def note(self, key: str, number: int) -> None:
         self._db.execute("INSERT OR REPLACE INTO shard_info VALUES (?, ?)", [key, str(number)])
 
-    def behind(self, ids: Iterable[uuid.UUID]) -> list[Memory]:
-        """The memories in whose place one of these stands."""
+    def next_stamp(self, held: Stamp | None) -> Stamp:
+        """For a file of vectors that is about to be written in the place of one with the stamp `held`.
+
+        It fits from now on, and so does the one in its place, should it never be written.
+        """
+        stamp, before = Stamp(self._identity(), secrets.randbits(62) + 1), 0
+        if held is not None and self.fits(held):
+            before = held.generation
+        with transaction(self._db):
+            self.note("index_before", before)
+            self.note("index", stamp.generation)
+        return stamp
+
+    def fits(self, stamp: Stamp | None) -> bool:
+        """Whether a file with this stamp was written beside this catalog, as it is now or was before."""
+        if stamp is None or stamp.shard != self._identity():
+            return False
+        return stamp.generation in (self.noted("index"), self.noted("index_before"))
+
+    def _identity(self) -> uuid.UUID:
+        return uuid.UUID(self._one("SELECT value FROM shard_info WHERE key = 'identity'"))
+
+    def behind(self, user_id: str, ids: Iterable[uuid.UUID]) -> list[Memory]:
+        """The user's memories in whose place one of these stands."""
         self._db.register("wanted", pa.table({"id": uuids(ids)}))
         rows = self._db.execute(
-            f"SELECT {COLUMNS} FROM memories WHERE summarized_by IN (SELECT id FROM wanted) "
-            "OR superseded_by IN (SELECT id FROM wanted)"
+            f"SELECT {COLUMNS} FROM memories WHERE user_id = ? AND (summarized_by IN (SELECT id FROM wanted) "
+            "OR superseded_by IN (SELECT id FROM wanted))",
+            [user_id],
         ).fetchall()
         return [memory_of(row) for row in rows]
 
-    def merged(self, ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, uuid.UUID]:
-        """Of those that are near-copies, the memory that stands for each."""
-        asked = self.perhaps(ids)
-        if not asked:
-            return {}
-        self._db.register("wanted", pa.table({"id": uuids(asked)}))
-        return dict(
-            self._db.execute(
-                "SELECT memory_id, into_id FROM merged WHERE memory_id IN (SELECT id FROM wanted)"
-            ).fetchall()
-        )
-
-    def merged_into(self, memory_id: uuid.UUID) -> set[uuid.UUID]:
-        """The near-copies for which a memory stands."""
-        rows = self._db.execute("SELECT memory_id FROM merged WHERE into_id = ?", [memory_id]).fetchall()
+    def summed_up_in(self, user_id: str, ids: Iterable[uuid.UUID]) -> set[uuid.UUID]:
+        """The summaries that were ever made of these, whether these or they are there or not."""
+        self._db.register("wanted", pa.table({"id": uuids(ids)}))
+        rows = self._db.execute(
+            "SELECT cast(details ->> 'by' AS UUID) FROM history "
+            "WHERE user_id = ? AND event = 'summarized' AND memory_id IN (SELECT id FROM wanted)",
+            [user_id],
+        ).fetchall()
         return {row[0] for row in rows}
 
-    def links_of(self, memory_id: uuid.UUID) -> list[NewLink]:
+    def merged(self, names: Iterable[Named]) -> dict[Named, uuid.UUID]:
+        """Of those that are near-copies, the memory that stands for each."""
+        asked = self.perhaps(names)
+        if not asked:
+            return {}
+        self._db.register("wanted", named_table(asked))
+        rows = self._db.execute(
+            "SELECT m.user_id, m.memory_id, m.into_id FROM merged m "
+            "JOIN wanted w ON m.memory_id = w.id AND m.user_id = w.user_id"
+        ).fetchall()
+        return {(user_id, memory_id): into_id for user_id, memory_id, into_id in rows}
+
+    def merged_into(self, user_id: str, memory_id: uuid.UUID) -> set[uuid.UUID]:
+        """The near-copies for which a memory stands."""
+        rows = self._db.execute(
+            "SELECT memory_id FROM merged WHERE user_id = ? AND into_id = ?", [user_id, memory_id]
+        ).fetchall()
+        return {row[0] for row in rows}
+
+    def merged_after(self, user_id: str, moment: int) -> set[uuid.UUID]:
+        """The user's near-copies that were said after a moment (epoch ms)."""
+        rows = self._db.execute(
+            "SELECT cast(details ->> 'memory_id' AS UUID) FROM history WHERE user_id = ? AND event = 'merged' "
+            "AND details ->> 'said_at' > ?",
+            [user_id, iso(moment)],
+        ).fetchall()
+        return {row[0] for row in rows}
+
+    def links_of(self, user_id: str, memory_id: uuid.UUID) -> list[NewLink]:
         """Links from and to a memory, oldest first; those whose other end is archived are not shown."""
         rows = self._db.execute(
             "SELECT user_id, source_id, target_id, kind, weight, epoch_ms(created_at) FROM links "
-            "WHERE (source_id = $id OR target_id = $id) "
-            "AND CASE WHEN source_id = $id THEN target_id ELSE source_id END IN (SELECT id FROM memories) "
+            "WHERE user_id = $user AND (source_id = $id OR target_id = $id) "
+            "AND CASE WHEN source_id = $id THEN target_id ELSE source_id END "
+            "IN (SELECT id FROM memories WHERE user_id = $user) "
             "ORDER BY created_at, source_id, target_id, kind",
-            {"id": memory_id},
+            {"id": memory_id, "user": user_id},
         ).fetchall()
         return [NewLink(*row) for row in rows]
 
-    def history(self, memory_id: uuid.UUID) -> list[Done]:
+    def history(self, user_id: str, memory_id: uuid.UUID) -> list[Done]:
         """What was done to a memory since it was made, and how its state changed, oldest first."""
         rows = self._db.execute(
             "SELECT memory_id, user_id, epoch_ms(occurred_at), event, details FROM ("
-            "SELECT memory_id, user_id, occurred_at, event, details FROM history WHERE memory_id = $id UNION ALL "
+            "SELECT memory_id, user_id, occurred_at, event, details FROM history "
+            "WHERE user_id = $user AND memory_id = $id UNION ALL "
             "SELECT memory_id, user_id, occurred_at, 'transition', json_object('from', from_state, 'to', to_state, "
-            "'score', round(score, 2), 'reason', reason) FROM transitions WHERE memory_id = $id) "
-            "ORDER BY occurred_at",
-            {"id": memory_id},
+            "'score', shown_score(score), 'reason', reason) FROM transitions "
+            "WHERE user_id = $user AND memory_id = $id) ORDER BY occurred_at",
+            {"id": memory_id, "user": user_id},
         ).fetchall()
         return [Done(row[0], row[1], row[2], row[3], orjson.loads(row[4])) for row in rows]
 
@@ -320,9 +408,8 @@ class Catalog:
                 self._insert(list(changes.new.values()), changes.matrix())
             if changes.updated:
                 self._update(list(changes.updated.values()))
-                self._add_sources(
-                    [changes.updated[one.into_id] for one in changes.merged if one.into_id in changes.updated]
-                )
+                into = {(one.user_id, one.into_id) for one in changes.merged}
+                self._add_sources([one for one in changes.updated.values() if into and (one.user_id, one.id) in into])
                 self.ageing.touched(memory.seq for memory in changes.updated.values())
             if changes.archived:
                 self.archive.put(changes.archived)
@@ -332,30 +419,40 @@ class Catalog:
                 self._delete(changes.leaving)
             if changes.dropped or changes.unarchived:
                 self.reembedding.prune()
+            if changes.forgotten or changes.forgotten_users:
+                self._forget(changes)
             self._write_links(changes)
             self._note(changes)
-            if changes.forgotten:
-                self._forget(changes.forgotten)
             if changes.applied:
-                self._db.register("staged", pa.table({"event_id": uuids(changes.applied)}))
-                self._db.execute("INSERT INTO applied SELECT event_id, make_timestamp_ms(?) FROM staged", [now])
+                self._db.register("staged", named_table(changes.applied))
+                self._db.execute("INSERT INTO applied SELECT id, make_timestamp_ms(?), user_id FROM staged", [now])
             self._advance(changes.numbered, position)
+        self.changes += 1
 
     def _know(self, changes: Changes) -> None:
         """What is archived was a memory before. That the commit may fail does no harm."""
-        self._ids.add(hashes_of([*changes.applied, *changes.new, *(one.memory_id for one in changes.merged)]))
+        ids = [event_id for _, event_id in changes.applied]
+        ids += [memory.id for memory in changes.new.values()]
+        ids += [one.memory_id for one in changes.merged]
+        self._ids.add(hashes_of(ids))
         if changes.tombstones:
             self._forgetting.add(hashes_of_names(one.user_id for one in changes.tombstones))
 
     def _advance(self, numbered: int, position: int | None) -> None:
         """So many numbers more are given away, and the events up to `position` are in."""
-        if numbered or position is not None:
-            self._db.execute(
-                "UPDATE shard_info SET value = CASE key "
-                "WHEN 'next_seq' THEN cast(cast(value AS BIGINT) + $numbered AS VARCHAR) "
-                "ELSE coalesce($position, value) END WHERE key IN ('next_seq', 'position')",
-                {"numbered": numbered, "position": None if position is None else str(position)},
-            )
+        self._db.execute(
+            "UPDATE shard_info SET value = CASE key "
+            "WHEN 'next_seq' THEN cast(cast(value AS BIGINT) + $numbered AS VARCHAR) "
+            "WHEN 'changes' THEN cast(cast(value AS BIGINT) + 1 AS VARCHAR) "
+            "ELSE coalesce($position, value) END WHERE key IN ('next_seq', 'changes', 'position')",
+            {"numbered": numbered, "position": None if position is None else str(position)},
+        )
+
+    def recompute(self, now: int, lifecycle: LifecycleSettings, before: Callable[[Seqs], None]) -> list[str]:
+        """Store the states as of `now` (epoch ms); the users whose memories changed state: see `Ageing.recompute`."""
+        users = self.ageing.recompute(now, lifecycle, before)
+        self.changes += bool(users)
+        return users
 
     def _append(self, table: str, rows: Sequence[NamedTuple], columns: str = "*") -> None:
         """All rows by one statement."""
@@ -396,9 +493,10 @@ class Catalog:
 
     def _write_links(self, changes: Changes) -> None:
         if changes.unlinked:
-            self._db.register("staged", table_of([Unlinked(*one) for one in changes.unlinked]))
+            self._db.register("staged", table_of(changes.unlinked))
             self._db.execute(
-                "DELETE FROM links USING staged WHERE links.source_id = staged.source_id "
+                "DELETE FROM links USING staged WHERE links.user_id = staged.user_id "
+                "AND links.source_id = staged.source_id "
                 "AND links.target_id = staged.target_id AND links.kind = staged.kind"
             )
         self._append("links", changes.links)
@@ -410,15 +508,29 @@ class Catalog:
         self._append("history", changes.history)
         self._append("tombstones", changes.tombstones)
 
-    def _forget(self, ids: Sequence[uuid.UUID]) -> None:
+    def _forget(self, changes: Changes) -> None:
         """Delete what is kept of memories elsewhere. The audit trail names them still, and no word of theirs."""
-        self._db.register("staged", pa.table({"id": uuids(ids)}))
-        gone = "IN (SELECT id FROM staged)"
-        self._db.execute(f"DELETE FROM links WHERE source_id {gone} OR target_id {gone}")
-        self._db.execute(f"DELETE FROM history WHERE memory_id {gone}")
-        self._db.execute(f"DELETE FROM merged WHERE into_id {gone}")
+        users = pa.table({"user_id": pa.array(changes.forgotten_users, pa.string())})
+        self._db.register("users", users)
+        self._db.register("staged", named_table(changes.forgotten))
+        for table, names in _OF_MEMORIES.items():
+            for name in names:
+                self._db.execute(
+                    f"DELETE FROM {table} USING staged "
+                    f"WHERE {table}.user_id = staged.user_id AND {table}.{name} = staged.id"
+                )
+            self._db.execute(f"DELETE FROM {table} WHERE user_id IN (SELECT user_id FROM users)")
+        self._db.execute(
+            "UPDATE transitions SET reason = 'erased' WHERE NOT list_contains($ours, reason) AND "
+            "(user_id IN (SELECT user_id FROM users) OR (user_id, memory_id) IN (SELECT (user_id, id) FROM staged))",
+            {"ours": list(OUR_REASONS)},
+        )
         for column in ("summarized_by", "superseded_by"):
-            self._db.execute(f"UPDATE archive SET {column} = NULL WHERE {column} {gone}")
+            self._db.execute(
+                f"UPDATE archive SET {column} = NULL FROM staged "
+                f"WHERE archive.user_id = staged.user_id AND archive.{column} = staged.id"
+            )
+        self.note(TO_ERASE, 1)
 
     def rating(self, memory_id: uuid.UUID, model: str) -> int | None:
         """What the model answered when it was asked about this exchange; None where it was not."""
@@ -432,7 +544,7 @@ class Catalog:
 
     def export(self, folder: Path, copied: Fingerprint | None) -> tuple[Fingerprint, frozenset[str]] | None:
         """Stage the rows for the analysts' copy, and which tables those are; None where all is as `copied`."""
-        now = Fingerprint.of(self._path)
+        now = Fingerprint.of(self._file.path)
         return None if now == copied else (now, export(self._db, self.partition, folder))
 
     def count(self) -> int:
@@ -445,3 +557,8 @@ class Catalog:
     def _one(self, sql: str) -> Any:
         (row,) = self._db.execute(sql).fetchall()  # fetchone() would leave the result, and the connection, open
         return row[0]
+
+
+def named_table(names: Sequence[Named]) -> pa.Table:
+    """With the columns `user_id` and `id`."""
+    return pa.table({"user_id": texts([user_id for user_id, _ in names]), "id": uuids(one for _, one in names)})

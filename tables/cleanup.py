@@ -85,6 +85,10 @@ class Cleanup:
     """Finds candidates among the memories of a catalog, and in its archive."""
 
     def __init__(self, db: duckdb.DuckDBPyConnection) -> None:
+        self.connect(db)
+
+    def connect(self, db: duckdb.DuckDBPyConnection) -> None:
+        """Work on this connection to the same catalog from now on."""
         self._db = db
         db.execute(statement("cleanup_macros"))
 

@@ -34,10 +34,11 @@ _ROWS = {
 }
 #: Vectors of one text differ in the last digits, by the batch in which it was embedded.
 _VECTORS = """
-    SELECT coalesce(a.id, b.id), a.id IS NOT NULL, b.id IS NOT NULL
+    SELECT id, a.id IS NOT NULL, b.id IS NOT NULL
     FROM (SELECT m.id, m.user_id, v.vector FROM live.vectors v JOIN live.memories m USING (seq)) a
-    FULL JOIN (SELECT m.id, m.user_id, v.vector FROM made.vectors v JOIN made.memories m USING (seq)) b USING (id)
-    WHERE ($users IS NULL OR list_contains($users, coalesce(a.user_id, b.user_id)))
+    FULL JOIN (SELECT m.id, m.user_id, v.vector FROM made.vectors v JOIN made.memories m USING (seq)) b
+    USING (id, user_id)
+    WHERE ($users IS NULL OR list_contains($users, user_id))
     AND (a.id IS NULL OR b.id IS NULL OR array_cosine_similarity(a.vector, b.vector) < 0.9999)
 """
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import uuid
 from dataclasses import replace
 
-from schemas.memories import Memory
 from tables.workspace import Workspace
 
 
-def forget(space: Workspace, memories: Sequence[Memory], at: int) -> int:
-    """They are gone, and each summary that holds words of theirs; what these stood for holds again."""
-    forgotten = 0
-    while memories:
-        ids = {memory.id for memory in memories}
-        space.reckon(memories, at)
+def forget(space: Workspace, ids: set[uuid.UUID], at: int) -> int:
+    """They are gone, and each summary that holds words of theirs; what these stood for holds again.
+
+    Memories that were removed before may be among `ids`: words of theirs are in summaries and in their history all
+    the same. How many memories it were that were still there.
+    """
+    forgotten, done = 0, set[uuid.UUID]()
+    while ids:
+        done |= ids
+        memories = [held[identity] for held in (space.archived, space.known) for identity in ids if identity in held]
+        wholes = {memory.summarized_by for memory in memories if memory.summarized_by}
+        wholes |= space.summed_up_in(ids)
+        if memories:
+            space.scores.look_up(memories, at)
         for memory in memories:
             state = "archived" if memory.id in space.archived else memory.state
             space.move(memory, state, "forgotten", at, "forget")
@@ -28,8 +35,8 @@ def forget(space: Workspace, memories: Sequence[Memory], at: int) -> int:
                 memory = replace(memory, superseded_by=None)
             if memory is not space.known[memory.id]:
                 space.change(memory)
-        wholes = {memory.summarized_by for memory in memories if memory.summarized_by} - space.gone
-        space.load(wholes - space.archived.keys())
-        both = {**space.archived, **space.known}
-        memories = [both[identity] for identity in wholes if identity in both]
+        space.erase(ids)
+        ids = wholes - done
+        space.load(ids)
+        space.load_archived(ids)
     return forgotten

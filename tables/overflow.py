@@ -8,7 +8,7 @@ is what the user said: a model, where one is configured, may find better words l
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,19 +27,25 @@ LINES = 64
 KIND = "summary"
 
 
-def make_room(space: Workspace, user_id: str, limit: int, at: int) -> list[Memory]:
-    """Summaries that have taken the place of some memories, where a user has more current ones than `limit`."""
-    space.load_user(user_id)
-    memories = space.of_user(user_id)
+def make_room(space: Workspace, limit: int, at: int, forbidden: Callable[[Memory], bool]) -> list[Memory]:
+    """Summaries that have taken the place of some memories, where the user has more current ones than `limit`.
+
+    Where a summary is `forbidden`, as one that was forgotten, its members stay as they are: nothing may say again
+    together what they said in it.
+    """
+    space.load_current()
+    memories = list(space.known.values())
     if sum(memory.current for memory in memories) <= limit:
         return []
-    scored = space.catalog.ageing.scored(memories, at, space.lifecycle)
-    giving_way = leaving(memories, {m.id: found.score for m, found in zip(memories, scored, strict=True)}, limit)
+    space.scores.look_up(memories, at)
+    giving_way = leaving(memories, {memory.id: space.scores.of(memory, at) for memory in memories}, limit)
     vectors = space.vectors_of(giving_way)
     wholes = []
     for rows in groups(vectors):
         members = [giving_way[row] for row in rows]
         whole = summary(members, space.next_seq, at)
+        if forbidden(whole):
+            continue
         space.add(whole, centre(vectors[rows]))
         wholes.append(whole)
         for member in members:

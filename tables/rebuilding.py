@@ -10,7 +10,7 @@ import numpy as np
 
 from schemas.errors import DataDirError, ShardError
 from tables.catalog import Catalog
-from tables.vectors import VectorIndex, cells_of
+from tables.vectors import Seqs, VectorIndex, cells_of, stamp_of
 
 #: Vectors that are read at a time.
 ROWS = 5_000
@@ -41,7 +41,7 @@ def rebuild_index(partition: int, path: Path, tell: Callable[[int, int], None]) 
         if model is None:
             return None
         rows = catalog.seqs()
-        was = _found(place, model.dimension, rows)
+        was = _found(catalog, place, model.dimension, rows)
         index = VectorIndex(model.dimension)
         tell(0, len(rows))
         for start in range(0, len(rows), ROWS):
@@ -50,20 +50,20 @@ def rebuild_index(partition: int, path: Path, tell: Callable[[int, int], None]) 
             index.add(part, cells_of(users), vectors)
             tell(start + len(part), len(rows))
         try:
-            index.save(place)
+            index.save(place, catalog.next_stamp(stamp_of(place)))
         except (RuntimeError, OSError) as exc:  # faiss's own says which line of its code could not write
             raise DataDirError(place.parent, "the index cannot be written; look at the disk") from exc
-        if _found(place, model.dimension, rows) != "in step":
+        if _found(catalog, place, model.dimension, rows) != "in step":
             raise ShardError(partition, f"{place} does not hold what was written; look at the disk")
         return Rebuilt(partition, model.name, model.dimension, len(rows), place.stat().st_size, was)
     finally:
         catalog.close()
 
 
-def _found(place: Path, dimension: int, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> str:
+def _found(catalog: Catalog, place: Path, dimension: int, rows: Seqs) -> str:
     if not place.exists():
         return "missing"
     index = VectorIndex.load(place, dimension)
     if index is None:
         return "damaged"
-    return "in step" if np.array_equal(index.seqs(), rows) else "stale"
+    return "in step" if catalog.fits(stamp_of(place)) and np.array_equal(index.seqs(), rows) else "stale"

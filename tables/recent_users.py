@@ -42,7 +42,7 @@ class RecentUsers:
             known = self._known(user_id)
             if known is None:
                 continue
-            kept = [changes.updated.get(memory.id, memory) for memory in known if memory.seq not in leaving]
+            kept = [changes.updated.get(memory.seq, memory) for memory in known if memory.seq not in leaving]
             new = born[user_id]
             merged = sorted([*kept, *new], key=lambda memory: (memory.created_at, memory.seq)) if new else kept
             if len(merged) != len(known) or any(one is not other for one, other in zip(merged, known, strict=True)):

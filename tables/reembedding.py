@@ -44,6 +44,10 @@ class Reembedding:
         self._db, self._partition = db, partition
         self._target = self._recorded("next_")
 
+    def connect(self, db: duckdb.DuckDBPyConnection) -> None:
+        """Work on this connection to the same catalog from now on."""
+        self._db = db
+
     @property
     def model(self) -> VectorModel | None:
         """The model of the vectors that the shard works with; None where it holds none yet."""

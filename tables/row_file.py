@@ -1,7 +1,8 @@
 """Rows of one width in a mapped file, by number: what ranking asks of every memory, and where the rest of it lies.
 
 Rows are in the order of their numbers, so a number is found by halving; new ones have higher numbers and go to the
-end. The first row is the header.
+end. The first row is the header: its `seq` is a mark, `user` the generation, `created_at` the rules by which terms
+are taken, `terms_at` how often the catalog was changed.
 """
 
 from __future__ import annotations
@@ -101,8 +102,11 @@ class RowFile:
         """The numbers of the rows, ascending; a copy that lies close together."""
         return self._seqs[: self._count]
 
-    def load(self, generation: int) -> bool:
-        """Take what is in the file; whether it is of this generation, and whole."""
+    def load(self, generation: int, changes: int) -> bool:
+        """Take what is in the file; whether it is of this generation, whole, and as it was after so many changes.
+
+        Or one fewer: the process may have ended between the catalog's commit and the rows.
+        """
         held = os.fstat(self._file).st_size // ROW.itemsize
         if held < 1:
             return False
@@ -110,7 +114,7 @@ class RowFile:
         header, self._seqs = self._all[0], self._all["seq"][1:].copy()
         self._count = int(np.count_nonzero(self._seqs))
         mine = (header["seq"], header["user"], header["created_at"]) == (_MAGIC, generation, RULES)
-        return bool(mine and (np.diff(self.seqs) > 0).all())
+        return bool(mine and changes - 1 <= header["terms_at"] <= changes and (np.diff(self.seqs) > 0).all())
 
     def begin(self, seqs: npt.NDArray[np.int64]) -> None:
         """Rows of these numbers, ascending, and else of zeros, in place of all that was there. Raises `OSError`."""
@@ -143,11 +147,16 @@ class RowFile:
         found: Places = places[self.seqs[places] == seqs]
         return found
 
-    def stamp(self, generation: int) -> None:
+    def stamp(self, generation: int, changes: int) -> None:
         """What is in the file belongs to this generation from now on; on the disk when it returns."""
         header = self._all[0:1]
         header["seq"], header["user"], header["created_at"] = _MAGIC, generation, RULES
+        self.follow(changes)
         self.sync()
+
+    def follow(self, changes: int) -> None:
+        """What is in the file is as it is after so many changes of the catalog."""
+        self._all["terms_at"][0] = changes
 
     def sync(self) -> None:
         """What was written into rows is on the disk when it returns."""

@@ -7,8 +7,9 @@ are shown a body (`search.bodies`).
 The catalog is the truth. A row is written after the commit that made it; its terms and body come when somebody asks,
 or a little later, so no writing waits for them. An opening compares all narrow columns in one scan. The text of a
 memory never changes under its number, so its terms cannot be stale. A body can: before a commit that changes it, it
-is noted as such, on the disk as well. Whatever a crash leaves otherwise is seen by its check, or by the generation
-that catalog and rows carry.
+is noted as such, on the disk as well. Whatever a crash leaves otherwise is seen by its check. Catalog and rows carry
+a generation, another one at each opening, and the number of changes: where one of them is an older copy, all rows
+are made anew.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class SearchRows:
 
     def _open(self) -> None:
         standing = self._catalog.standing()
-        known = self._file.load(self._catalog.noted(_GENERATION))
+        known = self._file.load(self._catalog.noted(_GENERATION), self._catalog.changes)
         old = self._file.rows if known else np.zeros(0, ROW)
         if not (checks(old) == old["check"]).all():
             log.warning("%s: damaged rows: all are made anew", self._folder)
@@ -118,7 +119,7 @@ class SearchRows:
         self._drop_waste()
         self._stand(self._file.places(standing["seq"]), standing)
         generation = secrets.randbits(62) + 1
-        self._file.stamp(generation)
+        self._file.stamp(generation, self._catalog.changes)
         self._catalog.note(_GENERATION, generation)
 
     def _drop_waste(self) -> None:
@@ -236,6 +237,11 @@ class SearchRows:
             self._new_bodies = {}
         if leaving:
             self._erase(self._file.places(np.array(sorted(leaving), np.int64)))
+        self.follow()
+
+    def follow(self) -> None:
+        """Belongs after each commit that changes memories: what is in the rows is of this state of the catalog."""
+        self._file.follow(self._catalog.changes)
 
     def _keep_fresh(self, places: Places, memories: Sequence[Memory]) -> None:
         self._fresh.update(zip(places.tolist(), memories, strict=True))

@@ -1,7 +1,8 @@
 """The long-term store of one partition: a DuckDB catalog and a FAISS index, kept in step.
 
 DuckDB commits first; the index follows. A crash in between is mended at the next opening, when the index is
-compared with the catalog's vectors, number by number.
+compared with the catalog's vectors, number by number. An index's file that was not written beside this catalog,
+because one of the two is an older copy, is made anew: its numbers may be those of other memories.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from schemas.errors import DataDirError
 from schemas.events import LongTermEvent
 from schemas.memories import Memory, State, Transition
 from schemas.settings import LifecycleSettings, LongTermSettings
@@ -28,8 +30,8 @@ from tables.reembedding import Reembedding, VectorModel
 from tables.row_file import Places
 from tables.search_rows import Held, SearchRows
 from tables.statistics import Change, StateOnDay
-from tables.vectors import VectorIndex, Vectors, cell_of, cells_of, matrix
-from tables.workspace import Workspace
+from tables.vectors import VectorIndex, Vectors, cell_of, cells_of, matrix, stamp_of
+from tables.workspace import Workspaces
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +41,8 @@ _TOLD_ROWS = 100_000
 
 #: A larger index is written when a tenth of it changed, or when that was put off so many times.
 _SMALL_INDEX = 10_000
+#: Bytes of a catalog that is copied in a few seconds: who waits for the shard may wait for that.
+_SMALL_CATALOG = 256 * 1024 * 1024
 _PUT_OFF = 60
 
 
@@ -73,14 +77,19 @@ class Shard:
         except BaseException:
             self._catalog.close()
             raise
-        self._put_off = 0
+        self._put_off = self._erasing_put_off = 0
+        self._saved_changes = self._catalog.changes
         self._users = RecentUsers(self._read, recent)
 
     def _recovered_index(self, dimension: int) -> VectorIndex:
-        index = VectorIndex.load(self._index_path, dimension)
+        index = None
+        if self._index_path.exists():
+            name = self._index_path.name
+            if not self._catalog.fits(stamp_of(self._index_path)):
+                log.warning("shard %d: %s is not of this catalog and is rebuilt", self.partition, name)
+            elif (index := VectorIndex.load(self._index_path, dimension)) is None:
+                log.warning("shard %d: %s cannot be read and is rebuilt", self.partition, name)
         if index is None:
-            if self._index_path.exists():
-                log.warning("shard %d: %s cannot be read and is rebuilt", self.partition, self._index_path.name)
             index = VectorIndex(dimension)
         rows, held = self._catalog.seqs(), index.seqs()
         index.remove(np.setdiff1d(held, rows, assume_unique=True))
@@ -95,15 +104,16 @@ class Shard:
         return index
 
     def unapplied(self, events: Sequence[LongTermEvent]) -> list[LongTermEvent]:
-        """Those events that are not in yet, each id once, in their order."""
-        ids = {event.event_id for event in events}
-        seen = self._catalog.applied(ids)
-        if not seen and len(ids) == len(events):
+        """Those events that are not in yet, each id of a user once, in their order."""
+        names = [(event.user_id, event.event_id) for event in events]
+        several = set(names)
+        seen = self._catalog.applied(several)
+        if not seen and len(several) == len(events):
             return list(events)
         fresh = []
-        for event in events:
-            if event.event_id not in seen:
-                seen.add(event.event_id)
+        for name, event in zip(names, events, strict=True):
+            if name not in seen:
+                seen.add(name)
                 fresh.append(event)
         return fresh
 
@@ -123,12 +133,12 @@ class Shard:
         applied = Applied(repeated=len(events) - len(fresh))
         left: Sequence[LongTermEvent] = fresh
         while left:
-            space = Workspace(self._catalog, self._lifecycle, self._next)
-            batch = Batch(space, self._index, self._settings, together(left), vectors)
+            spaces = Workspaces(self._catalog, self._lifecycle, self._next)
+            batch = Batch(spaces, self._index, self._settings, together(left), vectors)
             applied.add(batch.run())
-            done = len(space.changes.applied)
-            self._commit(space.changes, now, position if done == len(left) else None)
-            self._users.follow(space.changes, {event.user_id for event in left[:done]})
+            done = len(spaces.changes.applied)
+            self._commit(spaces.changes, now, position if done == len(left) else None)
+            self._users.follow(spaces.changes, spaces.keys())
             left = left[done:]
         if not fresh and position is not None and position != self._position:
             self._commit(Changes(), now, position)
@@ -151,7 +161,7 @@ class Shard:
             self._index.add(
                 np.array([memory.seq for memory in staying], np.int64),
                 cells_of([memory.user_id for memory in staying]),
-                matrix([changes.vectors[memory.id] for memory in staying]),
+                matrix([changes.vectors[memory.seq] for memory in staying]),
             )
 
     def forgotten(self, memories: Sequence[tuple[str, uuid.UUID, int]]) -> list[bool]:
@@ -168,6 +178,11 @@ class Shard:
     def memories_of(self, user_id: str) -> tuple[Memory, ...]:
         """A user's memories, oldest first. The same object until one of them changes."""
         return self._users.memories_of(user_id)
+
+    def memory_of(self, user_id: str, memory_id: uuid.UUID) -> Memory | None:
+        """The user's memory of this id, or the one that a near-copy of this id went into."""
+        held = {memory.id: memory for memory in self.memories_of(user_id)}
+        return held.get(memory_id) or held.get(self.stands_for(user_id, memory_id))
 
     def held(self, user_id: str) -> Held:
         """What is searched of the user, oldest first. It is good for this call on the shard alone."""
@@ -204,19 +219,19 @@ class Shard:
     def archive_with_vectors(self, user_id: str) -> tuple[list[Archived], Vectors]:
         """A user's archived memories, oldest first, and their vectors, float32[n, d]."""
         archived = self._catalog.archive.listed(user_id)
-        return archived, self._catalog.archive.vectors([one.memory.id for one in archived])
+        return archived, self._catalog.archive.vectors([one.memory.seq for one in archived])
 
-    def links_of(self, memory_id: uuid.UUID) -> list[NewLink]:
-        """Links from and to a memory, oldest first."""
-        return self._catalog.links_of(memory_id)
+    def links_of(self, user_id: str, memory_id: uuid.UUID) -> list[NewLink]:
+        """Links from and to a user's memory, oldest first."""
+        return self._catalog.links_of(user_id, memory_id)
 
-    def history(self, memory_id: uuid.UUID) -> list[Done]:
-        """What was done to a memory since it was made, oldest first."""
-        return self._catalog.history(memory_id)
+    def history(self, user_id: str, memory_id: uuid.UUID) -> list[Done]:
+        """What was done to a user's memory since it was made, oldest first."""
+        return self._catalog.history(user_id, memory_id)
 
-    def stands_for(self, memory_id: uuid.UUID) -> uuid.UUID:
-        """The memory into which a near-copy went; the id itself where it is none."""
-        return self._catalog.merged([memory_id]).get(memory_id, memory_id)
+    def stands_for(self, user_id: str, memory_id: uuid.UUID) -> uuid.UUID:
+        """The memory into which a user's near-copy went; the id itself where it is none."""
+        return self._catalog.merged([(user_id, memory_id)]).get((user_id, memory_id), memory_id)
 
     def resembling(self, memory: Memory, memories: Sequence[Memory]) -> Vectors:
         """Cosine, float32[n], of a memory with others of its user."""
@@ -230,7 +245,8 @@ class Shard:
 
     def recompute(self, now: int, lifecycle: LifecycleSettings) -> int:
         """Store the states as of `now` (epoch ms); the number of users whose memories changed state."""
-        users = self._catalog.ageing.recompute(now, lifecycle, self._rows.outdate)
+        users = self._catalog.recompute(now, lifecycle, self._rows.outdate)
+        self._rows.follow()
         self._users.forget(users)
         return len(users)
 
@@ -299,6 +315,8 @@ class Shard:
     def save(self) -> None:
         """Write the index to its file where enough of it changed; the catalog needs no saving.
 
+        Once nothing else is going on, what was forgotten is erased from the files, too.
+
         Nothing else is done here meanwhile, and a million vectors take seconds. What the file lacks, the next opening
         adds.
         """
@@ -308,16 +326,40 @@ class Shard:
             self._save()
         elif changed:
             self._put_off += 1
+        if self._catalog.to_erase:
+            self._erase_in_time()
+        self._saved_changes = self._catalog.changes
+
+    def _erase_in_time(self) -> None:
+        """A small one once nothing was changed since the last saving, each after as many as an index is put off."""
+        quiet = self._catalog.changes == self._saved_changes
+        if (quiet and self._catalog.bytes <= _SMALL_CATALOG) or self._erasing_put_off == _PUT_OFF:
+            self._erase()
+        else:
+            self._erasing_put_off += 1
+
+    def _erase(self) -> None:
+        """Write the files anew, so that no byte of what was forgotten stays. A full disk puts it off."""
+        self._erasing_put_off = 0
+        try:
+            self._save()
+            self._catalog.erase()
+        except DataDirError as exc:
+            log.warning("shard %d: what was forgotten stays in pages of the catalog for now: %s", self.partition, exc)
+        else:
+            log.info("shard %d: the catalog was written anew, without what was forgotten", self.partition)
 
     def _save(self) -> None:
         if self._index.unsaved or (len(self._index) and not self._index_path.exists()):
-            self._index.save(self._index_path)
+            self._index.save(self._index_path, self._catalog.next_stamp(stamp_of(self._index_path)))
         self._put_off = 0
 
     def close(self) -> None:
-        """Save and let go of the files."""
+        """Save and let go of the files. From a small catalog what was forgotten is erased, else by its next owner."""
         try:
             self._save()
+            if self._catalog.to_erase and self._catalog.bytes <= _SMALL_CATALOG:
+                self._erase()
         finally:
             try:
                 self._rows.close()

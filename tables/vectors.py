@@ -6,12 +6,15 @@ however many others there are. The index is a cache of the `vectors` table: lost
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import os
+import struct
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +29,18 @@ Vectors = npt.NDArray[np.float32]
 
 CELLS = 65_536
 _BLOCK_ROWS = 512
+
+
+class Stamp(NamedTuple):
+    """What a file of vectors belongs to: a shard, and a state of its catalog (a random number, never 0)."""
+
+    shard: uuid.UUID
+    generation: int
+
+
+#: At the end of the file, where FAISS does not look: a mark, the shard, the generation.
+_STAMP: Final = struct.Struct("<8s16sQ")
+_MARK: Final = b"SltVecs1"
 
 
 def cell_of(user_id: str) -> int:
@@ -175,12 +190,14 @@ class VectorIndex:
             self._index.nprobe = probes
         return np.sort(found)
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path, stamp: Stamp) -> None:
         """Write the file whole or not at all. Raises `DataDirError`."""
         fresh = path.with_suffix(".tmp")
         try:
             faiss.write_index(self._index, str(fresh))
-            with fresh.open("rb") as written:
+            with fresh.open("ab") as written:
+                written.write(_STAMP.pack(_MARK, stamp.shard.bytes, stamp.generation))
+                written.flush()
                 os.fsync(written.fileno())
             fresh.replace(path)
         except (RuntimeError, OSError) as exc:  # its own text is of the library's inside
@@ -190,8 +207,8 @@ class VectorIndex:
 
     @classmethod
     def load(cls, path: Path, dimension: int) -> VectorIndex | None:
-        """The saved index, or None where there is none that can be read with this dimension."""
-        if not path.is_file():
+        """The saved index, or None where there is none that is whole and can be read with this dimension."""
+        if stamp_of(path) is None:
             return None
         try:
             loaded = faiss.read_index(str(path))
@@ -202,3 +219,13 @@ class VectorIndex:
         index = cls(dimension)
         index._index = loaded
         return index
+
+
+def stamp_of(path: Path) -> Stamp | None:
+    """What the file at `path` belongs to; None where there is none, or none that says so."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        file.seek(-min(_STAMP.size, path.stat().st_size), os.SEEK_END)
+        if len(end := file.read()) == _STAMP.size:
+            mark, shard, generation = _STAMP.unpack(end)
+            return Stamp(uuid.UUID(bytes=shard), generation) if mark == _MARK else None
+    return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.shard import Shard
-from tables.vectors import VectorIndex, cell_of
+from tables.vectors import Stamp, VectorIndex, cell_of
 from tests.making import START, axis, promotion
 from tests.test_readme import siltstone
 
@@ -52,7 +53,7 @@ def data(tmp_path: Path) -> Path:
         elif partition == 3:
             foreign = VectorIndex(8)
             foreign.add(np.array([77]), np.array([cell_of("u")]), axis(5)[None])
-            foreign.save(file)
+            foreign.save(file, Stamp(uuid.uuid4(), 1))
     return data
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import uuid
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
@@ -43,6 +44,16 @@ def decode(record: Any) -> LongTermEvent:
         return LONG_TERM_EVENT.validate_python(fields)
     except ValidationError as exc:
         raise invalid(exc) from exc
+
+
+def apart(events: Sequence[LongTermEvent]) -> list[Sequence[LongTermEvent]]:
+    """The events in their order, in parts without an id that two users gave: texts have their vectors by it."""
+    parts, users, start = list[Sequence[LongTermEvent]](), dict[uuid.UUID, str](), 0
+    for place, event in enumerate(events):
+        if users.setdefault(event.event_id, event.user_id) != event.user_id:
+            parts.append(events[start:place])
+            users, start = {event.event_id: event.user_id}, place
+    return [*parts, events[start:]]
 
 
 class LongTermAgent:
@@ -181,6 +192,12 @@ class LongTermAgent:
         return events
 
     async def _apply(self, partition: int, events: Sequence[LongTermEvent], position: int) -> None:
+        *before, last = apart(events)
+        for part in before:
+            await self._apply_apart(partition, part, None)
+        await self._apply_apart(partition, last, position)
+
+    async def _apply_apart(self, partition: int, events: Sequence[LongTermEvent], position: int | None) -> None:
         lasting = [event for event in events if not is_short_term(event)]
         fresh = await self._shards.call(partition, Shard.unapplied, lasting)
         texts = {

@@ -56,10 +56,13 @@ class NotesAgent:
         if asked:
             named = [(event.user_id, _identity(event), event.timestamp) for event in asked]
             forbidden = await self._shards.call(partition, Shard.forgotten, named)
+        kept, verdicts = list[Note](), iter(forbidden)
         for event in events:  # from here on nothing is awaited until all is in the table
             if isinstance(event, Forget | ForgetUser):
                 self._forget(partition, event)
-        kept = [self._keep(partition, event) for event, no in zip(asked, forbidden, strict=True) if not no]
+            elif is_short_term(event) and not next(verdicts):
+                kept.append(self._keep(partition, event))
+        kept = [note for note in kept if self._notes.named(partition, note.user_id, note.id)]
         self._count("forgotten", sum(forbidden))
         for user_id, session_id in dict.fromkeys((note.user_id, note.session_id) for note in kept):
             self._make_room(partition, user_id, session_id)
@@ -142,8 +145,7 @@ class NotesAgent:
             named = self._notes.named(partition, event.user_id, event.memory_id)
             gone = [named] if named is not None and named.id == event.memory_id else []
         else:
-            of_user = self._notes.of_user(partition, event.user_id)
-            gone = [note for note in of_user if note.created_at <= event.timestamp]
+            gone = self._notes.of_user(partition, event.user_id)
         for note in gone:
             self._notes.drop(partition, note)
         self._count("removed", len(gone))

@@ -235,7 +235,10 @@ def _summed_up(shard: Shard, question: _Question) -> tuple[Memory, list[Memory]]
     summary = held.get(question.memory_id)
     if summary is None or any(identity not in held for identity in summary.summary_of):
         return None
-    if any(done.event == "edited" and "text" in done.details["before"] for done in shard.history(summary.id)):
+    if any(
+        done.event == "edited" and "text" in done.details["before"]
+        for done in shard.history(question.user_id, summary.id)
+    ):
         return None
     members = sorted((held[identity] for identity in summary.summary_of), key=lambda memory: memory.created_at)
     return summary, members

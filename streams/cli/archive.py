@@ -155,7 +155,7 @@ def cleanup(dry_run: bool, user: str | None, limit: int, url: str, as_json: bool
                 show.plain(one["memory"], 80),
                 show.plain(one["user_id"]),
                 f"{one['since'][:10]}\n[dim]{one['cause']}[/]",
-                f"{one['score']:.0f}",
+                str(int(one["score"])),
                 VERDICTS[one["verdict"]].format(**one),
             )
             for one in answer["candidates"]

@@ -65,7 +65,7 @@ def hits(title: str, results: Iterable[dict[str, Any]]) -> Table:
         (
             (
                 f"{hit['relevance']:.2f}",
-                f"{hit['score']:.0f}",
+                str(int(hit["score"])),  # not up: 69.9 is below a border at 70
                 state(hit["state"]),
                 hit["created_at"][:10],
                 plain(hit["memory"]),

@@ -228,6 +228,7 @@ def build(worker: Siltstone) -> FastAPI:
         hits: list[SearchHit] = []
         if asked and settings.long_term.context_memories:
             hits = await _search(owned, Query(user_id, asked, settings.long_term.context_memories, wanted_states()))
+            shown = _window(worker, user_id, session_id, limit)  # what was forgotten meanwhile is not shown
         noted = notes_of(worker, _partition_here(worker, user_id), user_id, session_id)
         lines = [f"{m.name or m.role}: {m.content}" for e in shown for m in e.messages]
         return ContextResponse(

@@ -104,7 +104,7 @@ def archive_routes(owned: OwnedMemories, write: Write) -> APIRouter:
     async def archived(user_id: str, memory_id: uuid.UUID) -> uuid.UUID:
         """The memory's id, or that of the one that a near-copy of this id went into; else 404."""
         held = {one.memory.id for one in await archived_of(user_id)}
-        stands = await owned.ask(user_id, Shard.stands_for, memory_id)
+        stands = await owned.ask(user_id, Shard.stands_for, user_id, memory_id)
         for identity in (memory_id, stands):
             if identity in held:
                 return identity
@@ -124,8 +124,8 @@ def archive_routes(owned: OwnedMemories, write: Write) -> APIRouter:
     ) -> ArchiveResponse:
         """The user's archived memories, oldest first."""
         conditions = conditions_of(filters)
-        by_id = {one.memory.id: one for one in await archived_of(user_id)}
         at = await now()
+        by_id = {one.memory.id: one for one in await archived_of(user_id)}
         found = [
             ShownArchived.of(
                 memory, at, lifecycle, archived_at=iso(by_id[memory.id].at), reason=by_id[memory.id].reason

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 from fastapi import APIRouter, HTTPException, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from schemas.memories import shown_score
 from schemas.messages import Id, iso
 from streams.web.owned import WAIT_SECONDS, OwnedMemories
 from tables.cleanup import Candidate, Cause, Exemption, Verdicts
@@ -34,7 +35,7 @@ class ShownCandidate(BaseModel):
             memory=found.text,
             cause=found.cause,
             since=iso(found.since),
-            score=round(found.score, 2),
+            score=shown_score(found.score),
             last_accessed=iso(found.last_accessed),
             verdict="stay" if found.exemption else going,
             exemption=found.exemption,

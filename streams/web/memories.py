@@ -91,7 +91,7 @@ def memory_routes(owned: OwnedMemories, write: Write) -> APIRouter:
         archived = {one.memory.id: one.memory for one in await owned.ask(user_id, Shard.archive_of, user_id)}
         found = archived.get(memory_id) or await owned.one(user_id, memory_id)
         made = PastEvent(at=iso(found.created_at), event="created", details={"kind": found.kind})
-        done = await owned.ask(user_id, Shard.history, found.id)
+        done = await owned.ask(user_id, Shard.history, user_id, found.id)
         past = [PastEvent(at=iso(one.occurred_at), event=one.event, details=one.details) for one in done]
         return HistoryResponse(id=found.id, user_id=user_id, events=[made, *past])
 

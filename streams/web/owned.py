@@ -11,7 +11,7 @@ from fastapi import HTTPException
 from pydantic import BaseModel
 
 from schemas.events import LongTermEvent
-from schemas.memories import Memory, State
+from schemas.memories import Memory, State, shown_score
 from schemas.messages import iso
 from schemas.settings import LifecycleSettings
 from streams.clock import now_ms
@@ -61,7 +61,7 @@ class ShownMemory(BaseModel):
             memory=memory.text,
             kind=memory.kind,
             importance=memory.importance,
-            score=round(score, 2),
+            score=shown_score(score),
             state=state_of(score, lifecycle),
             created_at=iso(memory.created_at),
             last_accessed=iso(memory.last_accessed),
@@ -103,13 +103,10 @@ class OwnedMemories:
 
     async def one(self, user_id: str, memory_id: uuid.UUID) -> Memory:
         """The user's memory of this id, or the one that a near-copy of this id went into; else 404."""
-        held = {memory.id: memory for memory in await self.of_user(user_id)}
-        if memory_id not in held:
-            stands = await self.ask(user_id, Shard.stands_for, memory_id)
-            if stands not in held:
-                raise HTTPException(404, f"user {user_id} has no memory {memory_id}")
-            return held[stands]
-        return held[memory_id]
+        found = await self.ask(user_id, Shard.memory_of, user_id, memory_id)
+        if found is None:
+            raise HTTPException(404, f"user {user_id} has no memory {memory_id}")
+        return found
 
     def shown(self, memory: Memory) -> ShownMemory:
         return ShownMemory.of(memory, self.worker.clock.now(), self.worker.settings.lifecycle)

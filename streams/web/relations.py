@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, HTTPException, Query
 from pydantic import BaseModel, Field
 
 from schemas.events import Link, Supersede, Unlink
-from schemas.memories import State
+from schemas.memories import Memory, State
 from schemas.messages import Id, iso
 from streams.web.owned import OwnedMemories, Write, command
+from tables.catalog import NewLink as StoredLink
 from tables.shard import Shard
 
 
@@ -62,6 +64,39 @@ class Replacement(BaseModel):
     by: uuid.UUID = Field(description="the memory that holds from now on")
 
 
+class _Relations(NamedTuple):
+    """A memory, and what relates to it, read at one moment: what is forgotten then is in none of it."""
+
+    found: Memory
+    others: dict[uuid.UUID, Memory]
+    similarity: dict[uuid.UUID, float]
+    links: list[ShownLink]
+
+
+def _relations(shard: Shard, user_id: str, memory_id: uuid.UUID) -> _Relations | None:
+    found = shard.memory_of(user_id, memory_id)
+    if found is None:
+        return None
+    others = {memory.id: memory for memory in shard.memories_of(user_id) if memory.id != found.id}
+    cosines = shard.resembling(found, list(others.values()))
+    similarity = dict(zip(others, cosines.tolist(), strict=True))
+    return _Relations(found, others, similarity, _shown(shard.links_of(user_id, found.id), found.id))
+
+
+def _shown(links: Sequence[StoredLink], memory_id: uuid.UUID) -> list[ShownLink]:
+    return [
+        ShownLink(
+            source_id=link.source_id,
+            target_id=link.target_id,
+            kind=link.kind,
+            weight=link.weight,
+            direction="out" if link.source_id == memory_id else "in",
+            created_at=iso(link.created_at),
+        )
+        for link in links
+    ]
+
+
 def relation_routes(owned: OwnedMemories, write: Write) -> APIRouter:
     """`/v1/links`, and what of `/v1/memories/{memory_id}/…` speaks of two memories."""
     api = APIRouter(tags=["memories"])
@@ -71,19 +106,6 @@ def relation_routes(owned: OwnedMemories, write: Write) -> APIRouter:
         if found[0] == found[1]:
             raise HTTPException(422, f"both are memory {found[0]}")
         return found
-
-    async def links_of(user_id: str, memory_id: uuid.UUID) -> list[ShownLink]:
-        return [
-            ShownLink(
-                source_id=link.source_id,
-                target_id=link.target_id,
-                kind=link.kind,
-                weight=link.weight,
-                direction="out" if link.source_id == memory_id else "in",
-                created_at=iso(link.created_at),
-            )
-            for link in await owned.ask(user_id, Shard.links_of, memory_id)
-        ]
 
     @api.post("/v1/links", status_code=202)
     async def link(new: NewLink) -> Any:
@@ -101,7 +123,8 @@ def relation_routes(owned: OwnedMemories, write: Write) -> APIRouter:
     async def links(memory_id: uuid.UUID, user_id: Id) -> LinksResponse:
         """The memory's links, whichever end it is."""
         found = await owned.one(user_id, memory_id)
-        return LinksResponse(id=found.id, links=await links_of(user_id, found.id))
+        links = await owned.ask(user_id, Shard.links_of, user_id, found.id)
+        return LinksResponse(id=found.id, links=_shown(links, found.id))
 
     @api.get("/v1/memories/{memory_id}/related")
     async def related(
@@ -111,10 +134,10 @@ def relation_routes(owned: OwnedMemories, write: Write) -> APIRouter:
         min_similarity: Annotated[float, Query(ge=-1, le=1, description="of semantic relations")] = 0.5,
     ) -> RelatedResponse:
         """Memories that are linked with this one, or resemble it; each once. What was replaced resembles nothing."""
-        found = await owned.one(user_id, memory_id)
-        others = {memory.id: memory for memory in await owned.of_user(user_id) if memory.id != found.id}
-        cosines = await owned.ask(user_id, Shard.resembling, found, list(others.values()))
-        similarity = dict(zip(others, cosines.tolist(), strict=True))
+        relations = await owned.ask(user_id, _relations, user_id, memory_id)
+        if relations is None:
+            raise HTTPException(404, f"user {user_id} has no memory {memory_id}")
+        found, others, similarity, links = relations
 
         def shown(identity: uuid.UUID, link: ShownLink | None) -> RelatedMemory:
             memory = owned.shown(others[identity])
@@ -130,7 +153,7 @@ def relation_routes(owned: OwnedMemories, write: Write) -> APIRouter:
             )
 
         strongest: dict[uuid.UUID, ShownLink] = {}
-        for one in sorted(await links_of(user_id, found.id), key=lambda link: -link.weight):
+        for one in sorted(links, key=lambda link: -link.weight):
             strongest.setdefault(one.target_id if one.direction == "out" else one.source_id, one)
         explicit = [shown(identity, one) for identity, one in strongest.items() if identity in others]
         semantic = [

@@ -6,14 +6,14 @@ SET
         -- the memories that a first recompute changes have none. Texts are written compactly, and by us alone.
         WHEN NOT contains(meta, '"transitions"') AND meta <> '{}'
             THEN left(meta, -1) || ',"transitions":['
-                || json_object('at', $at, 'from', from_state, 'to', to_state, 'score', round(score, 2)) || ']}'
+                || json_object('at', $at, 'from', from_state, 'to', to_state, 'score', shown_score(score)) || ']}'
         ELSE json_merge_patch(
             meta,
             json_object(
                 'transitions',
                 (
                     coalesce(try_cast(meta -> '$.transitions' AS JSON[]), [])
-                    || [json_object('at', $at, 'from', from_state, 'to', to_state, 'score', round(score, 2))]
+                    || [json_object('at', $at, 'from', from_state, 'to', to_state, 'score', shown_score(score))]
                 )[-20:]
             )
         )

@@ -9,6 +9,10 @@ CREATE OR REPLACE TEMP MACRO score_of(importance, pinned, last_accessed, now, fr
 CREATE OR REPLACE TEMP MACRO state_of(score, active, cold) AS
     CASE WHEN score >= active THEN 'active' WHEN score >= cold THEN 'cold' ELSE 'deprecated' END;
 
+-- As in schemas/memories.py: to two decimals, never up, so that it is on the same side of a state's border.
+CREATE OR REPLACE TEMP MACRO shown_score(score) AS
+    CASE WHEN round(score, 2) <= score THEN round(score, 2) ELSE round(round(score, 2) - 0.01, 2) END;
+
 -- As epoch_ms(), to the bit where the moment has whole milliseconds, in a quarter of the time.
 CREATE OR REPLACE TEMP MACRO ms_of(moment) AS epoch_us(moment) / 1000.0;
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from schemas.events import Edit, LongTermEvent, Pin, Supersede
-from schemas.memories import Memory, SearchHit, State
+from schemas.memories import Memory, SearchHit, State, shown_score
 from schemas.messages import iso
 from schemas.settings import LifecycleSettings, LongTermSettings
 from streams.recall import Asked, Query, answers
@@ -83,7 +83,7 @@ def one_by_one(shard: Shard, question: Asked) -> list[SearchHit]:
             id=memory.id,
             memory=memory.text,
             relevance=round(float(relevance[row]), 4),
-            score=round(score_of(memory, question.now, question.lifecycle), 2),
+            score=shown_score(score_of(memory, question.now, question.lifecycle)),
             state=state(memory),
             importance=memory.importance,
             kind=memory.kind,

@@ -30,7 +30,7 @@ from tests.making import START, axis, leaning, promotion
 E = TypeVar("E", bound=LongTermEvent)
 
 
-def event(kind: type[E], user: str = "u", at: int = START, **fields: Any) -> E:
+def event(kind: type[E], /, user: str = "u", at: int = START, **fields: Any) -> E:
     return kind.model_validate({"event_id": uuid.uuid4(), "user_id": user, "timestamp": at, **fields})  # type: ignore[return-value]
 
 

@@ -30,7 +30,7 @@ def catalog(tmp_path: Path) -> Catalog:
 
 
 def changing(*memories: Memory) -> Changes:
-    return Changes(updated={kept.id: kept for kept in memories})
+    return Changes(updated={kept.seq: kept for kept in memories})
 
 
 def states(catalog: Catalog) -> list[State]:

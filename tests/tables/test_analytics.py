@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +17,7 @@ import pytest
 from schemas.errors import DataDirError, ShardLocked
 from schemas.settings import LifecycleSettings
 from streams.rules.lifecycle import DAY_MS, score_of, state_of
-from tables.analytics import Copy, Fingerprint, assemble, snapshot_of_files
+from tables.analytics import FILE, Copy, Fingerprint, assemble, snapshot_of_files
 from tables.catalog import Catalog, Changes, NewLink
 from tables.statistics import distribution
 from tests.making import START
@@ -122,7 +124,7 @@ def test_states_over_time_are_the_shards(catalog: Catalog, tmp_path: Path) -> No
     catalog.write(adding(*kept), START)
     for day in (37, 0, 37):
         catalog.ageing.recompute(START + day * DAY_MS, LIFECYCLE)
-    catalog.write(Changes(updated={kept[0].id: replace(kept[0], last_accessed=HALVED)}), HALVED)
+    catalog.write(Changes(updated={kept[0].seq: replace(kept[0], last_accessed=HALVED)}), HALVED)
     catalog.ageing.recompute(HALVED, LIFECYCLE)
     made = copy_of(tmp_path, catalog, at=HALVED)
     counted = [(*key, number) for key, number in catalog.ageing.states_over_time(START, HALVED).items()]
@@ -251,3 +253,50 @@ def test_a_path_may_hold_a_quote(tmp_path: Path) -> None:
     one.write(adding(memory(1)), START)
     assert copy_of(data, one).memories == 1
     one.close()
+
+
+def test_a_copy_is_on_the_disk_before_it_takes_the_old_ones_place(
+    catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a power cut there is the old copy or the new one, whole."""
+    steps, replace = list[str](), Path.replace
+
+    def fsync(descriptor: int) -> None:
+        steps.append(f"synced {Path(f'/proc/self/fd/{descriptor}').readlink().parent.name}")
+
+    def replaced(path: Path, target: Path) -> Path:
+        if path.name == FILE:
+            steps.append(f"replaced by {path.parent.name}")
+        return replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(Path, "replace", replaced)
+    copy_of(tmp_path, catalog)
+    assert steps == ["synced staged", "replaced by staged"]
+
+
+def test_one_process_at_a_time_makes_a_copy(
+    catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lock is held from the first file to the last, and is free afterwards."""
+    lock, free = tmp_path / "analytics" / "staged" / "lock", list[bool]()
+
+    def is_free() -> bool:
+        with lock.open("w") as other:
+            try:
+                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+        return True
+
+    replace = Path.replace
+
+    def replaced(path: Path, target: Path) -> Path:
+        free.append(is_free())
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", replaced)
+    copy_of(tmp_path, catalog)
+    assert free == [False] * len(free)
+    assert len(free) > 1
+    assert is_free()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from schemas.events import (
     Archive,
@@ -26,13 +30,15 @@ from schemas.events import (
     Supersede,
     Touch,
 )
-from schemas.memories import Memory, State
+from schemas.memories import Memory, State, shown_score
 from schemas.messages import iso
 from schemas.settings import LifecycleSettings, LongTermSettings
 from streams.rules.lifecycle import DAY_MS
 from tables.editing import merge_patch
+from tables.migrations import statement
 from tables.overflow import GROUP, extract, groups
 from tables.shard import Shard
+from tests.examples import examples
 from tests.making import START, axis, leaning, promotion
 from tests.tables.commands import event
 
@@ -72,7 +78,7 @@ def held(shard: Shard, user: str = "u") -> dict[uuid.UUID, Memory]:
 
 
 def past(shard: Shard, memory_id: uuid.UUID) -> list[str]:
-    return [done.event for done in shard.history(memory_id)]
+    return [done.event for done in shard.history("u", memory_id)]
 
 
 def moves(shard: Shard) -> list[tuple[str, str, str]]:
@@ -92,7 +98,7 @@ def test_an_edited_text_has_its_own_vector_and_keeps_all_else(shard: Shard) -> N
     assert replace(after, seq=before.seq, text="text 1") == before
     assert after.seq > before.seq
     assert (cosine(shard, after, 1), cosine(shard, after, 2)) == (0, 1)
-    assert [done.details["before"] for done in shard.history(kept.memory_id)] == [{"text": "text 1"}]
+    assert [done.details["before"] for done in shard.history("u", kept.memory_id)] == [{"text": "text 1"}]
 
 
 def test_an_edit_merges_metadata_and_leaves_what_is_siltstones(shard: Shard) -> None:
@@ -167,7 +173,7 @@ def test_a_near_copy_lends_its_id(shard: Shard) -> None:
     assert past(shard, first.memory_id) == ["merged", "pinned"]
     assert apply(shard, event(Link, source_id=first.memory_id, target_id=copy.memory_id)) == {}
     apply(shard, event(Link, source_id=copy.memory_id, target_id=other.memory_id, weight=0.5))
-    (link,) = shard.links_of(first.memory_id)
+    (link,) = shard.links_of("u", first.memory_id)
     assert (link.source_id, link.weight) == (first.memory_id, 0.5)
     apply(shard, event(Forget, memory_id=copy.memory_id))
     assert list(held(shard)) == [other.memory_id]
@@ -186,7 +192,7 @@ def test_an_archived_memory_is_in_the_archive_alone(shard: Shard) -> None:
         {"at": iso(START + DAY_MS), "from": "active", "to": "archived", "score": 80.0}
     ]
     assert shard.archive_with_vectors("u")[1].tolist() == [axis(1).tolist()]
-    assert shard.links_of(other.memory_id) == []
+    assert shard.links_of("u", other.memory_id) == []
     assert shard.in_step()
     assert apply(shard, event(Touch, memory_ids=[kept.memory_id])) == {"unknown": 1}
     assert apply(shard, kept.model_copy(update={"event_id": uuid.uuid4()})) == {"repeated": 1}
@@ -205,7 +211,7 @@ def test_a_restored_memory_is_as_it_was_and_accessed_now(shard: Shard) -> None:
     assert [entry["to"] for entry in after.meta["transitions"]] == ["archived", "active"]
     assert cosine(shard, after, 1) == 1
     assert shard.archive_of("u") == []
-    assert [link.target_id for link in shard.links_of(kept.memory_id)] == [other.memory_id]
+    assert [link.target_id for link in shard.links_of("u", kept.memory_id)] == [other.memory_id]
     assert shard.in_step()
     assert moves(shard) == [("active", "archived", "manual"), ("archived", "active", "restore")]
 
@@ -258,7 +264,7 @@ def test_the_history_of_what_is_forgotten_is_gone(shard: Shard) -> None:
     apply(shard, kept, event(Pin, memory_id=kept.memory_id), event(Edit, memory_id=kept.memory_id, text="text 2"))
     apply(shard, event(Forget, memory_id=kept.memory_id))
     assert past(shard, kept.memory_id) == ["transition"]
-    assert "text" not in repr(shard.history(kept.memory_id))
+    assert "text" not in repr(shard.history("u", kept.memory_id))
 
 
 def many(count: int, start: int = 0) -> list[Promotion]:
@@ -337,3 +343,97 @@ def test_a_summary_of_summaries_keeps_each_line_once(make: Make) -> None:
     (whole,) = (memory for memory in held(shard).values() if memory.kind == "summary")
     first = held(shard)[whole.summary_of[0]]
     assert extract([whole, first]).splitlines() == whole.text.splitlines()
+
+
+def test_a_text_after_an_edit_is_compared_with_what_the_edit_says(shard: Shard) -> None:
+    """In one call: it is a near-copy of the new text, and none of the old one."""
+    kept = promotion("text 1", "a")
+    apply(shard, kept)
+    told: list[LongTermEvent] = [
+        event(Edit, memory_id=kept.memory_id, text="text 2"),
+        promotion("text 2", "b"),
+        promotion("text 1", "c"),
+    ]
+    assert apply(shard, *told) == {"edited": 1, "merged": 1, "new": 1}
+
+
+def test_a_text_after_a_restoration_is_compared_with_what_came_back(shard: Shard) -> None:
+    kept = promotion("text 1", "a")
+    apply(shard, kept, event(Archive, memory_id=kept.memory_id))
+    told: list[LongTermEvent] = [event(Restore, memory_id=kept.memory_id), promotion("text 1", "b")]
+    assert apply(shard, *told) == {"restored": 1, "merged": 1}
+
+
+def test_a_users_memory_is_its_own_whatever_ids_others_give(shard: Shard) -> None:
+    """The same id of a memory, of an event, or of both: each is in, once, and each has its own history."""
+    identity, event_id = uuid.uuid4(), uuid.uuid4()
+    same = {"event_id": event_id, "timestamp": START, "memory_id": identity}
+    mine = Remember.model_validate({**same, "user_id": "u", "text": "mine 1"})
+    theirs = Remember.model_validate({**same, "user_id": "v", "text": "theirs 1"})
+    for _ in range(2):
+        apply(shard, mine)
+        apply(shard, theirs)
+    apply(shard, event(Edit, "v", memory_id=identity, text="edited 2"), event(Pin, "u", memory_id=identity))
+    assert [(one.id, one.text, one.pinned) for one in shard.memories_of("u")] == [(identity, "mine 1", True)]
+    assert [(one.id, one.text, one.pinned) for one in shard.memories_of("v")] == [(identity, "edited 2", False)]
+    assert [[done.event for done in shard.history(user, identity)] for user in "uv"] == [["pinned"], ["edited"]]
+    apply(shard, event(Archive, "v", memory_id=identity))
+    apply(shard, event(Forget, "u", memory_id=identity))
+    assert [len(shard.memories_of(user)) + len(shard.archive_of(user)) for user in "uv"] == [0, 1]
+    assert apply(shard, event(Restore, "v", memory_id=identity)) == {"restored": 1}
+    assert shard.forgotten([("u", identity, START), ("v", identity, START)]) == [True, False]
+
+
+def test_two_users_events_of_one_id_in_one_call_keep_near_copies_apart(shard: Shard) -> None:
+    event_id = uuid.uuid4()
+    mine, theirs = (
+        Remember(event_id=event_id, user_id=user, timestamp=START, text="text 1", memory_id=uuid.uuid4())
+        for user in "uv"
+    )
+    assert apply(shard, mine, theirs, promotion("text 1", "c")) == {"new": 2, "merged": 1}
+    assert [len(shard.memories_of(user)) for user in "uv"] == [1, 1]
+
+
+def test_a_near_copys_id_is_its_users(shard: Shard) -> None:
+    copy = uuid.uuid4()
+    apply(shard, event(Remember, text="text 1"))
+    assert apply(shard, event(Remember, text="text 1", memory_id=copy)) == {"merged": 1}
+    assert apply(shard, event(Remember, "v", text="text 2", memory_id=copy)) == {"new": 1}
+    assert (shard.stands_for("v", copy), shard.stands_for("u", copy) != copy) == (copy, True)
+    assert [memory.id for memory in shard.memories_of("v")] == [copy]
+
+
+def test_an_event_that_was_noted_before_events_had_users_is_in(shard: Shard) -> None:
+    kept = promotion("text 1", "a")
+    apply(shard, kept)
+    shard._catalog._db.execute("UPDATE applied SET user_id = NULL")
+    assert apply(shard, kept) == {"repeated": 1}
+
+
+def test_a_shown_score_is_never_beyond_a_border_that_the_score_is_not(shard: Shard) -> None:
+    """Half a minute after it became cold a memory is not worth 70.0: where it is noted, and in its history."""
+    kept = promotion("text 1", "a", importance=80)
+    apply(shard, kept)
+    border = START + int((7 + 30 * math.log2(80 / 70)) * DAY_MS)
+    shard.recompute(border - 30_000, LifecycleSettings())
+    shard.recompute(border + 30_000, LifecycleSettings())
+    (noted,) = held(shard)[kept.memory_id].meta["transitions"]
+    assert (noted["to"], noted["score"]) == ("cold", 69.99)
+    assert shard.history("u", kept.memory_id)[0].details["score"] == 69.99
+    apply(shard, event(Archive, at=border + 30_000, memory_id=kept.memory_id))
+    (archived,) = shard.archive_of("u")
+    assert archived.memory.meta["transitions"][-1]["score"] == 69.99
+
+
+@examples(200)
+@given(score=st.one_of(st.floats(0, 100), st.sampled_from([70.0, 30.0, 69.995, 70.1, 69.07, 0.29, 99.99])))
+def test_a_score_is_shown_in_two_decimals_on_its_side_of_every_border(score: float) -> None:
+    """By Python and SQL alike; what has two decimals is shown as it is."""
+    shown = shown_score(score)
+    assert shown <= score < shown + 0.0101
+    assert shown == round(shown, 2)
+    if score == round(score, 2):
+        assert shown == score
+    with duckdb.connect() as db:
+        db.execute(statement("lifecycle"))
+        assert db.execute("SELECT shown_score(?::DOUBLE)", [score]).fetchall() == [(shown,)]

@@ -20,7 +20,7 @@ from schemas.memories import Memory, State
 from schemas.messages import iso
 from schemas.settings import LifecycleSettings
 from streams.rules.lifecycle import DAY_MS, score_of, state_of
-from tables.catalog import Catalog, Changes, Merged, NewLink, Tombstone
+from tables.catalog import Catalog, Changes, Merged, NewLink, Tombstone, Unlinked
 from tests.examples import examples
 from tests.making import START, axis
 
@@ -53,14 +53,14 @@ def memory(seq: int, **fields: Any) -> Memory:
 
 def adding(*memories: Memory) -> Changes:
     return Changes(
-        new={kept.id: kept for kept in memories},
-        vectors={kept.id: axis(kept.seq % DIMENSION) for kept in memories},
+        new={kept.seq: kept for kept in memories},
+        vectors={kept.seq: axis(kept.seq % DIMENSION) for kept in memories},
         numbered=len(memories),
     )
 
 
 def dropping(*memories: Memory) -> Changes:
-    return Changes(dropped=[kept.seq for kept in memories], forgotten=[kept.id for kept in memories])
+    return Changes(dropped=[kept.seq for kept in memories], forgotten=[(kept.user_id, kept.id) for kept in memories])
 
 
 def opened(folder: Path) -> Catalog:
@@ -98,7 +98,7 @@ def test_a_memory_reads_back_as_it_was_written(catalog: Catalog) -> None:
         meta={"promotion": {"value": None}, "表情": ["🪨", 1.5]},
     )
     catalog.write(adding(kept), START)
-    assert catalog.by_id([kept.id, uuid.UUID(int=99)]) == {kept.id: kept}
+    assert catalog.by_id([("u", kept.id), ("u", uuid.UUID(int=99)), ("v", kept.id)]) == [kept]
     assert catalog.by_seq([1, 99]) == {1: kept}
     assert catalog.of_user("u") == [kept]
     assert catalog.of_user("v") == []
@@ -153,7 +153,7 @@ def test_an_update_changes_what_access_can_change_and_nothing_else(catalog: Cata
         meta={"a": 1},
     )
     said_again = Merged(uuid.UUID(int=9), "u", one.id)
-    catalog.write(Changes(updated={one.id: changed}, merged=[said_again]), START)
+    catalog.write(Changes(updated={one.seq: changed}, merged=[said_again]), START)
     assert catalog.of_user("u") == [changed, two]
 
 
@@ -176,15 +176,16 @@ def test_an_unlink_removes_that_kind_alone(catalog: Catalog, tmp_path: Path) -> 
     one, two = memory(1), memory(2)
     links = [NewLink("u", one.id, two.id, kind, 0.5, START) for kind in ("related", "cause")]
     catalog.write(replace_links(adding(one, two), links), START)
-    catalog.write(Changes(unlinked=[(one.id, two.id, "related")]), START)
+    catalog.write(Changes(unlinked=[Unlinked("u", one.id, two.id, "related")]), START)
     catalog.close()
     assert rows(tmp_path, "SELECT kind, weight FROM links") == [("cause", 0.5)]
 
 
 def test_events_that_are_in_are_known(catalog: Catalog) -> None:
-    first, second = uuid.UUID(int=1), uuid.UUID(int=2)
+    """To their user; another user's event of the same id is another one."""
+    first, second = ("u", uuid.UUID(int=1)), ("u", uuid.UUID(int=2))
     catalog.write(Changes(applied=[first]), START)
-    assert catalog.applied([first, second]) == {first}
+    assert catalog.applied([first, second, ("v", first[1])]) == {first}
     assert catalog.applied([]) == set()
 
 
@@ -197,7 +198,7 @@ def test_tombstones_are_found_by_their_user(catalog: Catalog) -> None:
 
 def test_a_write_that_fails_leaves_nothing_behind(catalog: Catalog) -> None:
     """Neither the rows before the fault nor the note that the event is in; the next write works."""
-    event = uuid.UUID(int=1)
+    event = ("u", uuid.UUID(int=1))
     changes = adding(memory(1))
     changes.applied.append(event)
     changes.vectors = dict.fromkeys(changes.new, axis(0, DIMENSION + 1))
@@ -421,4 +422,4 @@ def test_a_question_does_not_stand_in_the_way_of_the_next(catalog: Catalog) -> N
     catalog.write(adding(memory(1)), START)
     for ask in (catalog.count, catalog.newest_event, catalog.next_seq, catalog.ageing.unpublished):
         ask()
-        assert catalog.applied([uuid.UUID(int=1)]) == set()
+        assert catalog.applied([("u", uuid.UUID(int=1))]) == set()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Callable
 from itertools import count, islice
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
+from schemas.errors import DataDirError
 from schemas.settings import LifecycleSettings, LongTermSettings
 from tables import shard as module
 from tables.shard import Shard
-from tables.vectors import VectorIndex, cell_of
+from tables.vectors import Stamp, VectorIndex, cell_of
 from tests.making import START, axis, promotion
 from tests.tables.test_shard import apply, forget, placed, texts
 
@@ -141,4 +144,81 @@ def test_users_who_share_a_cell_have_their_own_memories_alone(reopen: Open) -> N
     shard.close()
     shard = reopen()
     assert (texts(shard), texts(shard, other), texts(shard, "nobody")) == (["1", "2"], ["3"], [])
+    shard.close()
+
+
+def own_cosines(shard: Shard) -> list[float]:
+    """Of each of the user's memories with the vector that it was given."""
+    memories = shard.memories_of("u")
+    return [float(shard.similarities("u", axis(int(memory.text)), [memory])[0]) for memory in memories]
+
+
+def ended(shard: Shard) -> None:
+    """As a process that is killed: nothing is saved any more."""
+    shard._catalog.close()
+
+
+@pytest.mark.parametrize("restored", ["catalog.duckdb", "vectors.faiss"])
+def test_an_older_copy_of_one_file_takes_no_memory_for_another(
+    reopen: Open,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    restored: Literal["catalog.duckdb", "vectors.faiss"],
+) -> None:
+    """The numbers of the newer one are those of other memories. An index of one save ago only lacks some."""
+    shard = reopen()
+    apply(shard, promotion("0", "a"))
+    shard.close()
+    shutil.copy(tmp_path / restored, tmp_path / "backup")
+    shard = reopen()
+    apply(shard, promotion("1", "b"))
+    shard.close()
+    shutil.copy(tmp_path / "backup", tmp_path / restored)
+    shard = reopen()
+    told = "shard 0: vectors.faiss is not of this catalog and is rebuilt" in caplog.messages
+    assert told == (restored == "catalog.duckdb")
+    apply(shard, promotion("3", "c"))
+    ended(shard)
+    shard = reopen()
+    assert own_cosines(shard) == [1] * (2 if restored == "catalog.duckdb" else 3)
+    assert shard.in_step()
+    shard.close()
+
+
+def test_a_file_of_another_shard_is_not_believed(reopen: Open, tmp_path: Path) -> None:
+    for place, said in (("other", "5"), ("mine", "2")):
+        shard = Shard(0, tmp_path / place, "toy", 8, LongTermSettings(), LifecycleSettings())
+        apply(shard, promotion(said, "a"))
+        shard.close()
+    shutil.copy(tmp_path / "other" / "vectors.faiss", tmp_path / "mine" / "vectors.faiss")
+    shard = Shard(0, tmp_path / "mine", "toy", 8, LongTermSettings(), LifecycleSettings())
+    assert own_cosines(shard) == [1]
+    shard.close()
+
+
+@pytest.mark.parametrize("fails", ["before it is written", "after it is written"])
+def test_a_save_that_a_crash_cuts_off_costs_no_rebuilding(
+    reopen: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fails: str
+) -> None:
+    """However often: the file before it fits, and so does the new one."""
+    shard = reopen()
+    apply(shard, promotion("0", "a"))
+    shard.save()
+    save = VectorIndex.save
+
+    def cut_off(index: VectorIndex, path: Path, stamp: Stamp) -> None:
+        if fails == "after it is written":
+            save(index, path, stamp)
+        raise DataDirError(path, "cut off")
+
+    for number in (1, 2, 3):
+        monkeypatch.setattr(VectorIndex, "save", cut_off)
+        apply(shard, promotion(str(number), str(number)))
+        with pytest.raises(DataDirError):
+            shard.save()
+        monkeypatch.undo()
+    ended(shard)
+    shard = reopen()
+    assert own_cosines(shard) == [1] * 4
+    assert [message for message in caplog.messages if "is rebuilt" in message] == []
     shard.close()

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.events import Edit, ForgetUser, LongTermEvent
+from schemas.events import Edit, ForgetUser, LongTermEvent, Touch
 from schemas.memories import Memory
 from schemas.settings import LifecycleSettings, LongTermSettings
 from streams.rules.lifecycle import DAY_MS
@@ -307,3 +307,30 @@ def test_another_users_rows_of_the_same_cell_are_not_found(shard: Shard) -> None
     said(shard, promotion("1", "a"), promotion("2", "b", user="v"))
     every = np.array([1, 2], np.int64)
     assert [m.text for m in shard.shown(shard._rows.of_user("v", lambda: every).places)] == ["2"]
+
+
+@pytest.mark.parametrize("restored", ["catalog.duckdb", "search.*"])
+def test_an_older_copy_of_catalog_or_rows_shows_nothing_of_another_time(tmp_path: Path, restored: str) -> None:
+    """Of one opening, too: numbers that were given to others, bodies that were edited since."""
+    folder, one, elsewhere = tmp_path / "0", promotion("1", "a"), event(Touch, "v", memory_ids=[])
+    shard = opened(folder)
+    said(shard, one)
+    shown(shard)
+    shard.close()
+    shard = opened(folder)
+    shard._catalog._db.execute("CHECKPOINT")
+    (tmp_path / "backup").mkdir()
+    for path in folder.glob(restored):
+        shutil.copy(path, tmp_path / "backup")
+    said(shard, event(Edit, "u", memory_id=one.memory_id, metadata={"mood": "sanguine"}))
+    said(shard, elsewhere, promotion("2", "b"))
+    shown(shard)
+    shard.close()
+    for path in (tmp_path / "backup").iterdir():
+        shutil.copy(path, folder)
+    shard = opened(folder)
+    said(shard, elsewhere, elsewhere, promotion("3", "c"))
+    assert shown(shard) == list(shard._catalog.of_user("u"))
+    told = ["1", "3"] if restored == "catalog.duckdb" else ["1", "2", "3"]
+    assert [memory.text for memory in shown(shard)] == told
+    shard.close()

@@ -113,7 +113,7 @@ def test_states_over_time_are_those_that_were_counted_each_day(tmp_path: Path) -
         )
         known = catalog.of_user("u")
         used = chance.sample(known, min(len(known), chance.randrange(3)))
-        catalog.write(Changes(updated={one.id: replace(one, last_accessed=morning) for one in used}), morning)
+        catalog.write(Changes(updated={one.seq: replace(one, last_accessed=morning) for one in used}), morning)
         for moment in (morning, evening):
             catalog.ageing.recompute(moment, lifecycle)
         states = [one.state.value for one in catalog.of_user("u")]
@@ -148,7 +148,7 @@ def test_a_clock_that_goes_back_makes_no_number_negative(tmp_path: Path) -> None
     for days in (37, 0, 37):
         catalog.ageing.recompute(START + days * DAY_MS, LifecycleSettings())
     assert over_time(catalog, 39) == [(0, 0, 0), *[(1, 0, 0)] * 36, *[(0, 1, 0)] * 2]
-    catalog.write(Changes(updated={made.id: replace(made, last_accessed=HALVED)}), HALVED)
+    catalog.write(Changes(updated={made.seq: replace(made, last_accessed=HALVED)}), HALVED)
     catalog.ageing.recompute(HALVED, LifecycleSettings())
     assert over_time(catalog, 39) == [(0, 0, 0), *[(1, 0, 0)] * 38]
     catalog.close()
@@ -175,7 +175,7 @@ def test_what_is_archived_counts_until_then(tmp_path: Path) -> None:
     catalog.write(Changes(archived=[ToArchive(away.seq, gone, "manual")], moves=[leaving]), gone)
     assert over_time(catalog, 5) == [(2, 0, 0), *[(1, 0, 0)] * 4]
     returning = adding(replace(away, seq=3))
-    returning.unarchived.append(away.id)
+    returning.unarchived.append(away.seq)
     returning.moves.append(Move(away.id, "u", "archived", "active", 100.0, back, "manual"))
     catalog.write(returning, back)
     assert over_time(catalog, 5) == [(2, 0, 0), *[(1, 0, 0)] * 2, *[(2, 0, 0)] * 2]

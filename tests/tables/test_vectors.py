@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import uuid
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -12,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from tables.vectors import CELLS, VectorIndex, cell_of, earlier_copies, faiss
+from tables.vectors import CELLS, Stamp, VectorIndex, below, cell_of, earlier_copies, faiss, stamp_of
 from tests.examples import examples
 from tests.making import axis, leaning
 
 DIMENSION = 8
+STAMP = Stamp(uuid.UUID(int=7), 12)
 
 
 def numbers(*seqs: int) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -126,7 +129,7 @@ def test_what_changed_since_the_file_is_counted(tmp_path: Path) -> None:
     index = filled((1, 5, axis(0)), (2, 6, axis(1)))
     index.remove(numbers(1, 99))
     assert index.unsaved == 3
-    index.save(path)
+    index.save(path, STAMP)
     assert index.unsaved == 0
     loaded = VectorIndex.load(path, DIMENSION)
     assert loaded is not None
@@ -150,7 +153,7 @@ def test_adding_nothing_changes_nothing() -> None:
 def test_a_saved_index_reads_back(tmp_path: Path) -> None:
     """And goes on as before: it takes vectors, and gives them up."""
     path = tmp_path / "vectors.faiss"
-    filled((1, 5, axis(0)), (2, 6, axis(1))).save(path)
+    filled((1, 5, axis(0)), (2, 6, axis(1))).save(path, STAMP)
     index = VectorIndex.load(path, DIMENSION)
     assert index is not None
     assert index.similarities(6, axis(1), numbers(2)).tolist() == [1]
@@ -162,7 +165,7 @@ def test_a_saved_index_reads_back(tmp_path: Path) -> None:
 def test_saving_leaves_one_file(tmp_path: Path) -> None:
     path = tmp_path / "vectors.faiss"
     for _ in range(2):
-        filled((1, 5, axis(0))).save(path)
+        filled((1, 5, axis(0))).save(path, STAMP)
     assert [file.name for file in tmp_path.iterdir()] == ["vectors.faiss"]
 
 
@@ -174,7 +177,7 @@ def test_a_file_that_is_not_there_is_none(tmp_path: Path) -> None:
 def test_a_file_that_ends_too_early_is_none(tmp_path: Path, kept: float) -> None:
     """Cut after so many bytes, or that part of it."""
     path = tmp_path / "vectors.faiss"
-    filled(*((seq, seq, axis(seq % DIMENSION)) for seq in range(50))).save(path)
+    filled(*((seq, seq, axis(seq % DIMENSION)) for seq in range(50))).save(path, STAMP)
     whole = path.read_bytes()
     path.write_bytes(whole[: int(kept * len(whole)) if 0 < kept < 1 else int(kept)])
     assert VectorIndex.load(path, DIMENSION) is None
@@ -189,7 +192,7 @@ def test_a_file_that_is_no_index_is_none(tmp_path: Path, content: bytes) -> None
 
 def test_an_index_of_another_dimension_or_kind_is_none(tmp_path: Path) -> None:
     path = tmp_path / "vectors.faiss"
-    VectorIndex(DIMENSION).save(path)
+    VectorIndex(DIMENSION).save(path, STAMP)
     assert VectorIndex.load(path, DIMENSION + 1) is None
     faiss.write_index(faiss.IndexFlatIP(DIMENSION), str(path))
     assert VectorIndex.load(path, DIMENSION) is None
@@ -223,3 +226,41 @@ def test_earlier_copies_are_those_that_a_loop_finds(rows: int) -> None:
     expected = {row: [i for i in range(row) if cosines[row, i] >= 0.95] for row in range(rows)}
     found = {row: list(copies) for row, copies in earlier_copies(vectors, 0.95).items()}
     assert found == {row: copies for row, copies in expected.items() if copies}
+
+
+def test_a_file_says_what_it_belongs_to(tmp_path: Path) -> None:
+    """One that was cut off, or written by an older version, or is not there, says nothing."""
+    path = tmp_path / "vectors.faiss"
+    assert stamp_of(path) is None
+    filled((1, 5, axis(0))).save(path, STAMP)
+    assert stamp_of(path) == STAMP
+    whole = path.read_bytes()
+    for cut in (whole[:-1], whole[:-32], whole[:10], b""):
+        path.write_bytes(cut)
+        assert stamp_of(path) is None
+
+
+def test_a_file_is_on_the_disk_before_it_takes_the_old_ones_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole, with its stamp: a power cut leaves the old file or the new one."""
+    path, synced = tmp_path / "vectors.faiss", list[tuple[str, int]]()
+    filled((1, 5, axis(0))).save(path, STAMP)
+    size = path.stat().st_size
+
+    def fsync(descriptor: int) -> None:
+        synced.append((str(Path(f"/proc/self/fd/{descriptor}").readlink()), os.fstat(descriptor).st_size))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    filled((1, 5, axis(0))).save(path, STAMP)
+    assert synced == [(str(path.with_suffix(".tmp")), size)]
+
+
+@pytest.mark.parametrize("cosine", [0.95, 0.5, 0.9, 1 / 3, 1.0])
+def test_below_is_the_last_number_that_is_less(cosine: float) -> None:
+    """In single precision: a cosine that is exactly the border is near enough, the next smaller one is not."""
+    border = np.float32(cosine)
+    if float(border) < cosine:
+        border = np.nextafter(border, np.float32(2))
+    assert float(border) > below(cosine)
+    assert float(np.nextafter(border, np.float32(-2))) <= below(cosine) < cosine

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from schemas.errors import DataDirError, ShardNotHere
-from schemas.events import ForgetUser, LongTermEvent, Remember, event_id
+from schemas.events import Archive, Forget, ForgetUser, LongTermEvent, Remember, event_id
 from schemas.settings import Settings
 from schemas.topics import key_of, partition_of
 from streams.app import Siltstone
@@ -111,6 +112,24 @@ async def test_batches_that_come_while_one_is_written_are_one_transaction(worker
     worker.model.gate.set()
     await asyncio.gather(*batches)
     assert worker.transactions == [(0, 1), (0, 3)]
+    assert await worker.shards.call(0, Shard.position) == 4
+
+
+async def test_two_users_events_of_one_id_have_their_own_texts_and_vectors(worker: Worker) -> None:
+    """In one fetched batch; each is in once, and found by its own text."""
+    same, neighbour = uuid.uuid4(), next(name for name in map(str, range(99)) if partition_of(name, PARTITIONS) == 0)
+    one, other = (
+        Remember(event_id=same, user_id=user, timestamp=START, text=text)
+        for user, text in ((USERS[0], "tea"), (neighbour, "bread"))
+    )
+    worker.model.gate.set()
+    for _ in range(2):
+        await (await worker.handle(0, one, other))
+    for event in (one, other):
+        (vector,) = await worker.model.embed([event.text], 0, urgent=False)
+        (memory,) = await worker.shards.call(0, Shard.memories_of, event.user_id)
+        (cosine,) = await worker.shards.call(0, Shard.similarities, event.user_id, vector, [memory])
+        assert (memory.id, memory.text, round(float(cosine), 4)) == (same, event.text, 1)
     assert await worker.shards.call(0, Shard.position) == 4
 
 
@@ -233,3 +252,22 @@ async def test_however_a_partition_comes_and_goes_each_event_is_in_once_and_none
             worker.assign()
     applied = sum(events for partition, events in worker.transactions if partition == 0)
     assert (applied, await worker.shards.call(0, Shard.position)) == (len(records), len(records))
+
+
+async def test_a_search_of_the_archive_in_flight_does_not_return_what_is_forgotten_meanwhile(worker: Worker) -> None:
+    """The question is being embedded when the memory goes."""
+    user, (tea, bread) = USERS[0], said(0, "tea", "bread")
+    worker.model.gate.set()
+    archived = [
+        Archive(event_id=uuid.uuid4(), user_id=user, timestamp=START, memory_id=one.event_id) for one in (tea, bread)
+    ]
+    await (await worker.handle(0, tea, bread, *archived))
+    worker.model.gate.clear()
+    worker.model.asked.clear()
+    search = asyncio.ensure_future(worker.siltstone.recall.search_archive(user, "tea", 10))
+    await until(lambda: worker.model.asked)
+    await (
+        await worker.handle(0, Forget(event_id=uuid.uuid4(), user_id=user, timestamp=START, memory_id=tea.event_id))
+    )
+    worker.model.gate.set()
+    assert [hit.memory for hit in await search] == ["bread"]

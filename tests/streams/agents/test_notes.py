@@ -403,9 +403,10 @@ def test_a_note_is_forgotten_by_its_memory_id_and_not_by_its_events(room: Room) 
     assert room.texts() == []
 
 
-def test_forgetting_a_user_takes_the_notes_up_to_its_time(room: Room) -> None:
-    room.take(asks("old", at=1), asks("older", session="t"), asks("new", at=3), asks("theirs", user="v"))
-    room.take(forget_user(at=2), asks("late", at=2))
+def test_forgetting_a_user_takes_the_notes_before_it_in_the_log(room: Room) -> None:
+    """Dated ahead or not; and those after it that are dated before it."""
+    room.take(asks("old", at=1), asks("older", session="t"), asks("ahead", at=3), asks("theirs", user="v"))
+    room.take(asks("beside", at=9), forget_user(at=2), asks("late", at=2), asks("new", at=3))
     assert (room.texts(), room.texts("t"), room.texts(user="v")) == (["new"], [], ["theirs"])
 
 

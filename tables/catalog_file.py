@@ -1,0 +1,123 @@
+"""The file of a catalog: locked, connected to, and written anew so that no deleted byte stays in its pages."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+from pathlib import Path
+from typing import Final
+
+import duckdb
+
+from schemas.errors import DataDirError, ShardLocked
+
+#: In `shard_info`: pages or log may hold what was forgotten.
+TO_ERASE: Final = "to_erase"
+
+
+class CatalogFile:
+    """A DuckDB file that one process at a time has, between a rewriting's closing and opening, too.
+
+    DuckDB locks the file that it has open. A lock of our own, `catalog.lock` beside it, covers the moment in which
+    another file takes its place. Raises `ShardLocked` and `DataDirError`.
+    """
+
+    def __init__(self, path: Path, partition: int) -> None:
+        self.path, self._partition = path, partition
+        self._fresh = path.with_name("catalog.fresh")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(path.with_name("catalog.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as exc:
+            raise DataDirError(path.parent, exc.strerror or str(exc)) from exc
+        try:
+            self._take_lock()
+            self.db = self._connected()
+            self._drop_leftovers()
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def _take_lock(self) -> None:
+        try:
+            fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError) as exc:
+            raise self._locked() from exc
+
+    def _connected(self) -> duckdb.DuckDBPyConnection:
+        try:
+            db = duckdb.connect(str(self.path), config={"threads": 1, "checkpoint_threshold": "128MB"})
+        except duckdb.IOException as exc:
+            if "could not set lock" in str(exc).lower():
+                raise self._locked() from exc
+            raise DataDirError(self.path, str(exc).splitlines()[0]) from exc
+        db.execute("SET arrow_lossless_conversion = true")  # ids come as sixteen bytes, not as texts
+        return db
+
+    def _locked(self) -> ShardLocked:
+        return ShardLocked(
+            self._partition, f"another process has {self.path} open; stop it, or wait for it to hand over"
+        )
+
+    def _drop_leftovers(self) -> None:
+        """What a crash left: a copy that was not finished, and pages that were put on the disk for want of memory."""
+        for path in (self._fresh, self._fresh.with_name(f"{self._fresh.name}.wal")):
+            path.unlink(missing_ok=True)
+        shutil.rmtree(self.path.with_name(f"{self.path.name}.tmp"), ignore_errors=True)
+
+    def rewrite(self) -> None:
+        """Put a copy of all rows in the file's place, and connect to it: `db` is another connection.
+
+        A crash at any point leaves the old file whole or the new one. Raises `DataDirError` where the copy cannot be
+        made; `db` is then one to the old file.
+        """
+        try:
+            self.db.execute("CHECKPOINT")
+            self.db.close()
+            self._put_copy()
+        except (duckdb.Error, OSError) as exc:
+            for path in (self._fresh, self._fresh.with_name(f"{self._fresh.name}.wal")):
+                with contextlib.suppress(OSError):
+                    path.unlink(missing_ok=True)
+            raise DataDirError(self.path, f"it cannot be written anew: {str(exc).splitlines()[0]}") from exc
+        finally:
+            with contextlib.suppress(duckdb.Error):
+                self.db.close()
+            self.db = self._connected()
+
+    def _put_copy(self) -> None:
+        wal = self.path.with_name(f"{self.path.name}.wal")
+        if wal.exists() and wal.stat().st_size:
+            raise OSError("its write-ahead log is not empty")
+        with duckdb.connect(config={"threads": 1}) as db:
+            db.execute(f"ATTACH '{_quoted(self.path)}' AS old (READ_ONLY)")
+            db.execute(f"ATTACH '{_quoted(self._fresh)}' AS fresh")
+            db.execute("COPY FROM DATABASE old TO fresh")
+            db.execute("DELETE FROM fresh.shard_info WHERE key = ?", [TO_ERASE])
+            db.execute("CHECKPOINT fresh")
+            db.execute("DETACH fresh")
+        _synced(self._fresh)
+        self._fresh.replace(self.path)
+        _synced(self.path.parent)
+
+    def close(self) -> None:
+        """Let go of it; again does nothing."""
+        self.db.close()
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")
+
+
+def _synced(path: Path) -> None:
+    """A file's bytes, or a folder's names, stay after a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
