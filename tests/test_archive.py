@@ -19,6 +19,7 @@ from schemas.settings import CleanupSettings, Settings
 from schemas.topics import key_of
 from streams.app import Siltstone
 from streams.cli import cli, running
+from streams.clock import EventClock
 from streams.metrics import labelled
 from streams.rules.lifecycle import DAY_MS
 from tables.shard import Shard
@@ -79,6 +80,12 @@ async def archived(http: httpx.AsyncClient, user: str = "ann", **params: Any) ->
     return {memory["id"]: memory["memory"] for memory in answer["memories"]}
 
 
+def go_to(worker: Siltstone, moment: int) -> None:
+    """The worker's event clock is at this moment (epoch ms), which may lie ahead of the system's."""
+    assert isinstance(worker.clock, EventClock)
+    worker.clock.go_to(moment)
+
+
 async def until_archived(http: httpx.AsyncClient, *ids: str, user: str = "ann") -> None:
     async def so() -> bool:
         return set(await archived(http, user)) == set(ids)
@@ -134,7 +141,7 @@ async def test_what_is_restored_is_as_it_was_and_just_accessed(worker: Siltstone
     (key,) = await keep(worker, KEY)
     await http.post("/v1/archive", json={"user_id": "ann", "memory_id": key})
     await until_archived(http, key)
-    worker.clock.observe(LATE)
+    go_to(worker, LATE)
     assert (await http.post(f"/v1/archive/{key}/restore", json={"user_id": "ann"})).status_code == 202
     await until_archived(http)
     assert await hits(http, "/v1/search", "Where is the key?") == [KEY]
@@ -188,7 +195,7 @@ async def test_a_user_archives_all_that_is_deprecated(worker: Siltstone, http: h
     """But for what is pinned, active or cold, and what is others'."""
     key, tea, bike = await keep(worker, KEY, TEA, BIKE)
     await keep(worker, KEY, user="bob")
-    worker.clock.observe(LATE)
+    go_to(worker, LATE)
     await tell(worker, Pin(event_id=some_id(), user_id="ann", timestamp=LATE, memory_id=uuid.UUID(tea)))
     new = Remember(event_id=some_id(), user_id="ann", timestamp=LATE, text="It snows today.", importance=70)
     await tell(worker, new)
@@ -213,7 +220,7 @@ async def test_what_is_due_is_archived_and_later_removed_by_itself(settings: Set
         assert (await http.get("/v1/archive/cleanup")).json()["archive"] == 0
         (pinned,) = await keep(worker, "Bob is called Bob.", user="bob")
         await tell(worker, Pin(event_id=some_id(), user_id="bob", timestamp=START, memory_id=uuid.UUID(pinned)))
-        worker.clock.observe(LATE)
+        go_to(worker, LATE)
         await until_archived(http, key)
         dry = (await http.get("/v1/archive/cleanup")).json()
         assert (dry["archive"], dry["remove"], dry["asked"]) == (0, 0, 0)
@@ -225,7 +232,7 @@ async def test_what_is_due_is_archived_and_later_removed_by_itself(settings: Set
         assert dry["exempt"] == {"link": 2, "whitelist": 1}
         assert (await held(worker), await held(worker, "bob")) == ({tea, bike, mother}, {pinned})
         assert (await http.get("/v1/archive", params={"user_id": "ann"})).json()["memories"][0]["reason"] == "cleanup"
-        worker.clock.observe(LATE + 31 * DAY_MS)
+        go_to(worker, LATE + 31 * DAY_MS)
         await until_archived(http)
         of_key = [move for move in await moves(worker, 6) if move[0] == key]
         assert of_key == [
@@ -240,7 +247,7 @@ async def test_cleanup_does_what_the_dry_run_said(worker: Siltstone, http: httpx
     """Where it is not enabled: for one user, then for all; what it does is what the dry run said."""
     ids = await keep(worker, KEY, TEA, BIKE)
     (bobs,) = await keep(worker, KEY, user="bob")
-    worker.clock.observe(LATE)
+    go_to(worker, LATE)
     await worker.cleanup.tick(LATE)
     dry = (await http.get("/v1/archive/cleanup", params={"user_id": "bob"})).json()
     (one,) = dry["candidates"]
@@ -265,7 +272,7 @@ async def test_while_it_is_paused_nothing_is_cleaned(settings: Settings) -> None
     async with running.started(settings) as worker, api(worker) as http:
         await running.until_ready(worker)
         (key,) = await keep(worker, KEY)
-        worker.clock.observe(LATE)
+        go_to(worker, LATE)
         await worker.cleanup.tick(LATE)
         refused = await http.post("/v1/archive/cleanup", json={})
         assert (refused.status_code, "lifecycle.cleanup.paused" in refused.json()["detail"]) == (409, True)
@@ -285,7 +292,7 @@ async def test_the_log_counts_what_became_deprecated(worker: Siltstone, caplog: 
     """Which ones, at DEBUG; never a text."""
     caplog.set_level("DEBUG", "streams.agents.lifecycle")
     key, _ = await keep(worker, KEY, TEA)
-    worker.clock.observe(LATE)
+    go_to(worker, LATE)
     await worker.lifecycle.recompute()
     await worker.lifecycle.recompute()
     lines = [(record.levelname, record.message) for record in caplog.records]
@@ -323,7 +330,7 @@ async def test_the_commands(worker: Siltstone, http: httpx.AsyncClient) -> None:
     await until_archived(http, tea)
     assert orjson.loads(await run("remove", tea, *user, "--json"))["removing"] == 1
     await until_archived(http)
-    worker.clock.observe(LATE)
+    go_to(worker, LATE)
     dry = await run("cleanup", "--dry-run", "--url", url)
     assert "is archived" in dry
     assert "2026-02-16" in dry

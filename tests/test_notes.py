@@ -276,14 +276,16 @@ async def test_a_forgotten_memory_is_gone_from_session_and_long_term(client: Cli
 
 
 async def test_a_forgotten_user_has_none_left(client: Client) -> None:
-    """But for what was asked for later."""
+    """But for what is asked for later."""
     await client.remember("old", importance=100)
     await client.remember("elsewhere", session_id="t")
-    await client.remember("new", at=20)
+    await client.remember("ahead of its time", at=20)
     await client.end(at=25)
     await client.until_lasting("old")
     await client.event("forget_user", timestamp=START + 10_000)
-    assert (await client.lasting(), await client.texts(), await client.texts(session="t")) == ([], ["new"], [])
+    assert (await client.lasting(), await client.texts(), await client.texts(session="t")) == ([], [], [])
+    await client.remember("new", at=30)
+    assert await client.texts() == ["new"]
 
 
 async def test_a_note_is_written_after_the_session_that_it_names(settings: Settings) -> None:
