@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import duckdb
 import numpy as np
 import numpy.typing as npt
 import orjson
@@ -246,8 +247,8 @@ class Catalog:
         wanted = pa.array(list(seqs), pa.int64())
         if not len(wanted):
             return {}
-        self._db.register("wanted", pa.table({"seq": wanted}))
-        rows = self._db.execute(f"SELECT {COLUMNS} FROM memories WHERE seq IN (SELECT seq FROM wanted)").fetchall()
+        found = f"SELECT {COLUMNS} FROM memories WHERE seq IN (SELECT seq FROM staging)"
+        rows = self._over(pa.table({"seq": wanted}), found).fetchall()
         return {memory.seq: memory for memory in map(memory_of, rows)}
 
     def of_user(self, user_id: str) -> list[Memory]:
@@ -424,8 +425,11 @@ class Catalog:
             self._write_links(changes)
             self._note(changes)
             if changes.applied:
-                self._db.register("staged", named_table(changes.applied))
-                self._db.execute("INSERT INTO applied SELECT id, make_timestamp_ms(?), user_id FROM staged", [now])
+                self._over(
+                    named_table(changes.applied),
+                    "INSERT INTO applied SELECT id, make_timestamp_ms(?), user_id FROM staging",
+                    now,
+                )
             self._advance(changes.numbered, position)
         self.changes += 1
 
@@ -454,26 +458,32 @@ class Catalog:
         self.changes += bool(users)
         return users
 
+    def _over(self, staging: pa.Table, sql: str, *parameters: object) -> duckdb.DuckDBPyConnection:
+        """Execute a statement that reads `staging`, which DuckDB finds by the name of the variable.
+
+        `register` makes a view of it first, which takes longer than the few rows of a small batch; and a view of
+        this name would be found in its place.
+        """
+        return self._db.execute(sql, parameters)
+
     def _append(self, table: str, rows: Sequence[NamedTuple], columns: str = "*") -> None:
         """All rows by one statement."""
         if rows:
-            self._db.register("staged", table_of(rows))
-            self._db.execute(f"INSERT INTO {table} SELECT {columns} FROM staged")
+            self._over(table_of(rows), f"INSERT INTO {table} SELECT {columns} FROM staging")
 
     def _insert(self, memories: Sequence[Memory], vectors: Vectors) -> None:
-        self._db.register("staged", staged(memories))
-        self._db.execute(f"INSERT INTO memories ({STORED}) SELECT * FROM staged")
+        self._over(staged(memories), f"INSERT INTO memories ({STORED}) SELECT * FROM staging")
         arrow = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
-        self._db.register("staged", pa.table({"seq": [memory.seq for memory in memories], "vector": arrow}))
-        self._db.execute("INSERT INTO vectors SELECT seq, vector FROM staged")
+        numbered = pa.table({"seq": [memory.seq for memory in memories], "vector": arrow})
+        self._over(numbered, "INSERT INTO vectors SELECT seq, vector FROM staging")
 
     def _update(self, memories: Sequence[Memory]) -> None:
-        self._db.register("staged", staged(memories))
-        self._db.execute(
-            "UPDATE memories SET importance = staged.importance, "
-            "last_accessed = staged.last_accessed, access_count = staged.access_count, "
-            "pinned = staged.pinned, meta = staged.meta, summarized_by = staged.summarized_by, "
-            "superseded_by = staged.superseded_by FROM staged WHERE memories.seq = staged.seq"
+        self._over(
+            staged(memories),
+            "UPDATE memories SET importance = staging.importance, "
+            "last_accessed = staging.last_accessed, access_count = staging.access_count, "
+            "pinned = staging.pinned, meta = staging.meta, summarized_by = staging.summarized_by, "
+            "superseded_by = staging.superseded_by FROM staging WHERE memories.seq = staging.seq",
         )
 
     def _add_sources(self, memories: Sequence[Memory]) -> None:
@@ -481,9 +491,9 @@ class Catalog:
         if memories:
             sources = {memory.seq: list(memory.message_ids) for memory in memories}
             lists = pa.array(list(sources.values()), pa.list_(pa.string()))
-            self._db.register("staged", pa.table({"seq": list(sources), "message_ids": lists}))
-            self._db.execute(
-                "UPDATE memories SET message_ids = staged.message_ids FROM staged WHERE memories.seq = staged.seq"
+            self._over(
+                pa.table({"seq": list(sources), "message_ids": lists}),
+                "UPDATE memories SET message_ids = staging.message_ids FROM staging WHERE memories.seq = staging.seq",
             )
 
     def _delete(self, seqs: Sequence[int]) -> None:

@@ -54,6 +54,7 @@ class CatalogFile:
                 raise self._locked() from exc
             raise DataDirError(self.path, str(exc).splitlines()[0]) from exc
         db.execute("SET arrow_lossless_conversion = true")  # ids come as sixteen bytes, not as texts
+        db.execute("SET python_scan_all_frames = true")  # a table is found by a variable's name from behind a wrapper
         return db
 
     def _locked(self) -> ShardLocked:

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import aiokafka
 import numpy as np
 
-TICK_SECONDS: Final = 0.01
+TICK_SECONDS: Final = 0.02
 BATCH_BYTES: Final = 262_144
 #: A producer that gives less than this share of the rate, or gives it so late, has not kept it.
 KEPT: Final = 0.99

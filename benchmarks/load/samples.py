@@ -6,7 +6,7 @@
     user       Thank you. What else is there to do today?
 
 Each is a user of its own, at a time that was set before. The clock starts when the third message, which closes the
-exchange, is due. Questions are asked at set times after that, each 1.5 times as late as the one before and each in
+exchange, is due. Questions are asked at set times after that, each 1.7 times as late as the one before and each in
 other words, so none is answered out of a cache; a sample that is found is not asked about again. The first time is
 another one for each of eight samples in turn, so that together they look at all moments. A sample's time is that at
 which the answer was read: what lay between the last question in vain and the one that was answered counts as age.
@@ -29,8 +29,8 @@ from schemas.topics import key_of, partition_of
 
 #: Between what is to be remembered and the message that closes its exchange.
 PAUSE_SECONDS: Final = 1.0
-FIRST_QUESTION_SECONDS: Final = 0.04
-LATER_BY: Final = 1.5
+FIRST_QUESTION_SECONDS: Final = 0.1
+LATER_BY: Final = 1.7
 PHASES: Final = 8
 GIVE_UP_SECONDS: Final = 30.0
 MESSAGES: Final = 3
