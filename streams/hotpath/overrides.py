@@ -12,6 +12,8 @@ Replaced, and why:
     Consumer._new_offset         the ledger answers instead of lists of single offsets
     Consumer._commit_offsets     the outbox settles first: no offset without its effects; and before that, the group
                                  confirms that we are a member: what a worker that was paused holds is out of date
+    Consumer.wait_first          handing a batch to an agent that has room for it makes no tasks: four of them for a
+                                 batch wait for all else that is ready, and under load that was a tenth of a second
     Consumer.perform_seek        flow stops, then partitions without a commit go to their start: Faust reads
                                  between the resumption of partitions and of flow, and drops what it read
     Consumer.on_partitions_…     ledgers end with their assignment
@@ -35,7 +37,7 @@ import hashlib
 import inspect
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import aiokafka
@@ -47,6 +49,7 @@ from faust.tables.base import Collection
 from faust.transport import consumer as base
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
+from mode.services import WaitResults
 from mode.threads import WorkerThread
 from yarl import URL
 
@@ -278,6 +281,19 @@ class _Consumer(driver.Consumer):
             self._hot.halt(exc, "the log")
         return self._hot.halted is None
 
+    async def wait_first(self, *coros: Any, timeout: Any = None) -> WaitResults:
+        first, *others = coros
+        if not isinstance(first, Coroutine):
+            return await super().wait_first(*coros, timeout=timeout)
+        try:
+            waits_for = first.send(None)
+        except StopIteration as done:  # it had nothing to wait for
+            for other in others:
+                if isinstance(other, Coroutine):
+                    other.close()
+            return WaitResults([first], [done.value], False)
+        return await super().wait_first(_Begun(first, waits_for), *others, timeout=timeout)
+
     def _to_message(self, tp: TP, record: Any) -> Any:
         if tp.topic in self._hot.topics:
             self._ledgers[tp].deliver(record.offset)
@@ -370,6 +386,21 @@ class _Consumer(driver.Consumer):
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
         self._ledgers.clear()
         await super().on_partitions_assigned(assigned, generation_id)
+
+
+class _Begun:
+    """A coroutine that was begun, and waits for a future."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], waits_for: Any) -> None:
+        self._coroutine, self._waits_for = coroutine, waits_for
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        try:
+            yield self._waits_for
+        except BaseException as exc:
+            self._coroutine.throw(exc)
+            raise
+        return (yield from self._coroutine.__await__())
 
 
 def _whole(records: Sequence[Any]) -> FetchedRecord:
