@@ -287,11 +287,13 @@ class _Consumer(driver.Consumer):
             return await super().wait_first(*coros, timeout=timeout)
         try:
             waits_for = first.send(None)
-        except StopIteration as done:  # it had nothing to wait for
+        except BaseException as ended:
             for other in others:
                 if isinstance(other, Coroutine):
-                    other.close()
-            return WaitResults([first], [done.value], False)
+                    other.close()  # nobody awaits it
+            if isinstance(ended, StopIteration):  # it had nothing to wait for
+                return WaitResults([first], [ended.value], False)
+            raise
         return await super().wait_first(_Begun(first, waits_for), *others, timeout=timeout)
 
     def _to_message(self, tp: TP, record: Any) -> Any:
