@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import fcntl
 import glob
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ import duckdb
 from schemas.errors import DataDirError, ShardError
 from schemas.settings import LifecycleSettings
 from tables.migrations import statement
+from tables.paths import quoted, synced
 from tables.peek import catalogs, peek
 
 #: What is copied, as far as the shard has it. The rest of a shard is for the worker's own use.
@@ -79,7 +79,7 @@ def export(db: duckdb.DuckDBPyConnection, partition: int, folder: Path) -> froze
         for table in sorted(there):
             db.execute(
                 f"COPY (SELECT {partition:d} AS partition, COLUMNS(lambda c: c NOT IN {_LEFT_OUT}) FROM {table}) "
-                f"TO '{_quoted(staged / _staged_name(table, partition))}' (FORMAT parquet, COMPRESSION zstd)"
+                f"TO '{quoted(staged / _staged_name(table, partition))}' (FORMAT parquet, COMPRESSION zstd)"
             )
     finally:
         db.execute("ROLLBACK")
@@ -105,7 +105,7 @@ def assemble(folder: Path, exported: Mapping[int, frozenset[str]], at: int, life
             leftover.unlink(missing_ok=True)
         with duckdb.connect(str(made), config=_MODEST) as db:
             memories = _fill(db, folder, at, lifecycle)
-        _synced(made)
+        synced(made)
         made.replace(folder / FILE)
         partitions = sorted(int(path.stem) for path in (folder / "parquet" / "memories").glob("*.parquet"))
         return Copy(folder / FILE, at, partitions, memories, (folder / FILE).stat().st_size)
@@ -116,7 +116,7 @@ def _fill(db: duckdb.DuckDBPyConnection, folder: Path, at: int, lifecycle: Lifec
         parts = folder / "parquet" / table
         if any(parts.glob("*.parquet")):
             db.execute(
-                f"CREATE TABLE {table} AS FROM read_parquet('{_quoted(glob.escape(str(parts)))}/*.parquet', "
+                f"CREATE TABLE {table} AS FROM read_parquet('{quoted(glob.escape(str(parts)))}/*.parquet', "
                 "union_by_name = true, hive_partitioning = false)"
             )
         elif table == "archive":  # no worker that has one has opened these shards yet
@@ -189,19 +189,6 @@ def parquet(folder: Path, table: str, partition: int) -> Path:
 
 def _staged_name(table: str, partition: int) -> str:
     return f"{table}-{partition}.parquet"
-
-
-def _quoted(path: Path | str) -> str:
-    return str(path).replace("'", "''")
-
-
-def _synced(path: Path) -> None:
-    """After a power cut there must be the old copy or the new one, and not an empty file."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def described(copy: Copy) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Final
 import duckdb
 
 from schemas.errors import DataDirError, ShardLocked
+from tables.paths import quoted, synced
 
 #: In `shard_info`: pages or log may hold what was forgotten.
 TO_ERASE: Final = "to_erase"
@@ -93,15 +94,15 @@ class CatalogFile:
         if wal.exists() and wal.stat().st_size:
             raise OSError("its write-ahead log is not empty")
         with duckdb.connect(config={"threads": 1}) as db:
-            db.execute(f"ATTACH '{_quoted(self.path)}' AS old (READ_ONLY)")
-            db.execute(f"ATTACH '{_quoted(self._fresh)}' AS fresh")
+            db.execute(f"ATTACH '{quoted(self.path)}' AS old (READ_ONLY)")
+            db.execute(f"ATTACH '{quoted(self._fresh)}' AS fresh")
             db.execute("COPY FROM DATABASE old TO fresh")
             db.execute("DELETE FROM fresh.shard_info WHERE key = ?", [TO_ERASE])
             db.execute("CHECKPOINT fresh")
             db.execute("DETACH fresh")
-        _synced(self._fresh)
+        synced(self._fresh)
         self._fresh.replace(self.path)
-        _synced(self.path.parent)
+        synced(self.path.parent)
 
     def close(self) -> None:
         """Let go of it; again does nothing."""
@@ -109,16 +110,3 @@ class CatalogFile:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
-
-
-def _quoted(path: Path) -> str:
-    return str(path).replace("'", "''")
-
-
-def _synced(path: Path) -> None:
-    """A file's bytes, or a folder's names, stay after a power cut."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -11,7 +11,6 @@ again, however long it takes and however often it is interrupted.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +20,7 @@ import pyarrow as pa
 
 from schemas.errors import ShardError
 from tables.migrations import transaction
+from tables.paths import synced
 from tables.vectors import Seqs, VectorIndex, Vectors, cells_of
 
 #: Numbers of all that has a vector: memories, and what is archived.
@@ -162,7 +162,7 @@ class Reembedding:
         if target is None or len(self.missing()):
             return False
         index_path.unlink(missing_ok=True)
-        _synced(index_path.parent)
+        synced(index_path.parent)
         with transaction(self._db):
             self._db.execute("UPDATE archive SET vector = n.vector FROM vectors_next n WHERE archive.seq = n.seq")
             self._db.execute("DELETE FROM vectors_next WHERE seq NOT IN (SELECT seq FROM memories)")
@@ -187,12 +187,3 @@ class Reembedding:
 def _without(seqs: Seqs, others: Seqs) -> Seqs:
     """Those of `seqs` that are not among the others. Without `assume_unique` it takes a second for 200,000."""
     return np.setdiff1d(seqs, others, assume_unique=True)
-
-
-def _synced(folder: Path) -> None:
-    """What was removed from the folder stays removed after a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

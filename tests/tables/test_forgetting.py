@@ -31,7 +31,7 @@ from schemas.events import (
 from schemas.memories import Memory
 from schemas.settings import LifecycleSettings, LongTermSettings
 from streams.rules.lifecycle import DAY_MS
-from tables import catalog_file
+from tables import catalog_file, paths
 from tables import shard as module
 from tables.shard import Shard
 from tables.vectors import Vectors
@@ -449,7 +449,7 @@ def test_a_crash_while_a_file_is_written_anew_loses_nothing(
     if fatal == "the copy":
         monkeypatch.setattr(catalog_file.CatalogFile, "_put_copy", dying(catalog_file.CatalogFile._put_copy))
     elif fatal.startswith("fsync"):
-        monkeypatch.setattr(catalog_file, "_synced", second(catalog_file._synced))
+        monkeypatch.setattr(catalog_file, "synced", second(paths.synced))
     elif fatal == "its replacement":
         monkeypatch.setattr(Path, "replace", dying(Path.replace))
     else:
@@ -480,7 +480,7 @@ def test_a_full_disk_puts_the_erasing_off(
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(catalog_file, "_synced", full)
+    monkeypatch.setattr(catalog_file, "synced", full)
     shard.save()
     monkeypatch.undo()
     assert [message for message in caplog.messages if "stays in pages of the catalog for now" in message]

@@ -284,7 +284,7 @@ def at_each_line(call: Callable[[FrameType], None]) -> Iterator[None]:
         sys.settrace(before)
 
 
-STEPS = {"begin", "put", "adopt", "bring_nearer", "_synced", "save"}
+STEPS = {"begin", "put", "adopt", "bring_nearer", "synced", "save"}
 
 
 def _fail_at(statement: str) -> Callable[[FrameType], None]:
