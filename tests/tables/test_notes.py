@@ -481,6 +481,7 @@ def test_what_cannot_be_removed_is_an_error_and_the_rest_is_gone(open_folder: Pa
     files = DayFiles(open_folder / "memory", open_folder / "second")
     files.append("ann", DAY, RUN, "one", EVENING)
     other = DayFiles(open_folder / "second")
+    (open_folder / "memory").chmod(0o555)  # else the folder's owner may put it aside
     with without_rights(open_folder / "memory" / "ann"):
         other.append("ann", DAY, NEXT, "two", EVENING)
         with pytest.raises(SummaryFilesError, match="summaries could not be removed") as caught:
@@ -488,6 +489,7 @@ def test_what_cannot_be_removed_is_an_error_and_the_rest_is_gone(open_folder: Pa
         assert [one.errno for one in files.sweep()] == [errno.EACCES]
     assert [one.errno for one in caught.value.unusable] == [errno.EACCES]
     assert everything(open_folder) == {"memory/ann/2026-01-05.md"}
+    (open_folder / "memory").chmod(0o755)
     assert files.sweep() == []
     assert everything(open_folder) == set()
 
@@ -498,11 +500,14 @@ def test_what_cannot_be_removed_is_put_aside_and_removed_later_after_a_restart_t
     files.append("ann", DAY, RUN, "one", EVENING)
     for place in (open_folder / "memory", *(open_folder / "memory").glob("*.lock")):
         place.chmod(0o777)
-    with without_rights(open_folder / "second"):  # we are nobody: what is in her folder is not ours to remove
+    (open_folder / "memory" / "ann").chmod(0o555)  # it may be put aside, and what is in it not removed
+    with without_rights(open_folder / "second"):
         with pytest.raises(SummaryFilesError, match="summaries could not be removed"):
             files.forget("ann")
         assert (files.dates("ann"), files.runs("ann", DAY)) == ([], ())
         assert isinstance(files.append("ann", DAY, RUN, "after", EVENING), Written)
+    (aside,) = (open_folder / "memory").glob(".forgotten-*")
+    aside.chmod(0o755)
     assert DayFiles(open_folder / "memory").sweep() == []
     assert not list((open_folder / "memory").glob(".forgotten-*"))
     assert "after" in (files.read("ann", DAY) or "")
