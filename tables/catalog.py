@@ -227,10 +227,10 @@ class Catalog:
         asked = self.perhaps(events)
         if not asked:
             return set()
-        self._db.register("wanted", named_table(asked))
-        rows = self._db.execute(
-            "SELECT w.user_id, w.id FROM applied a JOIN wanted w ON a.event_id = w.id "
-            "AND coalesce(a.user_id, w.user_id) = w.user_id"
+        rows = self._over(
+            named_table(asked),
+            "SELECT w.user_id, w.id FROM applied a JOIN staging w ON a.event_id = w.id "
+            "AND coalesce(a.user_id, w.user_id) = w.user_id",
         ).fetchall()
         return {(user_id, event_id) for user_id, event_id in rows}
 
@@ -239,8 +239,9 @@ class Catalog:
         asked = self.perhaps(names)
         if not asked:
             return []
-        self._db.register("wanted", named_table(asked))
-        rows = self._db.execute("SELECT seq FROM memories SEMI JOIN wanted USING (id, user_id)").fetchall()
+        rows = self._over(
+            named_table(asked), "SELECT seq FROM memories SEMI JOIN staging USING (id, user_id)"
+        ).fetchall()
         return list(self.by_seq(seq for (seq,) in rows).values())
 
     def by_seq(self, seqs: Iterable[int]) -> dict[int, Memory]:
@@ -265,10 +266,10 @@ class Catalog:
         ]
         if not asked:
             return []
-        self._db.register("wanted", pa.table({"user_id": pa.array(asked, pa.string())}))
-        rows = self._db.execute(
+        rows = self._over(
+            pa.table({"user_id": pa.array(asked, pa.string())}),
             "SELECT user_id, memory_id, epoch_ms(forgotten_at) FROM tombstones "
-            "WHERE user_id IN (SELECT user_id FROM wanted)"
+            "WHERE user_id IN (SELECT user_id FROM staging)",
         ).fetchall()
         return [Tombstone(*row) for row in rows]
 
@@ -326,21 +327,21 @@ class Catalog:
 
     def behind(self, user_id: str, ids: Iterable[uuid.UUID]) -> list[Memory]:
         """The user's memories in whose place one of these stands."""
-        self._db.register("wanted", pa.table({"id": uuids(ids)}))
-        rows = self._db.execute(
-            f"SELECT {COLUMNS} FROM memories WHERE user_id = ? AND (summarized_by IN (SELECT id FROM wanted) "
-            "OR superseded_by IN (SELECT id FROM wanted))",
-            [user_id],
+        rows = self._over(
+            pa.table({"id": uuids(ids)}),
+            f"SELECT {COLUMNS} FROM memories WHERE user_id = ? AND (summarized_by IN (SELECT id FROM staging) "
+            "OR superseded_by IN (SELECT id FROM staging))",
+            user_id,
         ).fetchall()
         return [memory_of(row) for row in rows]
 
     def summed_up_in(self, user_id: str, ids: Iterable[uuid.UUID]) -> set[uuid.UUID]:
         """The summaries that were ever made of these, whether these or they are there or not."""
-        self._db.register("wanted", pa.table({"id": uuids(ids)}))
-        rows = self._db.execute(
+        rows = self._over(
+            pa.table({"id": uuids(ids)}),
             "SELECT cast(details ->> 'by' AS UUID) FROM history "
-            "WHERE user_id = ? AND event = 'summarized' AND memory_id IN (SELECT id FROM wanted)",
-            [user_id],
+            "WHERE user_id = ? AND event = 'summarized' AND memory_id IN (SELECT id FROM staging)",
+            user_id,
         ).fetchall()
         return {row[0] for row in rows}
 
@@ -349,10 +350,10 @@ class Catalog:
         asked = self.perhaps(names)
         if not asked:
             return {}
-        self._db.register("wanted", named_table(asked))
-        rows = self._db.execute(
+        rows = self._over(
+            named_table(asked),
             "SELECT m.user_id, m.memory_id, m.into_id FROM merged m "
-            "JOIN wanted w ON m.memory_id = w.id AND m.user_id = w.user_id"
+            "JOIN staging w ON m.memory_id = w.id AND m.user_id = w.user_id",
         ).fetchall()
         return {(user_id, memory_id): into_id for user_id, memory_id, into_id in rows}
 
@@ -497,17 +498,17 @@ class Catalog:
             )
 
     def _delete(self, seqs: Sequence[int]) -> None:
-        self._db.register("staged", pa.table({"seq": pa.array(seqs, pa.int64())}))
+        leaving = pa.table({"seq": pa.array(seqs, pa.int64())})
         for table in ("memories", "vectors"):
-            self._db.execute(f"DELETE FROM {table} WHERE seq IN (SELECT seq FROM staged)")
+            self._over(leaving, f"DELETE FROM {table} WHERE seq IN (SELECT seq FROM staging)")
 
     def _write_links(self, changes: Changes) -> None:
         if changes.unlinked:
-            self._db.register("staged", table_of(changes.unlinked))
-            self._db.execute(
-                "DELETE FROM links USING staged WHERE links.user_id = staged.user_id "
-                "AND links.source_id = staged.source_id "
-                "AND links.target_id = staged.target_id AND links.kind = staged.kind"
+            self._over(
+                table_of(changes.unlinked),
+                "DELETE FROM links USING staging WHERE links.user_id = staging.user_id "
+                "AND links.source_id = staging.source_id "
+                "AND links.target_id = staging.target_id AND links.kind = staging.kind",
             )
         self._append("links", changes.links)
 

@@ -65,9 +65,12 @@ class CatalogFile:
 
     def _drop_leftovers(self) -> None:
         """What a crash left: a copy that was not finished, and pages that were put on the disk for want of memory."""
-        for path in (self._fresh, self._fresh.with_name(f"{self._fresh.name}.wal")):
-            path.unlink(missing_ok=True)
+        self._drop_copy()
         shutil.rmtree(self.path.with_name(f"{self.path.name}.tmp"), ignore_errors=True)
+
+    def _drop_copy(self) -> None:
+        for path in (self._fresh, _log_of(self._fresh)):
+            path.unlink(missing_ok=True)
 
     def rewrite(self) -> None:
         """Put a copy of all rows in the file's place, and connect to it: `db` is another connection.
@@ -80,9 +83,8 @@ class CatalogFile:
             self.db.close()
             self._put_copy()
         except (duckdb.Error, OSError) as exc:
-            for path in (self._fresh, self._fresh.with_name(f"{self._fresh.name}.wal")):
-                with contextlib.suppress(OSError):
-                    path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                self._drop_copy()
             raise DataDirError(self.path, f"it cannot be written anew: {str(exc).splitlines()[0]}") from exc
         finally:
             with contextlib.suppress(duckdb.Error):
@@ -90,7 +92,7 @@ class CatalogFile:
             self.db = self._connected()
 
     def _put_copy(self) -> None:
-        wal = self.path.with_name(f"{self.path.name}.wal")
+        wal = _log_of(self.path)
         if wal.exists() and wal.stat().st_size:
             raise OSError("its write-ahead log is not empty")
         with duckdb.connect(config={"threads": 1}) as db:
@@ -110,3 +112,8 @@ class CatalogFile:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
+
+
+def _log_of(path: Path) -> Path:
+    """DuckDB's write-ahead log of a file."""
+    return path.with_name(f"{path.name}.wal")

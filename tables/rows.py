@@ -65,6 +65,7 @@ class Rows(Generic[Row]):
         A row that is as of an earlier offset than the one before it was written by a worker that no longer owned the
         partition: it is left out.
         """
+        self._drop_index()
         held, offset_of = self._partitions.setdefault(partition, {}), self._offset_of
         for key, value in rows:
             if value is None:
@@ -76,8 +77,12 @@ class Rows(Generic[Row]):
                 held[key] = row
 
     def own(self, partitions: frozenset[int]) -> None:
+        self._drop_index()
         self._partitions = {p: rows for p, rows in self._partitions.items() if p in partitions}
         self._changed = {(p, key): None for p, key in self._changed if p in partitions}
+
+    def _drop_index(self) -> None:
+        """Many rows change at once: a subclass that has an index of them drops it, and makes it anew when asked."""
 
     def take_changes(self) -> list[Change]:
         changed, self._changed = self._changed, {}

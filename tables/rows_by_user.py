@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TypeVar
 
 from tables.rows import Rows
@@ -48,13 +48,9 @@ class RowsByUser(Rows[Row]):
         return self._users
 
     def put(self, partition: int, key: bytes, row: Row) -> None:
-        rows = self._partitions.get(partition)
-        if rows is None:
-            rows = self._partitions[partition] = {}
-        if self._users is not None and key not in rows:
+        if self._users is not None and key not in self._partitions.get(partition, ()):
             self._enter(partition, key, row)
-        rows[key] = row
-        self._changed[partition, key] = None
+        super().put(partition, key, row)
 
     def delete(self, partition: int, key: bytes) -> None:
         held = self.get(partition, key)
@@ -67,13 +63,8 @@ class RowsByUser(Rows[Row]):
                 del users[user_id]
         super().delete(partition, key)
 
-    def restore(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
+    def _drop_index(self) -> None:
         self._users = None
-        super().restore(partition, rows)
-
-    def own(self, partitions: frozenset[int]) -> None:
-        self._users = None
-        super().own(partitions)
 
     def _enter(self, partition: int, key: bytes, row: Row) -> None:
         assert self._users is not None

@@ -7,7 +7,6 @@ is written after the sessions', and deleted from before it.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -109,13 +108,8 @@ class Notes(Rows[Note]):
         self._strike(partition, key)
         super().delete(partition, key)
 
-    def restore(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
+    def _drop_index(self) -> None:
         self._users = None
-        super().restore(partition, rows)
-
-    def own(self, partitions: frozenset[int]) -> None:
-        self._users = None
-        super().own(partitions)
 
     def _strike(self, partition: int, key: bytes) -> None:
         held = self.get(partition, key)

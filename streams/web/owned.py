@@ -78,6 +78,10 @@ class ShownMemory(BaseModel):
         )
 
 
+def unknown(user_id: str, memory_id: uuid.UUID) -> HTTPException:
+    return HTTPException(404, f"user {user_id} has no memory {memory_id}")
+
+
 class OwnedMemories:
     """Reads memories of this worker's users. `partition_here` raises `ShardNotHere` for everybody else's."""
 
@@ -105,7 +109,7 @@ class OwnedMemories:
         """The user's memory of this id, or the one that a near-copy of this id went into; else 404."""
         found = await self.ask(user_id, Shard.memory_of, user_id, memory_id)
         if found is None:
-            raise HTTPException(404, f"user {user_id} has no memory {memory_id}")
+            raise unknown(user_id, memory_id)
         return found
 
     def shown(self, memory: Memory) -> ShownMemory:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from schemas.events import Link, Supersede, Unlink
 from schemas.memories import Memory, State
 from schemas.messages import Id, iso
-from streams.web.owned import OwnedMemories, Write, command
+from streams.web.owned import OwnedMemories, Write, command, unknown
 from tables.catalog import NewLink as StoredLink
 from tables.shard import Shard
 
@@ -136,7 +136,7 @@ def relation_routes(owned: OwnedMemories, write: Write) -> APIRouter:
         """Memories that are linked with this one, or resemble it; each once. What was replaced resembles nothing."""
         relations = await owned.ask(user_id, _relations, user_id, memory_id)
         if relations is None:
-            raise HTTPException(404, f"user {user_id} has no memory {memory_id}")
+            raise unknown(user_id, memory_id)
         found, others, similarity, links = relations
 
         def shown(identity: uuid.UUID, link: ShownLink | None) -> RelatedMemory:
