@@ -39,7 +39,7 @@ from schemas.topics import Topics, partition_of
 from streams.cli import running
 from streams.cli.process import configure_logging, run
 from streams.clients.broker import client_options, embedded_broker, ensure_topics
-from streams.hotpath import overrides
+from streams.hotpath.recovery import KeptTable
 from tables.short_term import EXCHANGE_KEY, Session, encode_exchange, encode_session, session_key
 
 EXCHANGES_A_SESSION: Final = 50
@@ -154,7 +154,7 @@ class Watch:
         self.began = self.first = self.ended = 0.0
 
     def patches(self) -> list[Any]:
-        table = overrides._Table
+        table = KeptTable
         rebalanced, applied = table.on_rebalance, table.apply_changelog_batch
         recovered = table.on_recovery_completed
 

@@ -23,9 +23,15 @@ Replaced, and why:
     AIOKafkaConsumerThread._highwaters   Tansu answers with the base offset of the last batch + 1, where recovery
                                  would stop early, or with an end that is not there, for which it would wait. The end
                                  is taken from a fetch; on Apache Kafka both agree
+    AIOKafkaConsumerThread._commit   … notes what the broker took: Faust notes what was refused as committed, too
+    AIOKafkaConsumerThread.seek_to_committed   … asks for no partitions where there are none
     Table.apply_changelog_batch, persisted_offset, on_rebalance, on_recovery_completed
                                  rows live in a `Keeper`, by partition; each assignment reads them anew, a fetched
                                  batch at a time
+    Recovery._slurp_changelogs, _set_recovery_started
+                                 no event of an earlier assignment counts as read, and an end that comes before
+                                 anybody waits for it is not missed: Faust would wait for another one for ever
+    Recovery._wait               a broker that does not answer in time is asked again: Faust's recovery would end
 
 `check_faust` compares the sources of these methods with what this module was written for.
 """
@@ -33,19 +39,21 @@ Replaced, and why:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import inspect
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import aiokafka
 import faust
-from aiokafka.errors import KafkaError
+from aiokafka.errors import IllegalStateError, KafkaError
 from aiokafka.protocol.group import JoinGroupRequest
 from faust.serializers.schemas import Schema
 from faust.tables.base import Collection
+from faust.tables.recovery import Recovery
 from faust.transport import consumer as base
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
@@ -58,6 +66,7 @@ from streams.clients.header_names import FetchedRecord, take_any_header_name
 from streams.clients.log_reader import ends
 from streams.hotpath.ledger import Ledger
 from streams.hotpath.outbox import Keeper, Outbox
+from streams.hotpath.recovery import KeptRecovery, KeptTable
 
 log = logging.getLogger(__name__)
 
@@ -71,8 +80,8 @@ WAITING_BATCHES = 16
 #: As many of all changelogs together, in front of their tables.
 WAITING_CHANGELOG_BATCHES = 64
 
-#: Batches that a table takes at once. Faust resumes a changelog that recovery is done with where this is 1.
-RECOVERED_AT_ONCE = 2
+#: Faust resumes a changelog that recovery is done with where this is 1.
+RECOVERY_BUFFER = 2
 
 #: How long a broker may hold back a fetch that finds nothing. A node is asked one fetch at a time, so a partition
 #: that is read to its buffer's end waits for one that asks others: with Faust's 1,500 ms, intake stands still.
@@ -104,6 +113,12 @@ EXPECTED_SOURCES = {
     "Collection.persisted_offset": "d473d3ab3fd6",
     "Collection.on_rebalance": "0812ad692171",
     "Collection.on_recovery_completed": "b1526fb39ea0",
+    "driver.AIOKafkaConsumerThread._commit": "932852ce7a23",
+    "driver.AIOKafkaConsumerThread.seek_to_committed": "775ab0adc4b0",
+    "Recovery._restart_recovery": "6bd8a8558a2d",
+    "Recovery._slurp_changelogs": "7825c7e50f76",
+    "Recovery._set_recovery_started": "bcfebf81ae13",
+    "Recovery._wait": "ec7429b70176",
 }
 
 
@@ -116,11 +131,13 @@ def fingerprints() -> dict[str, str]:
         "driver.AIOKafkaConsumerThread": driver.AIOKafkaConsumerThread,
         "Stream": faust.Stream,
         "Collection": Collection,
+        "Recovery": Recovery,
     }
     found = {}
     for name in EXPECTED_SOURCES:
         owner, method = name.rsplit(".", 1)
-        source = inspect.getsource(getattr(owners[owner], method))
+        function = getattr(owners[owner], method)
+        source = inspect.getsource(getattr(function, "fun", function))  # a service's task wraps its function
         found[name] = hashlib.sha256(source.encode()).hexdigest()[:12]
     return found
 
@@ -151,47 +168,6 @@ class _Stream(faust.Stream[Any]):
         return self._py_aiter()
 
 
-class _Table(faust.Table[Any, Any]):
-    """A changelog whose rows live in a `Keeper`."""
-
-    def __init__(self, *args: Any, keeper: Keeper, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.keeper = keeper
-        self._restored: dict[TP, int] = {}
-
-    def apply_changelog_batch(self, batch: Iterable[Any]) -> None:
-        rows: dict[int, list[tuple[bytes, bytes | None]]] = defaultdict(list)
-        for event in batch:
-            message = event.message
-            rows[message.partition] += [(record.key, record.value) for record in message.value]
-            self._restored[message.tp] = message.offset
-        for partition, of_partition in rows.items():
-            try:
-                self.keeper.restore(partition, of_partition)
-            except Exception as exc:  # Faust would log it and wait for ever
-                where = f"{self.changelog_topic_name}[{partition}]: a row cannot be read"
-                cast(_Transport, self.app.transport).hot.halt(exc, where)
-                return
-
-    def persisted_offset(self, tp: TP) -> int | None:
-        return self._restored.get(tp, -1)  # with None, Faust goes on from where it last stopped
-
-    async def on_rebalance(
-        self, assigned: set[TP], revoked: set[TP], newly_assigned: set[TP], generation_id: int = 0
-    ) -> None:
-        # Records are read again from the commit, so rows are read again from their changelog: what was changed
-        # since and not written would be half there. That holds for partitions that stay, too, and a worker that
-        # was expelled and came back looks as if it had kept its own.
-        self._restored.clear()
-        self.keeper.own(frozenset())
-
-    async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
-        try:
-            await self.call_recover_callbacks()
-        except Exception as exc:  # Faust would swallow it, and the worker read on without ever being ready
-            cast(_Transport, self.app.transport).hot.halt(exc, "what follows recovery")
-
-
 class _DaemonThread(WorkerThread):
     def __init__(self, service: Any, **kwargs: Any) -> None:
         super().__init__(service, **kwargs)
@@ -201,10 +177,32 @@ class _DaemonThread(WorkerThread):
 class _Thread(driver.AIOKafkaConsumerThread):
     Worker = _DaemonThread
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        #: The offsets that the broker has, as it said itself.
+        self.known: dict[TP, int] = {}
+
     def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
         return consumer
+
+    async def _commit(self, offsets: Mapping[TP, int]) -> bool:
+        ours = self.assignment()
+        taken = {tp: offset for tp, offset in offsets.items() if tp in ours}
+        if not taken or not await super()._commit(taken):
+            return False
+        self.known |= taken
+        return True
+
+    async def seek_to_committed(self) -> Mapping[TP, int]:
+        """Raises `IllegalStateError` where partitions are revoked meanwhile."""
+        consumer = self._ensure_consumer()
+        if not (ours := [driver.ensure_aiokafka_TP(tp) for tp in consumer.assignment()]):
+            return {}
+        committed = await self.call_thread(consumer.seek_to_committed, *ours)
+        self.known |= {TP(*tp): offset for tp, offset in committed.items() if offset}
+        return cast(Mapping[TP, int], committed)
 
     async def is_member(self) -> bool:
         """Whether the group's coordinator says, now, that we belong to the group's current generation."""
@@ -254,7 +252,8 @@ class _Consumer(driver.Consumer):
         fetched = await super()._getmany(set(active_partitions or ()), timeout)
         if seeks != self._seeks:
             # Fetched across a seek: these records may lie before or after the new position.
-            await self._seek_to_start()
+            with contextlib.suppress(IllegalStateError):  # they are being revoked: those that come are sought then
+                await self._seek_to_start()
             return {}
         if self._reconnected() and not await self._is_still_the_same_log(self._hot.when_reconnected):
             return {}
@@ -352,7 +351,10 @@ class _Consumer(driver.Consumer):
             return False
         if not await self._is_still_the_same_log(self._hot.before_commit):
             return False
-        return await super()._commit_offsets(offsets, start_new_transaction)
+        took = await super()._commit_offsets(offsets, start_new_transaction)
+        known = cast(_Thread, self._thread).known
+        self._committed_offset.update({tp: known.get(tp) for tp in offsets if tp in self._committed_offset})
+        return took
 
     async def perform_seek(self) -> None:
         if self.flow_active:
@@ -362,6 +364,8 @@ class _Consumer(driver.Consumer):
     async def _seek_to_start(self) -> None:
         self._seeks += 1
         self._ledgers.clear()
+        self.sought.clear()
+        self.from_start.clear()
         ours = {TP(*tp) for tp in self.assignment()}
         for tp in ours:
             self._committed_offset.pop(tp, None)  # what is not known any more stays as it was otherwise
@@ -369,7 +373,6 @@ class _Consumer(driver.Consumer):
         uncommitted = [
             tp for tp in self.assignment() if not self._committed_offset.get(tp) and not self._is_changelog_tp(tp)
         ]
-        self.from_start.clear()
         if uncommitted:  # seek_to_committed() leaves these wherever they are
             for tp, offset in (await self.earliest_offsets(*uncommitted)).items():
                 self._thread.seek(tp, offset)
@@ -444,6 +447,8 @@ class HotPath:
         transport = _Transport(app.conf.broker_consumer, app)
         transport.hot = self
         app.transport = transport
+        tables = cast(Any, app.tables)
+        tables._recovery = KeptRecovery(app, tables, beacon=tables.beacon, loop=tables.loop)
 
     def connect(self) -> None:
         """The producer has started: the outbox may send."""
@@ -459,14 +464,15 @@ class HotPath:
         topic_configs: Mapping[str, str] | None = None,
     ) -> None:
         """A write-behind changelog for the keeper's rows. Tables are written in the order of these calls."""
-        table = _Table(
+        table = KeptTable(
             self.app,
             name=name,
             keeper=keeper,
+            halt=self.halt,
             partitions=partitions,
             schema=_RecordsSchema(),
             extra_topic_configs=topic_configs,
-            recovery_buffer_size=RECOVERED_AT_ONCE,
+            recovery_buffer_size=RECOVERY_BUFFER,
         )
         if on_recovered is not None:
             table.on_recover(on_recovered)
@@ -549,15 +555,12 @@ class HotPath:
 
     async def forgotten(self) -> list[str]:
         """Topics of which the broker knows a smaller committed offset than it has acknowledged to us."""
-        consumer = cast(Any, self.app.consumer)
+        thread = cast(Any, self.app.consumer)._thread
         told = {
-            driver.ensure_aiokafka_TP(tp): offset
-            for tp, offset in consumer._committed_offset.items()
-            if offset and tp.topic in self.topics
+            driver.ensure_aiokafka_TP(tp): offset for tp, offset in thread.known.items() if tp.topic in self.topics
         }
         if not told:
             return []
-        thread = consumer._thread
         known = await thread.call_thread(thread._consumer._coordinator.fetch_committed_offsets, list(told))
         return sorted({tp.topic for tp, offset in told.items() if tp not in known or known[tp].offset < offset})
 

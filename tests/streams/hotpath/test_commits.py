@@ -8,6 +8,7 @@ from typing import Any
 import aiokafka
 import aiokafka.errors
 import aiokafka.structs
+import pytest
 from faust.types import TP
 
 from schemas.settings import Settings
@@ -67,6 +68,29 @@ async def test_a_worker_that_the_group_does_not_know_writes_no_rows(settings: Se
         assert await worker.consumer.commit()
         assert await first_values(settings, changelog_of(settings), 1) == {b"a": b"x"}
         assert await ends_of(settings, changelog_of(settings)) == 1
+
+
+async def test_an_offset_that_the_group_refused_does_not_count_as_committed(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a broker that knows a smaller one would be taken for one that has lost its log."""
+    settings = on_one_partition(settings)
+    async with running(settings) as worker:
+        await feed(settings, ["a"], "x")
+        await until(lambda: worker.done == 1)
+        assert await worker.consumer.commit()
+        await feed(settings, ["a"], "x")
+        await until(lambda: worker.done == 2)
+
+        async def refuse(offsets: Any) -> None:
+            raise aiokafka.errors.CommitFailedError("the group has already rebalanced")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(worker.consumer._thread._ensure_consumer(), "commit", refuse)
+            assert not await worker.consumer.commit()
+        assert await worker.hot.forgotten() == []
+        assert await worker.consumer.commit()
+        assert await committed(settings) == 2
 
 
 async def ends_of(settings: Settings, partition: TP) -> int:

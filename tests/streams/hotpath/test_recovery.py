@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import AsyncIterator, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
 import aiokafka
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from faust.tables.recovery import RebalanceAgain
 from faust.types import TP
 
 from schemas.settings import Settings
 from streams.clients.broker import client_options
-from streams.hotpath.overrides import _Table
+from streams.hotpath.recovery import KeptRecovery, KeptTable
 from tests.making import until
 from tests.streams.hotpath.worker import (
     TABLE,
@@ -82,13 +84,13 @@ async def test_a_changelog_comes_back_a_fetched_batch_at_a_time(
     settings = on_one_partition(settings)
     await write(settings, [KEYS] * 5)
     events: list[Any] = []
-    apply = _Table.apply_changelog_batch
+    apply = KeptTable.apply_changelog_batch
 
-    def applied(table: _Table, batch: list[Any]) -> None:
+    def applied(table: KeptTable, batch: list[Any]) -> None:
         events.extend(batch)
         apply(table, batch)
 
-    monkeypatch.setattr(_Table, "apply_changelog_batch", applied)
+    monkeypatch.setattr(KeptTable, "apply_changelog_batch", applied)
     async with running(settings) as worker:
         await until(lambda: worker.recovered is not None)
         assert worker.recovered == dict.fromkeys(KEYS, "old")
@@ -122,6 +124,78 @@ async def test_a_row_of_a_changelog_that_cannot_be_read_stops_the_worker(setting
         message = SimpleNamespace(tp=TP("changelog", 0), partition=0, offset=0, value=[row])
         worker.app.tables[TABLE].apply_changelog_batch([cast(Any, SimpleNamespace(message=message))])
         await until(lambda: worker.hot.halted is not None)
+
+
+@contextlib.asynccontextmanager
+async def recovering(settings: Settings, end: int) -> AsyncIterator[tuple[TextWorker, KeptRecovery]]:
+    """A worker that is not connected, in whose changelog recovery reads up to `end`; it is given what it reads."""
+    with unconnected(settings) as worker:
+        recovery = cast(KeptRecovery, cast(Any, worker.app.tables).recovery)
+        tp = changelog_of(settings)
+        recovery.add_active(worker.app.tables[TABLE], tp)
+        recovery._set_recovery_started()
+        recovery.active_highwaters[tp] = end - 1
+        reading = asyncio.ensure_future(type(recovery)._slurp_changelogs.fun(recovery))
+        try:
+            yield worker, recovery
+        finally:
+            reading.cancel()
+
+
+def read(settings: Settings, offset: int, generation: int) -> Any:
+    """The event of a fetched batch that ends at `offset`, of one row."""
+    tp = changelog_of(settings)
+    row = SimpleNamespace(key=f"up to {offset}".encode(), value=b"row")
+    message = SimpleNamespace(tp=tp, partition=tp.partition, offset=offset, value=[row], generation_id=generation)
+    return SimpleNamespace(message=message)
+
+
+async def test_an_end_that_is_reached_before_anybody_waits_for_it_is_not_missed(settings: Settings) -> None:
+    """All came with one fetch: Faust's recovery waited on for ever, and nobody was answered, without a word."""
+    async with recovering(settings, 5) as (worker, recovery):
+        recovery.tables.changelog_queue.put_nowait(read(settings, 4, worker.app.consumer_generation_id))
+        await until(lambda: not recovery.in_recovery)
+        await asyncio.sleep(0)
+        await asyncio.wait_for(recovery._wait(recovery.signal_recovery_end.wait()), 10)
+
+
+async def test_each_recovery_has_an_end_of_its_own(settings: Settings) -> None:
+    async with recovering(settings, 5) as (worker, recovery):
+        recovery.tables.changelog_queue.put_nowait(read(settings, 4, worker.app.consumer_generation_id))
+        await until(lambda: not recovery.in_recovery)
+        recovery._set_recovery_started()
+        assert not recovery.signal_recovery_end.is_set()
+
+
+async def test_what_was_fetched_for_an_earlier_assignment_does_not_count_as_read(settings: Settings) -> None:
+    """The rows before it would be left out: the changelog is read from its start again."""
+    async with recovering(settings, 9) as (worker, recovery):
+        worker.app.consumer_generation_id = 7
+        for offset, generation in ((5, 6), (2, 7), (8, 7)):
+            recovery.tables.changelog_queue.put_nowait(read(settings, offset, generation))
+        await until(lambda: not recovery.in_recovery)
+        assert worker.texts() == {"up to 2": "row", "up to 8": "row"}
+
+
+async def test_rows_of_a_partition_that_has_gone_are_not_taken(settings: Settings) -> None:
+    async with recovering(settings, 2) as (worker, recovery):
+        gone, ours = read(settings, 5, 0), read(settings, 1, 0)
+        gone.message.tp = TP("another-changelog", 3)
+        for event in (gone, ours):
+            recovery.tables.changelog_queue.put_nowait(event)
+        await until(lambda: not recovery.in_recovery)
+        assert worker.texts() == {"up to 1": "row"}
+
+
+async def test_recovery_begins_anew_where_the_broker_does_not_answer_in_time(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Faust's ended without a word, and the worker was never ready."""
+    async with recovering(settings, 1) as (_, recovery):
+        with pytest.raises(RebalanceAgain):
+            await recovery._wait(asyncio.Event().wait(), timeout=0.01)
+        assert recovery.signal_recovery_start.is_set()
+        assert "recovery of the tables begins anew" in caplog.text
 
 
 async def test_what_fails_after_recovery_stops_the_worker_with_the_reason(

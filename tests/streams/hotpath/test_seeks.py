@@ -9,18 +9,24 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from aiokafka.errors import IllegalStateError
 from faust.types import TP
 
 from schemas.settings import Settings
 from streams.clients.broker import ensure_topics
+from streams.hotpath.overrides import _Consumer
 from tests.making import until
 from tests.streams.hotpath.worker import TextWorker, committed, connected, feed, on_one_partition, running
 
 
 async def seek(worker: TextWorker) -> None:
     """What recovery does at its end."""
-    await worker.consumer.perform_seek()
-    worker.consumer.resume_flow()
+    await seek_on(worker.consumer)
+
+
+async def seek_on(consumer: _Consumer) -> None:
+    await consumer.perform_seek()
+    consumer.resume_flow()
 
 
 class Interruption:
@@ -90,3 +96,32 @@ async def test_nothing_is_read_between_a_seek_and_the_resumption_of_flow(setting
         consumer.resume_flow()
         (batch,) = (await consumer._getmany({partition}, 20.0))[partition]
         assert [record.offset for record in batch.value] == [0]
+
+
+async def test_partitions_that_are_revoked_while_they_are_sought_stop_nobody(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that come next are sought when they have come; of those that were sought, nothing is known any more."""
+    settings = on_one_partition(settings)
+    await ensure_topics(settings.kafka)
+    await feed(settings, ["a"], "x")
+    async with connected(settings) as consumer:
+        (topic,) = consumer._hot.topics
+        partition = TP(topic, 0)
+        thread = consumer._thread
+        await thread.call_thread(thread._ensure_consumer().assign, [partition])
+        await seek_on(consumer)
+        assert consumer.sought == {partition}
+        fetch = thread.getmany
+
+        async def fetched_across_a_seek(active_partitions: set[TP] | None, timeout: float) -> Any:
+            consumer._seeks += 1
+            return await fetch(active_partitions, timeout)
+
+        async def revoked(*_: Any) -> Any:
+            raise IllegalStateError("No current assignment for partition")
+
+        monkeypatch.setattr(thread, "getmany", fetched_across_a_seek)
+        monkeypatch.setattr(thread._ensure_consumer(), "seek_to_committed", revoked)
+        assert await consumer._getmany({partition}, 1.0) == {}
+        assert consumer.sought == set()
