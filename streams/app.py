@@ -39,6 +39,7 @@ from streams.clients.summariser import ModelSummariser
 from streams.clock import clock_of
 from streams.dead_letters import DeadLetters
 from streams.hotpath import HotPath
+from streams.memory_shares import shares
 from streams.metrics import Metrics
 from streams.precedence import IntakeFirst
 from streams.ratings import Ratings
@@ -97,12 +98,14 @@ class Siltstone:
 
         self.faust = _faust_app(settings)
         self.hot = hot = HotPath(self.faust)
+        memory = shares(settings.memory_limit)
         self.shards = OwnedShards(
             settings.data_dir / "shards",
             settings.long_term,
             settings.lifecycle,
             Embedding(settings.embedder()),
             on_failure=hot.halt,
+            memory=memory,
         )
         dead_letters = DeadLetters(hot.outbox, topics.dead_letters, metrics)
         hot.outbox.when_refused = dead_letters.keep_refused
@@ -214,6 +217,7 @@ class Siltstone:
             clock=clock,
             precedence=self.precedence,
             lifecycle=settings.lifecycle,
+            memory=memory.copies,
         )
         self.recall = Recall(
             shards=self.shards,

@@ -15,10 +15,11 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import duckdb
 
-from schemas.errors import DataDirError, EmbeddingMismatch, ShardLocked, ShardNotHere
+from schemas.errors import DataDirError, EmbeddingMismatch, ShardError, ShardLocked, ShardNotHere
 from schemas.settings import LifecycleSettings, LongTermSettings
 from streams.clients.embedding import Embedding
 from streams.clock import Clock
+from streams.memory_shares import MemoryShares, in_units
 from streams.models import ModelChanged, Models, ShardModel
 from tables.recent import Recent
 from tables.shard import Shard
@@ -43,10 +44,11 @@ class OwnedShards:
         lifecycle: LifecycleSettings,
         embedding: Embedding,
         on_failure: Callable[[BaseException, str], None],
+        memory: MemoryShares = MemoryShares.of(4 << 30),  # noqa: B008 - it cannot be changed
     ) -> None:
-        self._folder, self.models = folder, Models(embedding)
+        self._folder, self.models, self._memory = folder, Models(embedding), memory
         self._settings, self._lifecycle = settings, lifecycle
-        self._on_failure, self._recent = on_failure, Recent()
+        self._on_failure, self._recent = on_failure, Recent(memory.caches)
         self._open: dict[int, asyncio.Task[Shard]] = {}
         self._threads: dict[int, ThreadPoolExecutor] = {}
         self._closing: dict[int, asyncio.Future[None]] = {}
@@ -59,6 +61,22 @@ class OwnedShards:
         for partition in partitions - self._open.keys():
             self._threads[partition] = ThreadPoolExecutor(1, thread_name_prefix=f"shard-{partition}")
             self._open[partition] = asyncio.ensure_future(self._opened(partition))
+        self._share_memory()
+
+    def _share_memory(self) -> None:
+        """Each shard that is open has as much as any other; one that is being opened is given as much then."""
+        shards, limit = len(self._open), self._memory.limit
+        if (needed := self._memory.needed(shards)) > limit:
+            log.warning(
+                "memory_limit (%s) is too little for %d shards: they may take %s; raise it, or start more workers",
+                in_units(limit),
+                shards,
+                in_units(needed),
+            )
+        memory = self._memory.a_shard(shards)
+        for partition, task in self._open.items():
+            if task.done() and not task.cancelled() and task.exception() is None:
+                self._threads[partition].submit(task.result().limit_memory, memory)
 
     def partitions(self) -> list[int]:
         return sorted(self._open)
@@ -80,6 +98,12 @@ class OwnedShards:
             return await asyncio.get_running_loop().run_in_executor(
                 self._threads[partition], lambda: method(shard, *args, **kwargs)
             )
+        except duckdb.OutOfMemoryException as exc:
+            share = in_units(self._memory.a_shard(len(self._open)))
+            raise ShardError(
+                partition,
+                f"its database cannot work with {share}: raise memory_limit, or give its worker fewer partitions",
+            ) from exc
         except (duckdb.OperationalError, duckdb.FatalException) as exc:
             why = str(exc).splitlines()[0]
             raise DataDirError(self._folder / str(partition), f"{why} (is the disk full?)") from exc
@@ -154,8 +178,9 @@ class OwnedShards:
         folder, thread = self._folder / str(partition), self._threads[partition]
         deadline = loop.time() + HAND_OVER_SECONDS
         while True:
+            memory = self._memory.a_shard(len(self._open))
             opening = thread.submit(
-                Shard, partition, folder, model, dimension, self._settings, self._lifecycle, self._recent
+                Shard, partition, folder, model, dimension, self._settings, self._lifecycle, self._recent, memory
             )
             try:
                 return await asyncio.shield(asyncio.wrap_future(opening))

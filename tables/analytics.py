@@ -22,6 +22,7 @@ import duckdb
 
 from schemas.errors import DataDirError, ShardError
 from schemas.settings import LifecycleSettings
+from tables.database import BRIEFLY, connect
 from tables.migrations import statement
 from tables.paths import quoted, synced
 from tables.peek import catalogs, peek
@@ -30,12 +31,6 @@ from tables.peek import catalogs, peek
 TABLES = ("memories", "links", "transitions", "archive")
 FILE = "siltstone.duckdb"
 _LEFT_OUT = ("vector", "published")
-#: A copy is made beside the work of a worker; what needs more memory goes to the disk.
-_MODEST: dict[str, str | bool | int | float | list[str]] = {
-    "threads": 1,
-    "memory_limit": "512MB",
-    "preserve_insertion_order": False,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +81,16 @@ def export(db: duckdb.DuckDBPyConnection, partition: int, folder: Path) -> froze
     return there
 
 
-def assemble(folder: Path, exported: Mapping[int, frozenset[str]], at: int, lifecycle: LifecycleSettings) -> Copy:
+def assemble(
+    folder: Path,
+    exported: Mapping[int, frozenset[str]],
+    at: int,
+    lifecycle: LifecycleSettings,
+    memory: int = BRIEFLY,
+) -> Copy:
     """Put the exported shards' files in their places and replace the copy by a new one, its scores as of `at`.
 
-    Raises `DataDirError`.
+    It is made with `memory` bytes; what needs more goes to the disk. Raises `DataDirError`.
     """
     with _only_one(folder):
         for partition, tables in exported.items():
@@ -103,7 +104,7 @@ def assemble(folder: Path, exported: Mapping[int, frozenset[str]], at: int, life
         made = folder / "staged" / FILE  # under the name that it will have: it is also the database's own
         for leftover in (made, made.with_name(f"{FILE}.wal")):
             leftover.unlink(missing_ok=True)
-        with duckdb.connect(str(made), config=_MODEST) as db:
+        with connect(made, memory=memory, preserve_insertion_order=False) as db:
             memories = _fill(db, folder, at, lifecycle)
         synced(made)
         made.replace(folder / FILE)
@@ -152,7 +153,7 @@ def snapshot_of_files(data_dir: Path, now: int, lifecycle: LifecycleSettings) ->
         if peek(partition, path).model is None:
             continue  # nothing was ever written
         try:
-            with duckdb.connect(str(path), read_only=True, config={"threads": 1}) as db:
+            with connect(path, read_only=True) as db:
                 exported[partition] = export(db, partition, folder)
                 ((last,),) = db.execute(statement("newest_event")).fetchall()
         except duckdb.Error as exc:
@@ -165,10 +166,16 @@ def snapshot_of_files(data_dir: Path, now: int, lifecycle: LifecycleSettings) ->
     return copied(folder, exported, newest if lifecycle.clock == "event" else now, lifecycle)
 
 
-def copied(folder: Path, exported: Mapping[int, frozenset[str]], at: int, lifecycle: LifecycleSettings) -> Copy:
+def copied(
+    folder: Path,
+    exported: Mapping[int, frozenset[str]],
+    at: int,
+    lifecycle: LifecycleSettings,
+    memory: int = BRIEFLY,
+) -> Copy:
     """`assemble`, with the errors of files and of DuckDB as `DataDirError`."""
     try:
-        return assemble(folder, exported, at, lifecycle)
+        return assemble(folder, exported, at, lifecycle, memory)
     except (duckdb.Error, OSError) as exc:
         raise DataDirError(folder, str(exc).splitlines()[0]) from exc
 

@@ -6,9 +6,8 @@ import uuid
 from pathlib import Path
 from typing import NamedTuple
 
-import duckdb
-
 from tables.catalog import Tombstone
+from tables.database import connect
 from tables.peek import peek
 
 
@@ -29,7 +28,7 @@ class Bequest(NamedTuple):
 def bequest(partition: int, path: Path) -> Bequest:
     """Read from the catalog at `path`. Raises `ShardLocked` where a worker has it, and what else `peek` raises."""
     peek(partition, path)
-    with duckdb.connect(str(path), read_only=True, config={"threads": 1}) as db:
+    with connect(path, read_only=True) as db:
         tables = {name for (name,) in db.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
         graves = ratings = []
         if "tombstones" in tables:

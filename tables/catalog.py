@@ -25,6 +25,7 @@ from tables.archive import Archive, ToArchive
 from tables.catalog_file import TO_ERASE, CatalogFile
 from tables.cleanup import Cleanup
 from tables.columns import table_of, texts, uuids
+from tables.database import ALONE
 from tables.known_ids import KnownIds, hashes_of, hashes_of_bytes, hashes_of_names
 from tables.memory_rows import COLUMNS, STORED, memory_of, staged
 from tables.migrations import migrate, statement, transaction
@@ -139,12 +140,12 @@ class Changes:
 class Catalog:
     """One shard's `catalog.duckdb`. Not thread-safe: the shard serialises its use.
 
-    Raises `ShardLocked`, `ShardError` and `DataDirError`.
+    DuckDB works with `memory` bytes. Raises `ShardLocked`, `ShardError` and `DataDirError`.
     """
 
-    def __init__(self, path: Path, partition: int) -> None:
+    def __init__(self, path: Path, partition: int, memory: int = ALONE) -> None:
         self.partition = partition
-        self._file = CatalogFile(path, partition)
+        self._file = CatalogFile(path, partition, memory)
         self._db = self._file.db
         try:
             migrate(self._db, partition)
@@ -198,6 +199,10 @@ class Catalog:
     def bytes(self) -> int:
         """How large the file is."""
         return self._file.path.stat().st_size
+
+    def limit_memory(self, memory: int) -> None:
+        """Have DuckDB work with so many bytes from now on."""
+        self._file.limit_memory(memory)
 
     def close(self) -> None:
         self._file.close()

@@ -12,6 +12,7 @@ from typing import Final
 import duckdb
 
 from schemas.errors import DataDirError, ShardLocked
+from tables.database import ALONE, connect, limit_memory
 from tables.paths import quoted, synced
 
 #: In `shard_info`: pages or log may hold what was forgotten.
@@ -22,11 +23,11 @@ class CatalogFile:
     """A DuckDB file that one process at a time has, between a rewriting's closing and opening, too.
 
     DuckDB locks the file that it has open. A lock of our own, `catalog.lock` beside it, covers the moment in which
-    another file takes its place. Raises `ShardLocked` and `DataDirError`.
+    another file takes its place. DuckDB works with `memory` bytes. Raises `ShardLocked` and `DataDirError`.
     """
 
-    def __init__(self, path: Path, partition: int) -> None:
-        self.path, self._partition = path, partition
+    def __init__(self, path: Path, partition: int, memory: int = ALONE) -> None:
+        self.path, self._partition, self._memory = path, partition, memory
         self._fresh = path.with_name("catalog.fresh")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +50,7 @@ class CatalogFile:
 
     def _connected(self) -> duckdb.DuckDBPyConnection:
         try:
-            db = duckdb.connect(str(self.path), config={"threads": 1, "checkpoint_threshold": "128MB"})
+            db = connect(self.path, memory=self._memory, checkpoint_threshold="128MB")
         except duckdb.IOException as exc:
             if "could not set lock" in str(exc).lower():
                 raise self._locked() from exc
@@ -71,6 +72,10 @@ class CatalogFile:
     def _drop_copy(self) -> None:
         for path in (self._fresh, _log_of(self._fresh)):
             path.unlink(missing_ok=True)
+
+    def limit_memory(self, memory: int) -> None:
+        self._memory = memory
+        limit_memory(self.db, memory)
 
     def rewrite(self) -> None:
         """Put a copy of all rows in the file's place, and connect to it: `db` is another connection.
@@ -95,7 +100,7 @@ class CatalogFile:
         wal = _log_of(self.path)
         if wal.exists() and wal.stat().st_size:
             raise OSError("its write-ahead log is not empty")
-        with duckdb.connect(config={"threads": 1}) as db:
+        with connect(memory=self._memory, temp_directory=f"{self.path}.tmp") as db:
             db.execute(f"ATTACH '{quoted(self.path)}' AS old (READ_ONLY)")
             db.execute(f"ATTACH '{quoted(self._fresh)}' AS fresh")
             db.execute("COPY FROM DATABASE old TO fresh")

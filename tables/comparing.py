@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 
 from schemas.errors import ShardError
+from tables.database import connect
 from tables.peek import peek
 
 #: Ids that are named of each table.
@@ -64,7 +65,7 @@ def differences(partition: int, live: Path, made: Path, users: Sequence[str] = (
             f"{theirs.model} ({theirs.dimension}): they cannot be compared",
         )
     try:
-        with duckdb.connect(config={"threads": 1}) as db:
+        with connect(temp_directory=f"{made}.tmp") as db:
             for name, path in (("live", live), ("made", made)):
                 db.execute(f"ATTACH '{str(path).replace(chr(39), 2 * chr(39))}' AS {name} (READ_ONLY)")
             found = [_of_rows(db, partition, table, sql, users) for table, sql in _ROWS.items()]

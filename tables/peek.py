@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 
 from schemas.errors import DataDirError, ShardError, ShardLocked
+from tables.database import connect
 from tables.migrations import available
 
 _HOLDER = re.compile(r"\(PID (\d+)\)")
@@ -38,7 +39,7 @@ def peek(partition: int, path: Path) -> Peeked:
     if not os.access(path, os.R_OK | os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         raise DataDirError(path, "permission denied")
     try:
-        with duckdb.connect(str(path), read_only=True, config={"threads": 1}) as db:
+        with connect(path, read_only=True) as db:
             return _read(partition, db)
     except duckdb.ConnectionException as exc:  # this very process has it
         raise ShardLocked(partition, f"{path} is open in this process ({os.getpid()})") from exc

@@ -24,6 +24,7 @@ from tables.batch import Applied, Batch, covers, together
 from tables.candidates import Candidates
 from tables.catalog import Catalog, Changes, Done, NewLink
 from tables.cleanup import Verdicts
+from tables.database import ALONE
 from tables.recent import Recent
 from tables.recent_users import RecentUsers
 from tables.reembedding import Reembedding, VectorModel
@@ -49,8 +50,9 @@ _PUT_OFF = 60
 class Shard:
     """Memories of the users of one partition. Not thread-safe: its owner serialises the calls.
 
-    `model` and `dimension` are those of the vectors that it will be given. `recent` is shared by a worker's shards.
-    Raises `ShardLocked`, `EmbeddingMismatch` and `DataDirError`.
+    `model` and `dimension` are those of the vectors that it will be given. `recent` is shared by a worker's shards,
+    and `memory` (bytes) is what this one's database may take. Raises `ShardLocked`, `EmbeddingMismatch` and
+    `DataDirError`.
     """
 
     def __init__(
@@ -62,12 +64,13 @@ class Shard:
         settings: LongTermSettings,
         lifecycle: LifecycleSettings,
         recent: Recent | None = None,
+        memory: int = ALONE,
     ) -> None:
         recent = Recent() if recent is None else recent
         self.partition = partition
         self._settings, self._lifecycle = settings, lifecycle
         self._index_path = folder / "vectors.faiss"
-        self._catalog = Catalog(folder / "catalog.duckdb", partition)
+        self._catalog = Catalog(folder / "catalog.duckdb", partition, memory)
         try:
             self._catalog.reembedding.finish(VectorModel(model, dimension), self._index_path)
             self._catalog.bind_model(model, dimension)
@@ -307,6 +310,10 @@ class Shard:
         if adopted:
             self._index = index
         return adopted
+
+    def limit_memory(self, memory: int) -> None:
+        """Work with so many bytes for the catalog from now on."""
+        self._catalog.limit_memory(memory)
 
     def in_step(self) -> bool:
         """Whether catalog and index hold vectors of the same memories."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import duckdb
 
+from tables.database import connect
 from tables.migrations import statement
 
 DAY_MS = 86_400_000
@@ -46,7 +47,7 @@ class ScoreDistribution:
 
 def distribution(points: Mapping[int, int]) -> ScoreDistribution:
     """Bins, clusters and outliers of memories by whole points of their score. Takes milliseconds."""
-    with duckdb.connect(config={"threads": 1}) as db:
+    with connect() as db:
         db.execute("CREATE TABLE score_points (point INTEGER, memories BIGINT)")
         if points:
             db.executemany("INSERT INTO score_points VALUES (?, ?)", [list(pair) for pair in sorted(points.items())])

@@ -29,6 +29,7 @@ from streams.doctor.data import LITTLE_BYTES, NONE_BYTES, Shards, check_folder, 
 from streams.doctor.embedding import fitting, load
 from streams.doctor.http import check_http
 from streams.doctor.judge import check_judge
+from streams.doctor.memory import check_memory
 from tables.catalog import Catalog
 from tables.peek import Peeked
 from tests.openai_server import DIMENSIONS, Answer, OpenAIServer
@@ -78,7 +79,7 @@ def test_each_mistake_is_a_finding_and_the_rest_is_read_all_the_same(monkeypatch
     ("key", "todo"),
     [
         ("kafak: {partitions: 3}", "; kafka is one"),
-        ("colour: blue", "known here: data_dir, kafka, memory,"),
+        ("colour: blue", "known here: data_dir, memory_limit, kafka, memory,"),
         ("memory: {colour: blue}", "known here: capacity, ttl_seconds,"),
         ("memory: {scoring: {polcy: all}}", "memory.scoring.policy is one"),
     ],
@@ -125,7 +126,15 @@ async def test_settings_that_cannot_be_read_leave_nothing_to_check() -> None:
     found = await examine(Reading.now())
     assert outcomes(found)[0] == ("settings", FAILED)
     assert {outcome for _, outcome in outcomes(found)[1:]} == {WARNING}
-    assert {check for check, _ in outcomes(found)} == {"settings", "broker", "data", "embedding", "judge", "http"}
+    assert {check for check, _ in outcomes(found)} == {
+        "settings",
+        "broker",
+        "data",
+        "embedding",
+        "judge",
+        "memory",
+        "http",
+    }
 
 
 # Broker
@@ -508,6 +517,7 @@ async def test_a_check_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
         "data": OK,
         "shards": OK,
         "judge": OK,
+        "memory": OK,
         "http": OK,
     }
 
@@ -532,7 +542,7 @@ async def test_beside_a_running_worker_all_is_well(settings: Settings) -> None:
         told = {finding["check"]: finding["outcome"] for finding in answer["findings"]}
         assert told.pop("shards") == "warning"
         assert set(told.values()) == {"ok"}
-        assert set(told) == {"settings", "broker", "topics", "data", "embedding", "judge", "http"}
+        assert set(told) == {"settings", "broker", "topics", "data", "embedding", "judge", "memory", "http"}
         assert (result.returncode, answer["ok"], result.stderr) == (0, True, "")
 
 
@@ -553,3 +563,33 @@ async def test_what_is_wrong_is_told_without_secrets(broker: EmbeddedBroker, ser
         assert "hunter2" not in result.stdout
         assert max(map(len, result.stdout.splitlines())) <= 60 or words[-1] == "--json"
     assert len(service.received) == 2
+
+
+# Memory
+
+
+def test_what_the_worker_may_take_is_told_with_its_parts(tmp_path: Path) -> None:
+    gib = 1 << 30
+    index = tmp_path / "shards" / "3" / "vectors.faiss"
+    index.parent.mkdir(parents=True)
+    index.write_bytes(bytes(5 << 20))
+    settings = DEFAULT.model_copy(update={"data_dir": tmp_path, "memory_limit": 4 * gib})
+    (found,) = check_memory(settings, lambda: 16 * gib)
+    assert outcomes([found]) == [("memory", OK)]
+    assert "memory_limit 4.0 GiB of 16.0 GiB: 440 MiB for the database of each of 8 shards, 64 MiB" in found.what
+    assert "vectors come on top (5 MiB so far)" in found.what
+    half = settings.model_copy(update={"memory_limit": None})
+    assert check_memory(half, lambda: 16 * gib)[0].what.startswith("memory_limit 8.0 GiB of 16.0 GiB (half of it")
+
+
+@pytest.mark.parametrize(
+    ("limit", "here", "todo"), [(1, 16, "memory_limit to 2.2 GiB"), (4, 4, "smaller memory_limit")]
+)
+def test_too_little_memory_is_a_warning(tmp_path: Path, limit: int, here: int, todo: str) -> None:
+    index = tmp_path / "shards" / "3" / "vectors.faiss"
+    index.parent.mkdir(parents=True)
+    index.write_bytes(bytes(1))
+    settings = DEFAULT.model_copy(update={"data_dir": tmp_path, "memory_limit": limit << 30})
+    (found,) = check_memory(settings, lambda: here << 30)
+    assert outcomes([found]) == [("memory", WARNING)]
+    assert todo in found.todo

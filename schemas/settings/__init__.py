@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import ByteSize, Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -79,6 +79,10 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="SILTSTONE_", env_nested_delimiter="__", extra="forbid", frozen=True)
 
     data_dir: Path = Path("siltstone-data")
+    memory_limit: Annotated[ByteSize, Field(ge=1 << 29)] | None = Field(
+        default=None,
+        description="what a worker's databases and caches may take together, as 4GiB; half of the memory where unset",
+    )
     kafka: KafkaSettings = KafkaSettings()
     memory: MemorySettings = MemorySettings()
     llm: LlmSettings = Field(default_factory=dict, validate_default=True)

@@ -23,6 +23,7 @@ from streams.metrics import Metrics
 from streams.precedence import IntakeFirst
 from streams.shards import OwnedShards
 from tables.analytics import Copy, Fingerprint, copied, parquet
+from tables.database import BRIEFLY
 from tables.shard import Shard
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ NICENESS = 15
 
 
 class AnalyticsAgent:
-    """Makes copies in `folder`; knows which shards have changed since the last one."""
+    """Makes copies in `folder` with `memory` bytes; knows which shards have changed since the last one."""
 
     def __init__(
         self,
@@ -43,9 +44,10 @@ class AnalyticsAgent:
         clock: Clock,
         precedence: IntakeFirst,
         lifecycle: LifecycleSettings,
+        memory: int = BRIEFLY,
     ) -> None:
         self._folder, self._shards, self._metrics, self._clock = folder, shards, metrics, clock
-        self._precedence, self._lifecycle = precedence, lifecycle
+        self._precedence, self._lifecycle, self._memory = precedence, lifecycle, memory
         self._copied: dict[int, Fingerprint] = {}
         self._one_at_a_time = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="analytics", initializer=_yield_to_others)
@@ -103,7 +105,13 @@ class AnalyticsAgent:
             self._count("unchanged")
             return None
         made = await asyncio.get_running_loop().run_in_executor(
-            self._thread, copied, self._folder, exported, await self._shards.moment(self._clock), self._lifecycle
+            self._thread,
+            copied,
+            self._folder,
+            exported,
+            await self._shards.moment(self._clock),
+            self._lifecycle,
+            self._memory,
         )
         self._copied |= prints
         self._count("made")

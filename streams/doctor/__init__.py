@@ -1,4 +1,4 @@
-"""Whether a worker could work here: settings, broker, data directory, models and port.
+"""Whether a worker could work here: settings, broker, data directory, models, memory and port.
 
     for finding in await examine(Reading.now()):
         print(finding.check, finding.outcome, finding.what, finding.todo)
@@ -18,7 +18,7 @@ from functools import partial
 
 from schemas.errors import SiltstoneError
 from schemas.settings import Settings
-from streams.doctor import broker, data, embedding, http, judge
+from streams.doctor import broker, data, embedding, http, judge, memory
 from streams.doctor.finding import Finding, Outcome, failed, warning
 from streams.doctor.settings import CORRECT, Reading
 from streams.doctor.waiting import in_daemon
@@ -83,6 +83,13 @@ def _checks(settings: Settings, shards: asyncio.Future[data.Shards]) -> list[_Ch
             "look at the service",
             partial(judge.check_judge, settings),
         ),
+        _Check(
+            memory.CHECK,
+            frozenset({"memory_limit", "data_dir", "kafka"}),
+            DATA_SECONDS,
+            "look at the drive",
+            partial(_memory, settings),
+        ),
         _Check(http.CHECK, frozenset({"http"}), 5.0, http.TAKEN, partial(http.check_http, settings)),
     ]
 
@@ -104,6 +111,10 @@ async def _found(check: _Check, reading: Reading, seconds: float) -> list[Findin
 async def _data(settings: Settings, shards: asyncio.Future[data.Shards]) -> list[Finding]:
     folder = await in_daemon(partial(data.check_folder, settings.data_dir))
     return [*folder, *data.shard_findings(await asyncio.shield(shards), settings.kafka.partitions)]
+
+
+async def _memory(settings: Settings) -> list[Finding]:
+    return await in_daemon(partial(memory.check_memory, settings))
 
 
 async def _embedding(settings: Settings, shards: asyncio.Future[data.Shards]) -> list[Finding]:

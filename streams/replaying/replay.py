@@ -49,6 +49,7 @@ from streams.clients.log_reader import records_between
 from streams.clock import EventClock
 from streams.dead_letters import DeadLetters
 from streams.hotpath import Outbox
+from streams.memory_shares import shares
 from streams.metrics import Metrics, labelled
 from streams.precedence import IntakeFirst
 from streams.replaying.diary import Diary, Found
@@ -349,7 +350,12 @@ async def replaying(settings: Settings, plan: Plan, folder: Path, *, rebuild: bo
             embedding.start()
             stack.push_async_callback(embedding.stop)
             shards = OwnedShards(
-                folder / "shards", settings.long_term, settings.lifecycle, embedding, on_failure=_raised_by_the_call
+                folder / "shards",
+                settings.long_term,
+                settings.lifecycle,
+                embedding,
+                on_failure=_raised_by_the_call,
+                memory=shares(settings.memory_limit),
             )
             stack.push_async_callback(shards.close)
             shards.own(frozenset(plan.partitions))
