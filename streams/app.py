@@ -178,6 +178,15 @@ class Siltstone:
                 backlog=lambda: hot.lag()[topics.long_term],
             )
         )
+        self.analytics = AnalyticsAgent(
+            folder=settings.data_dir / "analytics",
+            shards=self.shards,
+            metrics=metrics,
+            clock=clock,
+            precedence=self.precedence,
+            lifecycle=settings.lifecycle,
+            enabled=settings.analytics.enabled,
+        )
         self.long_term = LongTermAgent(
             shards=self.shards,
             dead_letters=dead_letters,
@@ -190,6 +199,7 @@ class Siltstone:
             refining=self.refining,
             summaries=self.summaries,
             read=partial(records_between, settings.kafka, topics.long_term),
+            forgot=self.analytics.forgot,
         )
         self.lifecycle = LifecycleAgent(
             shards=self.shards,
@@ -205,14 +215,6 @@ class Siltstone:
             metrics=metrics,
             topics=topics,
             partitions=partitions,
-            lifecycle=settings.lifecycle,
-        )
-        self.analytics = AnalyticsAgent(
-            folder=settings.data_dir / "analytics",
-            shards=self.shards,
-            metrics=metrics,
-            clock=clock,
-            precedence=self.precedence,
             lifecycle=settings.lifecycle,
         )
         self.recall = Recall(
@@ -278,8 +280,7 @@ class Siltstone:
         self._every(TICK_SECONDS, self.lifecycle.fill_rows)
         self._every(TICK_SECONDS, self.recall.tell_accesses)
         self._every(SWEEP_SECONDS, self.summaries.sweep)
-        if self.settings.analytics.enabled:
-            self._every(self.settings.analytics.seconds, self.analytics.tick)
+        self._every(self.settings.analytics.seconds, self.analytics.tick)
 
     async def stopped(self) -> None:
         """Wait until the worker stops; raises what stopped it."""

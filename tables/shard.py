@@ -30,7 +30,7 @@ from tables.reembedding import Reembedding, VectorModel
 from tables.row_file import Places
 from tables.search_rows import Held, SearchRows
 from tables.statistics import Change, StateOnDay
-from tables.vectors import VectorIndex, Vectors, cell_of, cells_of, matrix, stamp_of
+from tables.vectors import VectorIndex, Vectors, cell_of, cells_of, drop_draft, matrix, stamp_of
 from tables.workspace import Workspaces
 
 log = logging.getLogger(__name__)
@@ -89,7 +89,9 @@ class Shard:
                 log.warning("shard %d: %s is not of this catalog and is rebuilt", self.partition, name)
             elif (index := VectorIndex.load(self._index_path, dimension)) is None:
                 log.warning("shard %d: %s cannot be read and is rebuilt", self.partition, name)
-        if index is None:
+        drop_draft(self._index_path)
+        if index is None:  # a shard that holds nothing writes none in its place, and vectors tell of texts
+            self._index_path.unlink(missing_ok=True)
             index = VectorIndex(dimension)
         rows, held = self._catalog.seqs(), index.seqs()
         index.remove(np.setdiff1d(held, rows, assume_unique=True))

@@ -1,6 +1,7 @@
 """The analysts' copy is made anew on a timer, and when it is asked for.
 
-Each shard's rows are exported on the shard's own thread; the copy is put together on a thread of low priority. A
+Where no copies are wanted, one that somebody has asked for is made anew when something was forgotten: it would keep
+the words. Each shard's rows are exported on the shard's own thread; the copy is put together on a thread of low priority. A
 copy that fails is logged and counted: it is no reason to stop a worker.
 """
 
@@ -22,7 +23,7 @@ from streams.clock import Clock
 from streams.metrics import Metrics
 from streams.precedence import IntakeFirst
 from streams.shards import OwnedShards
-from tables.analytics import Copy, Fingerprint, copied, parquet
+from tables.analytics import FILE, Copy, Fingerprint, copied, parquet, unstage
 from tables.shard import Shard
 
 log = logging.getLogger(__name__)
@@ -43,15 +44,20 @@ class AnalyticsAgent:
         clock: Clock,
         precedence: IntakeFirst,
         lifecycle: LifecycleSettings,
+        enabled: bool,
     ) -> None:
         self._folder, self._shards, self._metrics, self._clock = folder, shards, metrics, clock
-        self._precedence, self._lifecycle = precedence, lifecycle
+        self._precedence, self._lifecycle, self._enabled = precedence, lifecycle, enabled
+        #: Whether a copy that is there may hold what was forgotten; of an earlier run nobody knows.
+        self._outdated = True
         self._copied: dict[int, Fingerprint] = {}
         self._one_at_a_time = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="analytics", initializer=_yield_to_others)
 
     async def tick(self) -> None:
-        """A copy, if a shard has changed and nothing more urgent is to be done."""
+        """A copy, if one is due, a shard has changed, and nothing more urgent is to be done."""
+        if not self._enabled and not (self._outdated and (self._folder / FILE).exists()):
+            return
         if not self._shards.ready or not self._shards.partitions() or self._one_at_a_time.locked():
             return
         if self._precedence.must_wait():
@@ -61,6 +67,10 @@ class AnalyticsAgent:
             await self._make(anyway=False)
         except SiltstoneError as exc:
             log.warning("the analysts' copy was not made: %s", exc)
+
+    def forgot(self) -> None:
+        """Something was forgotten: the next copy is due, wanted or not."""
+        self._outdated = True
 
     async def snapshot(self) -> Copy:
         """A copy now, or as soon as the intake allows it. Raises `DataDirError` and `ShardNotHere`."""
@@ -81,13 +91,41 @@ class AnalyticsAgent:
                 raise
 
     async def _changed_shards(self, anyway: bool) -> Copy | None:
+        outdated, self._outdated = self._outdated, False
         exported: dict[int, frozenset[str]] = {}
         prints: dict[int, Fingerprint] = {}
-        here = False
-        for partition in self._shards.partitions():
-            if not anyway and self._precedence.must_wait():
+        partitions, done = self._shards.partitions(), False
+        try:
+            if not await self._export(partitions, anyway, exported, prints):
                 self._count("postponed")
-                return None  # what is staged already is not put in its place: it is exported again
+                return None
+            made = None
+            if exported or anyway:
+                at = await self._shards.moment(self._clock)
+                made = await asyncio.get_running_loop().run_in_executor(
+                    self._thread, copied, self._folder, exported, at, self._lifecycle
+                )
+            self._copied |= prints
+            self._count("unchanged" if made is None else "made")
+            done = True
+        finally:
+            if not done:  # it is exported again; by then a shard may be another worker's, and forget what is in it
+                self._outdated |= outdated
+                unstage(self._folder, partitions)
+        return made
+
+    async def _export(
+        self,
+        partitions: list[int],
+        anyway: bool,
+        exported: dict[int, frozenset[str]],
+        prints: dict[int, Fingerprint],
+    ) -> bool:
+        """Stage the shards that have changed; False where something more urgent is to be done."""
+        here = False
+        for partition in partitions:
+            if not anyway and self._precedence.must_wait():
+                return False
             try:
                 found = await self._shards.call(partition, Shard.export, self._folder, self._still_copied(partition))
             except ShardNotHere:
@@ -99,15 +137,7 @@ class AnalyticsAgent:
                 prints[partition], exported[partition] = found
         if not here:
             raise ShardNotHere(0, "this worker has no shards; ask another")
-        if not exported and not anyway:
-            self._count("unchanged")
-            return None
-        made = await asyncio.get_running_loop().run_in_executor(
-            self._thread, copied, self._folder, exported, await self._shards.moment(self._clock), self._lifecycle
-        )
-        self._copied |= prints
-        self._count("made")
-        return made
+        return True
 
     def _still_copied(self, partition: int) -> Fingerprint | None:
         """Of the shard as it was last copied; None where somebody has deleted what was copied."""
