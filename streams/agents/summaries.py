@@ -146,11 +146,19 @@ class SummariesAgent:
         async with user.writing:
             for pending in self._pending.of_user(partition, user_id):
                 self._pending.drop(partition, user_id, pending.request.run_id)
-            try:
-                await asyncio.to_thread(self.files.forget, user_id)
-            except SummaryFilesError as exc:
-                log.error("%s", exc)
-                self._metrics.forgotten_folders.set(len(exc.unusable))
+            await self._remove_files(user_id, None)
+
+    async def forget_earlier(self, user_id: str, until: int) -> None:
+        """A forgetting of that moment (epoch ms) is heard of late: of the files here, what was written since stays."""
+        async with self._of_user(user_id).writing:
+            await self._remove_files(user_id, until)
+
+    async def _remove_files(self, user_id: str, until: int | None) -> None:
+        try:
+            await asyncio.to_thread(self.files.forget, user_id, until)
+        except SummaryFilesError as exc:
+            log.error("%s", exc)
+            self._metrics.forgotten_folders.set(len(exc.unusable))
 
     async def sweep(self) -> None:
         """Remove what is left of forgotten users' files."""
