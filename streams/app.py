@@ -23,6 +23,7 @@ from schemas.settings import JudgeSettings, KafkaSettings, Settings
 from schemas.topics import Topics, partition_of
 from streams.agents.analytics import AnalyticsAgent
 from streams.agents.cleanup import CleanupAgent
+from streams.agents.former import FormerShards
 from streams.agents.lifecycle import LifecycleAgent
 from streams.agents.long_term import LongTermAgent
 from streams.agents.notes import NotesAgent
@@ -33,7 +34,7 @@ from streams.clients.broker import MAX_RECORD_BYTES, ensure_topics, missing_topi
 from streams.clients.embedding import Embedding
 from streams.clients.extraction_process import ExtractionProcess
 from streams.clients.judge import ModelJudge
-from streams.clients.log_reader import records_between
+from streams.clients.log_reader import end_of, records_between
 from streams.clients.refiner import ModelRefiner
 from streams.clients.summariser import ModelSummariser
 from streams.clock import clock_of
@@ -74,6 +75,8 @@ LOOK_SECONDS = 10.0
 NOTES_SECONDS = 60.0
 #: How often it is tried again to remove what is left of forgotten users.
 SWEEP_SECONDS = 60.0
+#: How often it is looked whether what is here of other workers' partitions was forgotten.
+FORMER_SECONDS = 300.0
 #: A changelog's batch: a broker takes 1 MiB unless told otherwise, and the fewer there are, the sooner it commits.
 BATCH_BYTES = 900_000
 
@@ -201,6 +204,17 @@ class Siltstone:
             read=partial(records_between, settings.kafka, topics.long_term),
             forgot=self.analytics.forgot,
         )
+        self.former = FormerShards(
+            data_dir=settings.data_dir,
+            shards=self.shards,
+            summaries=self.summaries,
+            analytics=self.analytics,
+            rerouting=rerouting,
+            long_term=settings.long_term,
+            lifecycle=settings.lifecycle,
+            end=partial(end_of, settings.kafka, topics.long_term),
+            read=partial(records_between, settings.kafka, topics.long_term),
+        )
         self.lifecycle = LifecycleAgent(
             shards=self.shards,
             outbox=hot.outbox,
@@ -280,6 +294,7 @@ class Siltstone:
         self._every(TICK_SECONDS, self.lifecycle.fill_rows)
         self._every(TICK_SECONDS, self.recall.tell_accesses)
         self._every(SWEEP_SECONDS, self.summaries.sweep)
+        self._every(FORMER_SECONDS, self.former.tick)
         self._every(self.settings.analytics.seconds, self.analytics.tick)
 
     async def stopped(self) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from schemas.errors import DataDirError
-from schemas.events import LongTermEvent
+from schemas.events import Forget, ForgetUser, LongTermEvent
 from schemas.memories import Memory, State, Transition
 from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.analytics import Fingerprint
@@ -145,6 +145,18 @@ class Shard:
         if not fresh and position is not None and position != self._position:
             self._commit(Changes(), now, position)
         return applied
+
+    def forget_ahead(self, events: Sequence[Forget | ForgetUser], now: int) -> None:
+        """Forget at once what events further on in the log forget, in every file.
+
+        They are applied again in their turn, and leave their tombstones then: what comes before them is not in yet.
+        """
+        spaces = Workspaces(self._catalog, self._lifecycle, self._next)
+        Batch(spaces, self._index, self._settings, events, {}).run()
+        spaces.changes.applied, spaces.changes.tombstones = [], []
+        self._commit(spaces.changes, now, None)
+        self._users.follow(spaces.changes, spaces.keys())
+        self._erase()
 
     def position(self) -> int:
         """The offset in the log up to which the events are in; 0 in a new shard."""

@@ -1,8 +1,7 @@
-"""Nothing is left behind: after any commands and a forgetting, no file of the data directory holds the user's words."""
+"""After any commands and a forgetting, no file of the data directory holds the user's words."""
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 import zlib
 from collections.abc import Sequence
@@ -36,7 +35,7 @@ _VECTORS = np.random.default_rng(7).normal(size=(4, DIMENSION)).astype(np.float3
 
 
 class Telling(Toy):
-    """Vectors that no file has by chance: three of the user's texts, so that some are near-copies, and one of others."""
+    """Vectors that no file has by chance: three of the user's texts, some of them near-copies, and one of others."""
 
     async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
         rows = _VECTORS[[3 if OTHERS in text else zlib.crc32(text.encode()) % 3 for text in texts]]
@@ -63,7 +62,8 @@ class Household(Way):
 
     async def _summed_up(self, user: str, word: str) -> None:
         agent, day = self.worker.summaries, "2026-01-01"
-        said = [("s", Message(f"m{i}", Role.USER, f"I like {word} number {i}.", START + i, None, None)) for i in (1, 2)]
+        texts = [f"I like {word} number {i}." for i in (1, 2)]
+        said = [("s", Message(text, Role.USER, text, START, None, None)) for text in texts]
         asked = summary_request(uuid.uuid4(), user, np.datetime64(day).item(), "manual", said)
         agent._extraction = InProcess()
         record = SimpleNamespace(value=orjson.dumps(asked.model_dump(mode="json")), key=user.encode(), partition=0)

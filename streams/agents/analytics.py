@@ -1,8 +1,8 @@
 """The analysts' copy is made anew on a timer, and when it is asked for.
 
-Where no copies are wanted, one that somebody has asked for is made anew when something was forgotten: it would keep
-the words. Each shard's rows are exported on the shard's own thread; the copy is put together on a thread of low priority. A
-copy that fails is logged and counted: it is no reason to stop a worker.
+Each shard's rows are exported on the shard's own thread; the copy is put together on a thread of low priority. A
+copy that fails is logged and counted: it is no reason to stop a worker. Where no copies are wanted, one that somebody
+has asked for is made anew when something was forgotten: it would keep the words.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import logging
 import os
 import sys
 import threading
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -46,7 +47,7 @@ class AnalyticsAgent:
         lifecycle: LifecycleSettings,
         enabled: bool,
     ) -> None:
-        self._folder, self._shards, self._metrics, self._clock = folder, shards, metrics, clock
+        self.folder, self._shards, self._metrics, self._clock = folder, shards, metrics, clock
         self._precedence, self._lifecycle, self._enabled = precedence, lifecycle, enabled
         #: Whether a copy that is there may hold what was forgotten; of an earlier run nobody knows.
         self._outdated = True
@@ -56,7 +57,7 @@ class AnalyticsAgent:
 
     async def tick(self) -> None:
         """A copy, if one is due, a shard has changed, and nothing more urgent is to be done."""
-        if not self._enabled and not (self._outdated and (self._folder / FILE).exists()):
+        if not self._enabled and not (self._outdated and (self.folder / FILE).exists()):
             return
         if not self._shards.ready or not self._shards.partitions() or self._one_at_a_time.locked():
             return
@@ -78,6 +79,14 @@ class AnalyticsAgent:
         made = await self._make(anyway=True)
         assert made is not None
         return made
+
+    async def put(self, exported: Mapping[int, frozenset[str]]) -> None:
+        """Put what was exported of shards that are not this worker's into the copy. Raises `DataDirError`."""
+        at = await self._shards.moment(self._clock)
+        async with self._one_at_a_time:
+            await asyncio.get_running_loop().run_in_executor(
+                self._thread, copied, self.folder, exported, at, self._lifecycle
+            )
 
     def close(self) -> None:
         self._thread.shutdown(wait=True, cancel_futures=True)
@@ -103,7 +112,7 @@ class AnalyticsAgent:
             if exported or anyway:
                 at = await self._shards.moment(self._clock)
                 made = await asyncio.get_running_loop().run_in_executor(
-                    self._thread, copied, self._folder, exported, at, self._lifecycle
+                    self._thread, copied, self.folder, exported, at, self._lifecycle
                 )
             self._copied |= prints
             self._count("unchanged" if made is None else "made")
@@ -111,7 +120,7 @@ class AnalyticsAgent:
         finally:
             if not done:  # it is exported again; by then a shard may be another worker's, and forget what is in it
                 self._outdated |= outdated
-                unstage(self._folder, partitions)
+                unstage(self.folder, partitions)
         return made
 
     async def _export(
@@ -127,11 +136,11 @@ class AnalyticsAgent:
             if not anyway and self._precedence.must_wait():
                 return False
             try:
-                found = await self._shards.call(partition, Shard.export, self._folder, self._still_copied(partition))
+                found = await self._shards.call(partition, Shard.export, self.folder, self._still_copied(partition))
             except ShardNotHere:
                 continue  # it has just moved: its new owner copies it
             except (duckdb.Error, OSError) as exc:
-                raise DataDirError(self._folder, str(exc).splitlines()[0]) from exc
+                raise DataDirError(self.folder, str(exc).splitlines()[0]) from exc
             here = True
             if found is not None:
                 prints[partition], exported[partition] = found
@@ -141,7 +150,7 @@ class AnalyticsAgent:
 
     def _still_copied(self, partition: int) -> Fingerprint | None:
         """Of the shard as it was last copied; None where somebody has deleted what was copied."""
-        there = parquet(self._folder, "memories", partition).exists()
+        there = parquet(self.folder, "memories", partition).exists()
         return self._copied.get(partition) if there else None
 
     def _count(self, outcome: str) -> None:

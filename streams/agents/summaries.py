@@ -149,7 +149,7 @@ class SummariesAgent:
             await self._remove_files(user_id, None)
 
     async def forget_earlier(self, user_id: str, until: int) -> None:
-        """A forgetting of that moment (epoch ms) is heard of late: of the files here, what was written since stays."""
+        """A forgetting of that moment (epoch ms) is heard of late: of the files here, newer ones stay."""
         async with self._of_user(user_id).writing:
             await self._remove_files(user_id, until)
 

@@ -247,7 +247,9 @@ def kept(run: Run) -> list[str]:
 
 @pytest.mark.parametrize("ahead", [0, HOUR, 3 * HOUR])
 @pytest.mark.parametrize("restarted", [False, True])
-def test_what_is_dated_ahead_of_its_record_is_forgotten_with_what_was_there_before(ahead: int, restarted: bool) -> None:
+def test_what_is_dated_ahead_of_its_record_is_forgotten_with_what_was_there_before(
+    ahead: int, restarted: bool
+) -> None:
     """And what was said after the command, by the same clock, stays; another worker knows that, too."""
     run = Run()
     hear(run, *((second + ahead, second) for second in (1000, 2000, 3000, 4000, 5000, 6000)))
