@@ -24,6 +24,7 @@ from tables.batch import Applied, Batch, covers, together
 from tables.candidates import Candidates
 from tables.catalog import Catalog, Changes, Done, NewLink
 from tables.cleanup import Verdicts
+from tables.erasures import Erasure
 from tables.recent import Recent
 from tables.recent_users import RecentUsers
 from tables.reembedding import Reembedding, VectorModel
@@ -281,6 +282,10 @@ class Shard:
 
     def mark_published(self, count: int) -> None:
         self._catalog.ageing.mark_published(count)
+
+    def erasure(self, user_id: str) -> Erasure:
+        """What was forgotten of a user, and what is left of it here."""
+        return self._catalog.erasure(user_id)
 
     def count(self) -> int:
         """How many memories it holds."""

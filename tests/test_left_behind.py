@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 import zlib
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
@@ -61,10 +62,10 @@ class Household(Way):
         self._runner.run(self._summed_up(user, word))
 
     async def _summed_up(self, user: str, word: str) -> None:
-        agent, day = self.worker.summaries, "2026-01-01"
+        agent, day = self.worker.summaries, date(2026, 1, 1)
         texts = [f"I like {word} number {i}." for i in (1, 2)]
         said = [("s", Message(text, Role.USER, text, START, None, None)) for text in texts]
-        asked = summary_request(uuid.uuid4(), user, np.datetime64(day).item(), "manual", said)
+        asked = summary_request(uuid.uuid4(), user, day, "manual", said)
         agent._extraction = InProcess()
         record = SimpleNamespace(value=orjson.dumps(asked.model_dump(mode="json")), key=user.encode(), partition=0)
         record.headers, record.topic, record.offset, record.timestamp = (), "summary-requests", 0, START
@@ -103,7 +104,7 @@ def left_in(data: Path, words: Sequence[str] = (*SECRETS, SPOKEN, NOTED)) -> lis
     """The files that hold one of the words, or a vector of them; of Parquet, which is compressed, the rows."""
     found = found_in(data, words)
     for path in data.rglob("*.parquet"):
-        rows = repr(duckdb.sql(f"FROM read_parquet('{path}')").fetchall())
+        rows = repr(duckdb.execute(f"FROM read_parquet('{path}')").fetchall())
         found += [(path.name, word) for word in words if word in rows]
     vectors = [(row / np.linalg.norm(row)).astype(np.float32).tobytes() for row in _VECTORS[:3]]
     for path in data.rglob("*"):

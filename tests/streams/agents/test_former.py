@@ -50,7 +50,7 @@ def logged(worker: Worker, *events: Any) -> list[Any]:
             yield records[max(0, start - first) : end - first]
 
     async def end(partition: int) -> int:
-        return first + len(records)
+        return int(first) + len(records)
 
     worker.siltstone.former._read, worker.siltstone.former._end = read, end
     worker.agent._read = read
@@ -59,9 +59,10 @@ def logged(worker: Worker, *events: Any) -> list[Any]:
 
 def holding(folder: Path, word: str) -> list[str]:
     found = [path.name for path in folder.rglob("*") if path.is_file() and word.encode() in path.read_bytes()]
-    rows = "FROM read_parquet('{}') WHERE partition = 0"
-    tables = folder.rglob("*.parquet")
-    return found + [path.name for path in tables if word in repr(duckdb.sql(rows.format(path)).fetchall())]
+    for path in folder.rglob("*.parquet"):
+        rows = duckdb.execute(f"FROM read_parquet('{path}') WHERE partition = 0").fetchall()
+        found += [path.name] if word in repr(rows) else []
+    return found
 
 
 def of_partition_0(tmp_path: Path) -> list[str]:

@@ -15,11 +15,13 @@ import pytest
 
 from schemas.errors import DataDirError, ShardNotHere
 from schemas.events import Archive, Forget, ForgetUser, LongTermEvent, Remember, event_id
+from schemas.memories import State
 from schemas.settings import Settings
 from schemas.topics import key_of, partition_of
 from streams.app import Siltstone
 from streams.clients.embedding import Vectors
 from streams.hotpath.ledger import Ledger
+from streams.recall import Query
 from tables.catalog import Catalog, Changes
 from tables.shard import Shard
 from tests.fuzz.way import Log, Record, Toy
@@ -272,6 +274,25 @@ async def test_a_search_of_the_archive_in_flight_does_not_return_what_is_forgott
     )
     worker.model.gate.set()
     assert [hit.memory for hit in await search] == ["bread"]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+async def test_a_search_in_flight_does_not_return_what_is_forgotten_meanwhile(worker: Worker, whole: bool) -> None:
+    """Nor counts it as accessed: the question is being embedded when the memory, or the user, goes."""
+    user, (tea, bread) = USERS[0], said(0, "tea", "bread")
+    worker.model.gate.set()
+    await (await worker.handle(0, tea, bread))
+    worker.model.gate.clear()
+    worker.model.asked.clear()
+    recall = worker.siltstone.recall
+    search = asyncio.ensure_future(recall.search(Query(user, "tea", 10, frozenset(State))))
+    await until(lambda: worker.model.asked)
+    fields: dict[str, Any] = {"event_id": uuid.uuid4(), "user_id": user, "timestamp": START}
+    await (await worker.handle(0, ForgetUser(**fields) if whole else Forget(**fields, memory_id=tea.event_id)))
+    worker.model.gate.set()
+    left = [] if whole else ["bread"]
+    assert [hit.memory for hit in await search] == left
+    assert [event.memory_ids for event in recall._touches] == [[bread.event_id] for _ in left]
 
 
 async def test_what_a_shard_is_filled_up_with_forgets_the_users_day_files_too(worker: Worker) -> None:
