@@ -58,7 +58,8 @@ def logged(worker: Worker, *events: Any) -> list[Any]:
 
 
 def holding(folder: Path, word: str) -> list[str]:
-    found = [path.name for path in folder.rglob("*") if path.is_file() and word.encode() in path.read_bytes()]
+    others = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".parquet"]
+    found = [path.name for path in others if word.encode() in path.read_bytes()]
     for path in folder.rglob("*.parquet"):
         rows = duckdb.execute(f"FROM read_parquet('{path}') WHERE partition = 0").fetchall()
         found += [path.name] if word in repr(rows) else []
