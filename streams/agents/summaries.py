@@ -29,7 +29,7 @@ from schemas.topics import Topics, key_of
 from streams.agents.summary_requests import decode, request_of, summary_request
 from streams.agents.waiting_summaries import Asked, Batch, Day, Group, WaitingSummaries
 from streams.clients.summariser import Malformed, Unavailable
-from streams.clock import now_ms
+from streams.clock import ingested, now_ms
 from streams.dead_letters import DeadLetters
 from streams.hotpath import Outbox
 from streams.metrics import Metrics
@@ -176,7 +176,7 @@ class SummariesAgent:
         await self._extraction.close()
 
     def _decoded(self, records: Sequence[Any]) -> list[tuple[Any, Heading]]:
-        requests = []
+        requests, now = [], now_ms()
         for record in records:
             try:
                 heading = decode(record)
@@ -184,7 +184,9 @@ class SummariesAgent:
                 self._dead_letters.bury(record, error)
                 continue
             if not self._rerouting.sent_home(record, heading.user_id):
-                requests.append((record, heading))
+                # Whatever its messages are dated, they were said before it was asked for.
+                newest = min(heading.newest, ingested(record.timestamp, now))
+                requests.append((record, heading._replace(newest=newest)))
         return requests
 
     # When, and how many at a time

@@ -13,6 +13,10 @@ import duckdb
 import pytest
 
 from schemas.events import Forget, ForgetUser
+from schemas.settings import Settings
+from streams.cli.ingest import producing
+from streams.clients.broker import ensure_topics
+from streams.clients.log_reader import end_of, records_between
 from tables.catalog_file import CatalogFile
 from tables.shard import Shard
 from tests.making import START, until
@@ -138,3 +142,16 @@ async def test_a_partition_that_comes_back_meanwhile_is_opened_afterwards(moved:
     moved.assign()
     await until(lambda: moved.shards.ready)
     assert (seen, await moved.count(0)) == ([False], 2)
+
+
+async def test_the_end_of_a_partition_is_asked_of_the_broker(settings: Settings) -> None:
+    """Of an empty one it is 0; what is read up to it is all."""
+    await ensure_topics(settings.kafka)
+    topic, kafka = f"{settings.kafka.topic_prefix}long-term", settings.kafka
+    assert await end_of(kafka, topic, 0) == 0
+    async with producing(kafka) as producer:
+        for number in range(3):
+            await (await producer._producer.send(topic, b"%d" % number, partition=0))
+    assert await end_of(kafka, topic, 0) == 3
+    read = [record.value async for records in records_between(kafka, topic, 0, 1, 3) for record in records]
+    assert read == [b"1", b"2"]
