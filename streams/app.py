@@ -37,7 +37,7 @@ from streams.clients.judge import ModelJudge
 from streams.clients.log_reader import end_of, records_between
 from streams.clients.refiner import ModelRefiner
 from streams.clients.summariser import ModelSummariser
-from streams.clock import clock_of
+from streams.clock import clock_of, now_ms
 from streams.dead_letters import DeadLetters
 from streams.hotpath import HotPath
 from streams.metrics import Metrics
@@ -45,6 +45,7 @@ from streams.precedence import IntakeFirst
 from streams.ratings import Ratings
 from streams.recall import Recall
 from streams.reembedding import Reembedder
+from streams.replaying.interrupted import drop_interrupted
 from streams.rerouting import Rerouting
 from streams.rules.estimator import estimate
 from streams.rules.explaining import Explainer
@@ -202,7 +203,7 @@ class Siltstone:
             refining=self.refining,
             summaries=self.summaries,
             read=partial(records_between, settings.kafka, topics.long_term),
-            forgot=self.analytics.forgot,
+            forgot=self._forgot,
         )
         self.former = FormerShards(
             data_dir=settings.data_dir,
@@ -260,6 +261,7 @@ class Siltstone:
         self.faust.on_partitions_revoked.connect(self._revoked)
         self.faust.on_partitions_assigned.connect(self._assigned)
         self.recovered = False
+        self._newest_forgetting = 0
         self._no_broker = ""
         self._api: AsgiService | None = None
         self._listener: socket.socket | None = None
@@ -294,6 +296,7 @@ class Siltstone:
         self._every(TICK_SECONDS, self.lifecycle.fill_rows)
         self._every(TICK_SECONDS, self.recall.tell_accesses)
         self._every(SWEEP_SECONDS, self.summaries.sweep)
+        self._every(SWEEP_SECONDS, self._drop_replays)
         self._every(FORMER_SECONDS, self.former.tick)
         self._every(self.settings.analytics.seconds, self.analytics.tick)
 
@@ -488,6 +491,15 @@ class Siltstone:
     async def _drop_notes(self) -> None:
         if self.recovered:
             self.notes.forget_expired()
+
+    def _forgot(self) -> None:
+        self.analytics.forgot()
+        self._newest_forgetting = now_ms()
+
+    async def _drop_replays(self) -> None:
+        """One that is at work now may be interrupted later."""
+        if self._newest_forgetting:
+            await asyncio.to_thread(drop_interrupted, self.settings.data_dir, self._newest_forgetting)
 
     def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         async def run() -> None:
