@@ -23,6 +23,7 @@ from schemas.settings import JudgeSettings, KafkaSettings, Settings
 from schemas.topics import Topics, partition_of
 from streams.agents.analytics import AnalyticsAgent
 from streams.agents.cleanup import CleanupAgent
+from streams.agents.former import FormerShards
 from streams.agents.lifecycle import LifecycleAgent
 from streams.agents.long_term import LongTermAgent
 from streams.agents.notes import NotesAgent
@@ -33,10 +34,10 @@ from streams.clients.broker import MAX_RECORD_BYTES, ensure_topics, missing_topi
 from streams.clients.embedding import Embedding
 from streams.clients.extraction_process import ExtractionProcess
 from streams.clients.judge import ModelJudge
-from streams.clients.log_reader import records_between
+from streams.clients.log_reader import end_of, records_between
 from streams.clients.refiner import ModelRefiner
 from streams.clients.summariser import ModelSummariser
-from streams.clock import clock_of
+from streams.clock import clock_of, now_ms
 from streams.dead_letters import DeadLetters
 from streams.hotpath import HotPath
 from streams.memory_shares import shares
@@ -45,6 +46,7 @@ from streams.precedence import IntakeFirst
 from streams.ratings import Ratings
 from streams.recall import Recall
 from streams.reembedding import Reembedder
+from streams.replaying.interrupted import drop_interrupted
 from streams.rerouting import Rerouting
 from streams.rules.estimator import estimate
 from streams.rules.explaining import Explainer
@@ -75,6 +77,8 @@ LOOK_SECONDS = 10.0
 NOTES_SECONDS = 60.0
 #: How often it is tried again to remove what is left of forgotten users.
 SWEEP_SECONDS = 60.0
+#: How often it is looked whether what is here of other workers' partitions was forgotten.
+FORMER_SECONDS = 300.0
 #: A changelog's batch: a broker takes 1 MiB unless told otherwise, and the fewer there are, the sooner it commits.
 BATCH_BYTES = 900_000
 
@@ -181,6 +185,16 @@ class Siltstone:
                 backlog=lambda: hot.lag()[topics.long_term],
             )
         )
+        self.analytics = AnalyticsAgent(
+            folder=settings.data_dir / "analytics",
+            shards=self.shards,
+            metrics=metrics,
+            clock=clock,
+            precedence=self.precedence,
+            lifecycle=settings.lifecycle,
+            enabled=settings.analytics.enabled,
+            memory=memory.copies,
+        )
         self.long_term = LongTermAgent(
             shards=self.shards,
             dead_letters=dead_letters,
@@ -192,6 +206,18 @@ class Siltstone:
             rerouting=rerouting,
             refining=self.refining,
             summaries=self.summaries,
+            read=partial(records_between, settings.kafka, topics.long_term),
+            forgot=self._forgot,
+        )
+        self.former = FormerShards(
+            data_dir=settings.data_dir,
+            shards=self.shards,
+            summaries=self.summaries,
+            analytics=self.analytics,
+            rerouting=rerouting,
+            long_term=settings.long_term,
+            lifecycle=settings.lifecycle,
+            end=partial(end_of, settings.kafka, topics.long_term),
             read=partial(records_between, settings.kafka, topics.long_term),
         )
         self.lifecycle = LifecycleAgent(
@@ -209,15 +235,6 @@ class Siltstone:
             topics=topics,
             partitions=partitions,
             lifecycle=settings.lifecycle,
-        )
-        self.analytics = AnalyticsAgent(
-            folder=settings.data_dir / "analytics",
-            shards=self.shards,
-            metrics=metrics,
-            clock=clock,
-            precedence=self.precedence,
-            lifecycle=settings.lifecycle,
-            memory=memory.copies,
         )
         self.recall = Recall(
             shards=self.shards,
@@ -248,6 +265,7 @@ class Siltstone:
         self.faust.on_partitions_revoked.connect(self._revoked)
         self.faust.on_partitions_assigned.connect(self._assigned)
         self.recovered = False
+        self._newest_forgetting = 0
         self._no_broker = ""
         self._api: AsgiService | None = None
         self._listener: socket.socket | None = None
@@ -282,8 +300,9 @@ class Siltstone:
         self._every(TICK_SECONDS, self.lifecycle.fill_rows)
         self._every(TICK_SECONDS, self.recall.tell_accesses)
         self._every(SWEEP_SECONDS, self.summaries.sweep)
-        if self.settings.analytics.enabled:
-            self._every(self.settings.analytics.seconds, self.analytics.tick)
+        self._every(SWEEP_SECONDS, self._drop_replays)
+        self._every(FORMER_SECONDS, self.former.tick)
+        self._every(self.settings.analytics.seconds, self.analytics.tick)
 
     async def stopped(self) -> None:
         """Wait until the worker stops; raises what stopped it."""
@@ -476,6 +495,15 @@ class Siltstone:
     async def _drop_notes(self) -> None:
         if self.recovered:
             self.notes.forget_expired()
+
+    def _forgot(self) -> None:
+        self.analytics.forgot()
+        self._newest_forgetting = now_ms()
+
+    async def _drop_replays(self) -> None:
+        """One that is at work now may be interrupted later."""
+        if self._newest_forgetting:
+            await asyncio.to_thread(drop_interrupted, self.settings.data_dir, self._newest_forgetting)
 
     def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         async def run() -> None:

@@ -12,6 +12,14 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def ingested(appended: int | None, now: int) -> int:
+    """When a record came into the log, in epoch ms: its Kafka timestamp, where it has one that can be true.
+
+    A producer's clock may have set it; but nothing was in the log after it was read, which is `now`.
+    """
+    return appended if appended is not None and 0 <= appended < now else now
+
+
 class Clock(Protocol):
     """The lifecycle's *now*."""
 

@@ -142,6 +142,20 @@ class OwnedShards:
 
         return await self.call(partition, adopted)
 
+    async def with_files_of(self, partition: int, work: Callable[[], T]) -> T:
+        """`work`, in a thread, on the files of a shard that is not ours. Raises `ShardNotHere` where it is.
+
+        Should it become ours meanwhile, it is opened afterwards.
+        """
+        while (closing := self._closing.get(partition)) is not None and not closing.done():
+            await asyncio.wait([closing])
+        if partition in self._open:
+            raise ShardNotHere(partition, "it has just come back")
+        working = asyncio.ensure_future(asyncio.to_thread(work))
+        self._closing[partition] = done = asyncio.ensure_future(_over(working))
+        done.add_done_callback(_log_failure)
+        return await asyncio.shield(working)
+
     async def close(self) -> None:
         """Save and close all."""
         self.own(frozenset())
@@ -213,6 +227,10 @@ def _close_opened(opening: Future[Shard]) -> None:
     """On the shard's thread, where the opening is over."""
     if opening.exception() is None:
         opening.result().close()
+
+
+async def _over(working: asyncio.Future[Any]) -> None:
+    await asyncio.wait([working])
 
 
 def _nothing() -> None:

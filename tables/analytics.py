@@ -10,9 +10,11 @@ that share a data directory share the copy: each exports its own shards, and ass
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import glob
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,12 +106,21 @@ def assemble(
         made = folder / "staged" / FILE  # under the name that it will have: it is also the database's own
         for leftover in (made, made.with_name(f"{FILE}.wal")):
             leftover.unlink(missing_ok=True)
+        shutil.rmtree(made.with_name(f"{FILE}.tmp"), ignore_errors=True)
         with connect(made, memory=memory, preserve_insertion_order=False) as db:
             memories = _fill(db, folder, at, lifecycle)
         synced(made)
         made.replace(folder / FILE)
         partitions = sorted(int(path.stem) for path in (folder / "parquet" / "memories").glob("*.parquet"))
         return Copy(folder / FILE, at, partitions, memories, (folder / FILE).stat().st_size)
+
+
+def unstage(folder: Path, partitions: Iterable[int]) -> None:
+    """Remove what was exported of these shards and not put in its place. What cannot be is written over."""
+    for partition in partitions:
+        for table in TABLES:
+            with contextlib.suppress(OSError):
+                (folder / "staged" / _staged_name(table, partition)).unlink(missing_ok=True)
 
 
 def _fill(db: duckdb.DuckDBPyConnection, folder: Path, at: int, lifecycle: LifecycleSettings) -> int:

@@ -26,6 +26,7 @@ from tables.catalog_file import TO_ERASE, CatalogFile
 from tables.cleanup import Cleanup
 from tables.columns import table_of, texts, uuids
 from tables.database import ALONE
+from tables.erasures import Erasure, erasure
 from tables.known_ids import KnownIds, hashes_of, hashes_of_bytes, hashes_of_names
 from tables.memory_rows import COLUMNS, STORED, memory_of, staged
 from tables.migrations import migrate, statement, transaction
@@ -547,6 +548,10 @@ class Catalog:
                 f"WHERE archive.user_id = staged.user_id AND archive.{column} = staged.id"
             )
         self.note(TO_ERASE, 1)
+
+    def erasure(self, user_id: str) -> Erasure:
+        """What was forgotten of a user, and what is left."""
+        return erasure(self._db, user_id, self.to_erase)
 
     def rating(self, memory_id: uuid.UUID, model: str) -> int | None:
         """What the model answered when it was asked about this exchange; None where it was not."""

@@ -28,6 +28,7 @@ _LOCKS = 16
 _OTHER_RUNS = re.compile(r"\A(?:<!-- run: [0-9a-f-]{36} -->\n)+")
 #: Before the name of a folder that was a forgotten user's.
 _FORGOTTEN = ".forgotten-"
+_STAMP = re.compile(r"^<!-- run: \S{36} -->\n\*([^*\n]+)\*$", re.MULTILINE)
 _RUN = re.compile(rb"^<!-- run: ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}) -->", re.MULTILINE)
 
 
@@ -115,8 +116,11 @@ class DayFiles:
                 found |= {day for path in folder.iterdir() if (day := _day_of(path.name)) is not None}
         return sorted(day for day in found if first <= day <= last)
 
-    def forget(self, user_id: str) -> bool:
+    def forget(self, user_id: str, until: int | None = None) -> bool:
         """Remove all that there is of a user, in both places; whether there was anything.
+
+        With `until` (epoch ms), only files into which something was written up to then, by what they say themselves:
+        who hears of it late keeps what was written since.
 
         The folder is put aside first, under a name that says nothing: what is written from then on is kept, and what
         cannot be removed is removed by a later `sweep`, also after a restart. Raises `SummaryFilesError` where
@@ -125,14 +129,14 @@ class DayFiles:
         removed = False
         for root in self._places:
             folder = root / folder_of(user_id)
+            old = [folder] if until is None else _begun_by(folder, until)
             try:
-                if folder.exists():
+                if any(path.exists() for path in old):
                     with _locked(root), contextlib.suppress(FileNotFoundError):  # another did it meanwhile
-                        folder.rename(root / f"{_FORGOTTEN}{uuid.uuid4().hex}")
-                        _keep(root)
+                        _put_aside(root, old)
                     removed = True
             except OSError:
-                self._left[folder] = None  # where it lies, then
+                self._left |= dict.fromkeys(old)  # where it lies, then
         if unusable := self.sweep():
             raise SummaryFilesError("summaries could not be removed, which is tried again", unusable)
         return removed
@@ -140,16 +144,16 @@ class DayFiles:
     def sweep(self) -> list[Unusable]:
         """Remove what is left of forgotten users; what still cannot be, and why."""
         unusable = []
-        for folder in (*self._left, *(path for root in self._places for path in _put_aside(root))):
-            shutil.rmtree(folder, ignore_errors=True)  # as much as can be
+        for path in (*self._left, *(aside for root in self._places for aside in _aside(root))):
+            shutil.rmtree(path, ignore_errors=True)  # as much as can be
             try:
                 with contextlib.suppress(FileNotFoundError):
-                    shutil.rmtree(folder)
-                    _keep(folder.parent)
+                    path.unlink() if path.is_file() else shutil.rmtree(path)
+                    _keep(path.parent)
             except OSError as exc:
-                unusable.append(Unusable.of(folder, exc))
+                unusable.append(Unusable.of(path, exc))
             else:
-                self._left.pop(folder, None)
+                self._left.pop(path, None)
         return unusable
 
     def _paths(self, user_id: str, day: date) -> tuple[Path, ...]:
@@ -182,12 +186,41 @@ def _runs_in(content: bytes) -> dict[uuid.UUID, None]:
     return {uuid.UUID(found.decode()): None for found in _RUN.findall(content)}
 
 
-def _put_aside(root: Path) -> list[Path]:
+def _put_aside(root: Path, paths: Sequence[Path]) -> None:
+    """Under a name of its own, where `sweep` finds it: a folder as a whole, or files of one in another."""
+    aside = root / f"{_FORGOTTEN}{uuid.uuid4().hex}"
+    if [path.parent for path in paths] == [root]:
+        paths[0].rename(aside)
+    else:
+        aside.mkdir()
+        for path in paths:
+            path.rename(aside / path.name)
+    _keep(root)
+
+
+def _begun_by(folder: Path, until: int) -> list[Path]:
+    """The day files into which something was written up to a moment (epoch ms)."""
+    try:
+        return [path for path in folder.iterdir() if _begun(path) <= until]
+    except OSError:
+        return []
+
+
+def _aside(root: Path) -> list[Path]:
     """Folders of forgotten users that are not removed yet."""
     try:
         return sorted(root.glob(f"{_FORGOTTEN}*"))
     except OSError:
         return []  # a root that cannot be read says so where something is to be written
+
+
+def _begun(path: Path) -> float:
+    """When the first of it was written, in epoch ms: by the times over its summaries, else by the file's own."""
+    content = _readable(path).decode("utf-8", "replace")
+    with contextlib.suppress(ValueError):
+        if times := [datetime.fromisoformat(stamp).timestamp() for stamp in _STAMP.findall(content)]:
+            return min(times) * 1000
+    return path.stat().st_mtime * 1000
 
 
 def _day_of(name: str) -> date | None:

@@ -52,6 +52,15 @@ def peek(partition: int, path: Path) -> Peeked:
         raise ShardError(partition, f"{path} cannot be read: {type(exc).__name__}") from exc
 
 
+def position(partition: int, path: Path) -> int:
+    """The offset in the log up to which the events are in the catalog; raises as `peek` does."""
+    if peek(partition, path).model is None:
+        return 0
+    with connect(path, read_only=True) as db:
+        rows = db.execute("SELECT value FROM shard_info WHERE key = 'position'").fetchall()
+    return int(rows[0][0]) if rows else 0
+
+
 def _read(partition: int, db: duckdb.DuckDBPyConnection) -> Peeked:
     tables = {name for (name,) in db.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
     if "migrations" not in tables:

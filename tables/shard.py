@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from schemas.errors import DataDirError
-from schemas.events import LongTermEvent
+from schemas.events import Forget, ForgetUser, LongTermEvent
 from schemas.memories import Memory, State, Transition
 from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.analytics import Fingerprint
@@ -25,13 +25,14 @@ from tables.candidates import Candidates
 from tables.catalog import Catalog, Changes, Done, NewLink
 from tables.cleanup import Verdicts
 from tables.database import ALONE
+from tables.erasures import Erasure
 from tables.recent import Recent
 from tables.recent_users import RecentUsers
 from tables.reembedding import Reembedding, VectorModel
 from tables.row_file import Places
 from tables.search_rows import Held, SearchRows
 from tables.statistics import Change, StateOnDay
-from tables.vectors import VectorIndex, Vectors, cell_of, cells_of, matrix, stamp_of
+from tables.vectors import VectorIndex, Vectors, cell_of, cells_of, drop_draft, matrix, stamp_of
 from tables.workspace import Workspaces
 
 log = logging.getLogger(__name__)
@@ -92,7 +93,9 @@ class Shard:
                 log.warning("shard %d: %s is not of this catalog and is rebuilt", self.partition, name)
             elif (index := VectorIndex.load(self._index_path, dimension)) is None:
                 log.warning("shard %d: %s cannot be read and is rebuilt", self.partition, name)
-        if index is None:
+        drop_draft(self._index_path)
+        if index is None:  # a shard that holds nothing writes none in its place, and vectors tell of texts
+            self._index_path.unlink(missing_ok=True)
             index = VectorIndex(dimension)
         rows, held = self._catalog.seqs(), index.seqs()
         index.remove(np.setdiff1d(held, rows, assume_unique=True))
@@ -146,6 +149,18 @@ class Shard:
         if not fresh and position is not None and position != self._position:
             self._commit(Changes(), now, position)
         return applied
+
+    def forget_ahead(self, events: Sequence[Forget | ForgetUser], now: int) -> None:
+        """Forget at once what events further on in the log forget, in every file.
+
+        They are applied again in their turn, and leave their tombstones then: what comes before them is not in yet.
+        """
+        spaces = Workspaces(self._catalog, self._lifecycle, self._next)
+        Batch(spaces, self._index, self._settings, events, {}).run()
+        spaces.changes.applied, spaces.changes.tombstones = [], []
+        self._commit(spaces.changes, now, None)
+        self._users.follow(spaces.changes, spaces.keys())
+        self._erase()
 
     def position(self) -> int:
         """The offset in the log up to which the events are in; 0 in a new shard."""
@@ -270,6 +285,10 @@ class Shard:
 
     def mark_published(self, count: int) -> None:
         self._catalog.ageing.mark_published(count)
+
+    def erasure(self, user_id: str) -> Erasure:
+        """What was forgotten of a user, and what is left of it here."""
+        return self._catalog.erasure(user_id)
 
     def count(self) -> int:
         """How many memories it holds."""

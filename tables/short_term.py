@@ -31,7 +31,7 @@ class Session(NamedTuple):
     for promotion; `asked` those whose value somebody was asked for, which are kept until it is known, in the window
     or not. `exchanges` counts them since the session began, `offset` is the newest source record that is included.
     `said` counts user messages since the last summary, which held what was said until `summed_up`; at `day_ends` the
-    day of what came after is over.
+    day of what came after is over. `lead` is how far ahead of its record, at the most, a message was dated (ms).
     Times are epoch milliseconds of event time.
     """
 
@@ -51,6 +51,7 @@ class Session(NamedTuple):
     said: int = 0
     summed_up: int = 0
     day_ends: int = 0
+    lead: int = 0
 
     @property
     def window(self) -> Sequence[int]:
@@ -101,7 +102,8 @@ def session_key_of(exchange_key: bytes) -> bytes:
 
 
 def encode_session(session: Session) -> bytes:
-    return orjson.dumps(tuple(session), default=astuple)
+    # Few messages are dated ahead, and a row is as it always was without them.
+    return orjson.dumps(tuple(session) if session.lead else session[:-1], default=astuple)
 
 
 def encode_exchange(exchange: Exchange) -> bytes:

@@ -192,7 +192,7 @@ class VectorIndex:
 
     def save(self, path: Path, stamp: Stamp) -> None:
         """Write the file whole or not at all. Raises `DataDirError`."""
-        fresh = path.with_suffix(".tmp")
+        fresh = _draft(path)
         try:
             faiss.write_index(self._index, str(fresh))
             with fresh.open("ab") as written:
@@ -219,6 +219,15 @@ class VectorIndex:
         index = cls(dimension)
         index._index = loaded
         return index
+
+
+def drop_draft(path: Path) -> None:
+    """Remove what a crash left of a writing of the file at `path`."""
+    _draft(path).unlink(missing_ok=True)
+
+
+def _draft(path: Path) -> Path:
+    return path.with_suffix(".tmp")
 
 
 def stamp_of(path: Path) -> Stamp | None:

@@ -80,6 +80,8 @@ def _settings(data: Path) -> Settings:
 SESSIONS: Final = 40
 MESSAGES: Final = 4_800
 WARM: Final = 2_400
+#: Records come into the log after what is in them was said (ms).
+A_MONTH: Final = 2_592_000_000
 BATCH: Final = 500
 SETTLE_EVERY: Final = 2
 SAID: Final = (
@@ -173,7 +175,7 @@ async def _intake(worker: Siltstone, calls: Calls) -> Figures:
     log, topics = Sizes(), worker.topics
     worker.hot.outbox.connect(cast(Producer, log))
     records = [
-        Record(topics.conversations, offset, user.encode(), value, timestamp=START + offset)
+        Record(topics.conversations, offset, user.encode(), value, timestamp=START + A_MONTH + offset)
         for offset, (user, value) in enumerate(conversation())
     ]
 

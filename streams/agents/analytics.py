@@ -1,7 +1,8 @@
 """The analysts' copy is made anew on a timer, and when it is asked for.
 
 Each shard's rows are exported on the shard's own thread; the copy is put together on a thread of low priority. A
-copy that fails is logged and counted: it is no reason to stop a worker.
+copy that fails is logged and counted: it is no reason to stop a worker. Where no copies are wanted, one that somebody
+has asked for is made anew when something was forgotten: it would keep the words.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import logging
 import os
 import sys
 import threading
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -22,7 +24,7 @@ from streams.clock import Clock
 from streams.metrics import Metrics
 from streams.precedence import IntakeFirst
 from streams.shards import OwnedShards
-from tables.analytics import Copy, Fingerprint, copied, parquet
+from tables.analytics import FILE, Copy, Fingerprint, copied, parquet, unstage
 from tables.database import BRIEFLY
 from tables.shard import Shard
 
@@ -44,16 +46,22 @@ class AnalyticsAgent:
         clock: Clock,
         precedence: IntakeFirst,
         lifecycle: LifecycleSettings,
+        enabled: bool,
         memory: int = BRIEFLY,
     ) -> None:
-        self._folder, self._shards, self._metrics, self._clock = folder, shards, metrics, clock
-        self._precedence, self._lifecycle, self._memory = precedence, lifecycle, memory
+        self.folder, self._shards, self._metrics, self._clock = folder, shards, metrics, clock
+        self._precedence, self._lifecycle, self._enabled = precedence, lifecycle, enabled
+        self._memory = memory
+        #: Whether a copy that is there may hold what was forgotten; of an earlier run nobody knows.
+        self._outdated = True
         self._copied: dict[int, Fingerprint] = {}
         self._one_at_a_time = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="analytics", initializer=_yield_to_others)
 
     async def tick(self) -> None:
-        """A copy, if a shard has changed and nothing more urgent is to be done."""
+        """A copy, if one is due, a shard has changed, and nothing more urgent is to be done."""
+        if not self._enabled and not (self._outdated and (self.folder / FILE).exists()):
+            return
         if not self._shards.ready or not self._shards.partitions() or self._one_at_a_time.locked():
             return
         if self._precedence.must_wait():
@@ -64,12 +72,24 @@ class AnalyticsAgent:
         except SiltstoneError as exc:
             log.warning("the analysts' copy was not made: %s", exc)
 
+    def forgot(self) -> None:
+        """Something was forgotten: the next copy is due, wanted or not."""
+        self._outdated = True
+
     async def snapshot(self) -> Copy:
         """A copy now, or as soon as the intake allows it. Raises `DataDirError` and `ShardNotHere`."""
         await self._precedence.wait()
         made = await self._make(anyway=True)
         assert made is not None
         return made
+
+    async def put(self, exported: Mapping[int, frozenset[str]]) -> None:
+        """Put what was exported of shards that are not this worker's into the copy. Raises `DataDirError`."""
+        at = await self._shards.moment(self._clock)
+        async with self._one_at_a_time:
+            await asyncio.get_running_loop().run_in_executor(
+                self._thread, copied, self.folder, exported, at, self._lifecycle, self._memory
+            )
 
     def close(self) -> None:
         self._thread.shutdown(wait=True, cancel_futures=True)
@@ -83,43 +103,57 @@ class AnalyticsAgent:
                 raise
 
     async def _changed_shards(self, anyway: bool) -> Copy | None:
+        outdated, self._outdated = self._outdated, False
         exported: dict[int, frozenset[str]] = {}
         prints: dict[int, Fingerprint] = {}
-        here = False
-        for partition in self._shards.partitions():
-            if not anyway and self._precedence.must_wait():
+        partitions, done = self._shards.partitions(), False
+        try:
+            if not await self._export(partitions, anyway, exported, prints):
                 self._count("postponed")
-                return None  # what is staged already is not put in its place: it is exported again
+                return None
+            made = None
+            if exported or anyway:
+                at = await self._shards.moment(self._clock)
+                made = await asyncio.get_running_loop().run_in_executor(
+                    self._thread, copied, self.folder, exported, at, self._lifecycle, self._memory
+                )
+            self._copied |= prints
+            self._count("unchanged" if made is None else "made")
+            done = True
+        finally:
+            if not done:  # it is exported again; by then a shard may be another worker's, and forget what is in it
+                self._outdated |= outdated
+                unstage(self.folder, partitions)
+        return made
+
+    async def _export(
+        self,
+        partitions: list[int],
+        anyway: bool,
+        exported: dict[int, frozenset[str]],
+        prints: dict[int, Fingerprint],
+    ) -> bool:
+        """Stage the shards that have changed; False where something more urgent is to be done."""
+        here = False
+        for partition in partitions:
+            if not anyway and self._precedence.must_wait():
+                return False
             try:
-                found = await self._shards.call(partition, Shard.export, self._folder, self._still_copied(partition))
+                found = await self._shards.call(partition, Shard.export, self.folder, self._still_copied(partition))
             except ShardNotHere:
                 continue  # it has just moved: its new owner copies it
             except (duckdb.Error, OSError) as exc:
-                raise DataDirError(self._folder, str(exc).splitlines()[0]) from exc
+                raise DataDirError(self.folder, str(exc).splitlines()[0]) from exc
             here = True
             if found is not None:
                 prints[partition], exported[partition] = found
         if not here:
             raise ShardNotHere(0, "this worker has no shards; ask another")
-        if not exported and not anyway:
-            self._count("unchanged")
-            return None
-        made = await asyncio.get_running_loop().run_in_executor(
-            self._thread,
-            copied,
-            self._folder,
-            exported,
-            await self._shards.moment(self._clock),
-            self._lifecycle,
-            self._memory,
-        )
-        self._copied |= prints
-        self._count("made")
-        return made
+        return True
 
     def _still_copied(self, partition: int) -> Fingerprint | None:
         """Of the shard as it was last copied; None where somebody has deleted what was copied."""
-        there = parquet(self._folder, "memories", partition).exists()
+        there = parquet(self.folder, "memories", partition).exists()
         return self._copied.get(partition) if there else None
 
     def _count(self, outcome: str) -> None:

@@ -9,20 +9,20 @@ import asyncio
 import logging
 import uuid
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from schemas.errors import BadRecord, ShardNotHere
-from schemas.events import LONG_TERM_EVENT, Edit, ForgetUser, LongTermEvent, Promotion, Remember
+from schemas.events import LONG_TERM_EVENT, Edit, Forget, ForgetUser, LongTermEvent, Promotion, Remember
 from streams.agents.group_commit import EVENTS_A_TRANSACTION, GroupWriter
 from streams.agents.notes import NotesAgent, is_short_term
 from streams.agents.refining import RefiningAgent
 from streams.agents.short_term import ShortTermAgent
 from streams.agents.summaries import SummariesAgent
-from streams.clock import Clock, now_ms
+from streams.clock import Clock, ingested, now_ms
 from streams.dead_letters import DeadLetters, invalid, json_object
 from streams.metrics import Metrics
 from streams.models import ShardModel
@@ -46,6 +46,28 @@ def decode(record: Any) -> LongTermEvent:
         raise invalid(exc) from exc
 
 
+class Forgetting(NamedTuple):
+    """A command to forget, when it came into the log (epoch ms), and its record."""
+
+    event: Forget | ForgetUser
+    at: int
+    record: Any
+
+
+def forgettings(records: Iterable[Any], now: int) -> list[Forgetting]:
+    """The commands to forget among records that were read at `now` (epoch ms); only what may be one is decoded."""
+    found = []
+    for record in records:
+        if b"forget" in (record.value or b"") or b"\\u" in (record.value or b""):
+            try:
+                event = decode(record)
+            except BadRecord:
+                continue  # a dead letter, where it is read in its turn
+            if isinstance(event, Forget | ForgetUser):
+                found.append(Forgetting(event, ingested(record.timestamp, now), record))
+    return found
+
+
 def apart(events: Sequence[LongTermEvent]) -> list[Sequence[LongTermEvent]]:
     """The events in their order, in parts without an id that two users gave: texts have their vectors by it."""
     parts, users, start = list[Sequence[LongTermEvent]](), dict[uuid.UUID, str](), 0
@@ -60,7 +82,8 @@ class LongTermAgent:
     """Writes what is promoted and commanded into the shard of its partition.
 
     A shard notes the offset up to which its events are in. One that is behind what it is given, because its disk was
-    lost or is another's, is filled up first: `read` gives the log of a partition between two offsets.
+    lost or is another's, is filled up first: `read` gives the log of a partition between two offsets. `forgot` is
+    called when something was forgotten.
     """
 
     def __init__(
@@ -77,11 +100,13 @@ class LongTermAgent:
         refining: RefiningAgent | None,
         summaries: SummariesAgent | None,
         read: Callable[[int, int, int], AsyncIterator[Sequence[Any]]],
+        forgot: Callable[[], None] = lambda: None,
     ) -> None:
         self._shards, self._precedence = shards, precedence
         self._notes, self._windows, self._rerouting = notes, windows, rerouting
         self._dead_letters, self._metrics, self._clock = dead_letters, metrics, clock
         self._refining, self._summaries, self._read = refining, summaries, read
+        self._forgot = forgot
         self._ages = PromotionAges(metrics.promotion_age)
         self._order: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._whole: dict[int, asyncio.Event] = {}
@@ -127,16 +152,29 @@ class LongTermAgent:
             await self._fill_up(partition, records[0].offset)
             events = self._decoded(records)
             await self._apply(partition, events, records[-1].offset + 1)
-            await self._follow(partition, events)
+            await self._follow(partition, self._forgettings(records))
+            await self._notes.take(partition, events)
 
-    async def _follow(self, partition: int, events: Sequence[LongTermEvent]) -> None:
-        """What else a worker keeps of these users goes after the shard has forgotten them, and notes are taken."""
-        for event in events:
+    def _forgettings(self, records: Sequence[Any]) -> list[Forgetting]:
+        """Those of this partition's users."""
+        found = forgettings(records, now_ms())
+        return [one for one in found if not self._rerouting.is_astray(one.record, one.event.user_id)]
+
+    async def _follow(self, partition: int, forgotten: Sequence[Forgetting]) -> None:
+        """What else a worker keeps of these users goes after the shard has forgotten them."""
+        for event, at, _ in forgotten:
+            self._forgot()
             if isinstance(event, ForgetUser):
-                self._windows.forget_user(partition, event.user_id, event.timestamp)
+                self._windows.forget_user(partition, event.user_id, max(event.timestamp, at))
                 if self._summaries is not None:
                     await self._summaries.forget_user(partition, event.user_id)
-        await self._notes.take(partition, events)
+
+    async def _follow_again(self, forgotten: Sequence[Forgetting]) -> None:
+        """Another worker has followed already, but where the files here were its own."""
+        for event, at, _ in forgotten:
+            self._forgot()
+            if isinstance(event, ForgetUser) and self._summaries is not None:
+                await self._summaries.forget_earlier(event.user_id, at)
 
     @property
     def behind(self) -> list[int]:
@@ -170,6 +208,7 @@ class LongTermAgent:
             for first in range(0, len(records), EVENTS_A_TRANSACTION):
                 part = records[first : first + EVENTS_A_TRANSACTION]
                 await self._apply(partition, self._decoded(part, again=True), part[-1].offset + 1)
+                await self._follow_again(self._forgettings(part))
         await self._apply(partition, [], end)
         log.info("shard %d: it is whole again", partition)
 

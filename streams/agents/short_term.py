@@ -26,7 +26,7 @@ from schemas.settings import MemorySettings
 from schemas.topics import CLOSED_AT_HEADER, Topics, key_of
 from streams.agents.quiet_sessions import QuietSessions
 from streams.agents.summaries import request_of
-from streams.clock import Clock
+from streams.clock import Clock, ingested, now_ms
 from streams.dead_letters import DeadLetters, invalid, json_object
 from streams.hotpath import Outbox
 from streams.hotpath.outbox import Headers
@@ -84,10 +84,11 @@ class ShortTermAgent:
         topics: Topics,
         rerouting: Rerouting,
         ratings: Ratings | None,
+        now: Callable[[], int] = now_ms,
     ) -> None:
         self._store, self._rules, self._outbox = store, rules, outbox
         self._dead_letters, self._metrics, self._clock = dead_letters, metrics, clock
-        self._topics, self._rerouting, self._ratings = topics, rerouting, ratings
+        self._topics, self._rerouting, self._ratings, self._now = topics, rerouting, ratings, now
         self.quiet = QuietSessions()
         self._at_end: list[SessionEnd] = []
 
@@ -98,6 +99,8 @@ class ShortTermAgent:
     async def handle(self, partition: int, records: Sequence[Any]) -> Awaitable[Any] | None:
         """One fetched batch of a partition; what comes back is to be awaited before it counts as processed."""
         by_session: dict[tuple[str, str], list[tuple[int, Heard]]] = {}
+        leads: dict[tuple[str, str], int] = {}
+        now = self._now()
         for record in records:
             plain = plain_message(record.value)
             try:
@@ -113,8 +116,13 @@ class ShortTermAgent:
                 by_session[ids] = [(record.offset, heard)]
             else:
                 of_session.append((record.offset, heard))
+            appended = record.timestamp
+            if (heard.timestamp > now or appended is None or heard.timestamp > appended) and type(heard) is Message:
+                leads[ids] = max(leads.get(ids, 0), heard.timestamp - ingested(appended, now))
         # Nothing is awaited before all of it is in the windows and posted: no commit and no rebalance in between.
-        advanced = [self._advance(partition, *ids, of_session) for ids, of_session in by_session.items()]
+        advanced = [
+            self._advance(partition, *ids, of_session, leads.get(ids, 0)) for ids, of_session in by_session.items()
+        ]
         self._follow(partition, advanced, records)
         for outcome in advanced:
             if outcome.ended_at is not None:
@@ -157,7 +165,10 @@ class ShortTermAgent:
         self._follow(partition, [outcome])
         await self._outbox.deliver()
 
-    def _advance(self, partition: int, user_id: str, session_id: str, records: list[tuple[int, Heard]]) -> Outcome:
+    def _advance(
+        self, partition: int, user_id: str, session_id: str, records: list[tuple[int, Heard]], lead: int
+    ) -> Outcome:
+        """`lead`: how far ahead of its record one of these is dated (ms)."""
         store = self._store
         session = store.session(partition, user_id, session_id)
         outcome = self._rules.advance(
@@ -167,6 +178,8 @@ class ShortTermAgent:
             exchange=store.exchanges_of(partition, session),
         )
         if outcome.session.offset != session.offset:  # else all of it was in already
+            if lead > session.lead:
+                outcome.session = outcome.session._replace(lead=lead)
             store.save(partition, outcome.session, outcome.closed, outcome.gone)
             self.quiet.heard(partition, outcome.session)
             self._clock.observe(outcome.session.last_at)
@@ -233,7 +246,10 @@ class ShortTermAgent:
                 self._store.drop(partition, session)
 
     def forget_user(self, partition: int, user_id: str, until: int) -> None:
-        """Nothing that the user said up to `until` (epoch ms) stays in a window, or is promoted out of one."""
+        """Nothing of the user that came up to `until` (epoch ms) stays in a window, or is promoted out of one.
+
+        What is dated later goes as well where its session dates messages ahead of their records by so much.
+        """
         store = self._store
         for session in store.of_user(partition, user_id):
             outcome = self._rules.forgotten(session, until, partial(store.exchange, partition, session))

@@ -29,7 +29,7 @@ from schemas.topics import Topics, key_of
 from streams.agents.summary_requests import decode, request_of, summary_request
 from streams.agents.waiting_summaries import Asked, Batch, Day, Group, WaitingSummaries
 from streams.clients.summariser import Malformed, Unavailable
-from streams.clock import now_ms
+from streams.clock import ingested, now_ms
 from streams.dead_letters import DeadLetters
 from streams.hotpath import Outbox
 from streams.metrics import Metrics
@@ -146,11 +146,19 @@ class SummariesAgent:
         async with user.writing:
             for pending in self._pending.of_user(partition, user_id):
                 self._pending.drop(partition, user_id, pending.request.run_id)
-            try:
-                await asyncio.to_thread(self.files.forget, user_id)
-            except SummaryFilesError as exc:
-                log.error("%s", exc)
-                self._metrics.forgotten_folders.set(len(exc.unusable))
+            await self._remove_files(user_id, None)
+
+    async def forget_earlier(self, user_id: str, until: int) -> None:
+        """A forgetting of that moment (epoch ms) is heard of late: of the files here, newer ones stay."""
+        async with self._of_user(user_id).writing:
+            await self._remove_files(user_id, until)
+
+    async def _remove_files(self, user_id: str, until: int | None) -> None:
+        try:
+            await asyncio.to_thread(self.files.forget, user_id, until)
+        except SummaryFilesError as exc:
+            log.error("%s", exc)
+            self._metrics.forgotten_folders.set(len(exc.unusable))
 
     async def sweep(self) -> None:
         """Remove what is left of forgotten users' files."""
@@ -168,7 +176,7 @@ class SummariesAgent:
         await self._extraction.close()
 
     def _decoded(self, records: Sequence[Any]) -> list[tuple[Any, Heading]]:
-        requests = []
+        requests, now = [], now_ms()
         for record in records:
             try:
                 heading = decode(record)
@@ -176,7 +184,9 @@ class SummariesAgent:
                 self._dead_letters.bury(record, error)
                 continue
             if not self._rerouting.sent_home(record, heading.user_id):
-                requests.append((record, heading))
+                # Whatever its messages are dated, they were said before it was asked for.
+                newest = min(heading.newest, ingested(record.timestamp, now))
+                requests.append((record, heading._replace(newest=newest)))
         return requests
 
     # When, and how many at a time

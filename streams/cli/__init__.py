@@ -31,6 +31,7 @@ COMMANDS = {
     "summarize": "summarize:summarize",
     "summaries": "summaries:summaries",
     "stats": "stats:stats",
+    "forget": "forget:forget",
     "archive": "archive:archive",
     "snapshot": "snapshot:snapshot",
     "doctor": "doctor:doctor",

@@ -145,6 +145,19 @@ def client_options(kafka: KafkaSettings) -> dict[str, Any]:
     return options
 
 
+@contextlib.asynccontextmanager
+async def admin_client(kafka: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
+    """What asks a broker about its topics. Raises `BrokerUnavailable`."""
+    admin = AIOKafkaAdminClient(**client_options(kafka), request_timeout_ms=10_000)
+    try:
+        await admin.start()
+        yield admin
+    except (aiokafka.errors.KafkaError, OSError) as exc:
+        raise BrokerUnavailable(kafka.bootstrap_servers, type(exc).__name__) from exc
+    finally:
+        await admin.close()
+
+
 async def ensure_topics(kafka: KafkaSettings, *, check: bool = True) -> None:
     """Create the topics that are missing; `check` that the keyed ones have `kafka.partitions` partitions.
 
@@ -152,11 +165,11 @@ async def ensure_topics(kafka: KafkaSettings, *, check: bool = True) -> None:
     """
     names = Topics.with_prefix(kafka.topic_prefix)
     if kafka.create_topics and (missing := await missing_topics(kafka)):
-        async with _admin(kafka) as admin:
+        async with admin_client(kafka) as admin:
             await admin.create_topics([_new_topic(name, kafka) for name in missing])
     if not check:
         return
-    async with _admin(kafka) as admin:
+    async with admin_client(kafka) as admin:
         found = await _partitions(admin, [names.conversations, names.long_term, names.summary_requests])
     wrong = {name: count for name, count in found.items() if count != kafka.partitions}
     if wrong:
@@ -171,7 +184,7 @@ async def ensure_topics(kafka: KafkaSettings, *, check: bool = True) -> None:
 
 async def missing_topics(kafka: KafkaSettings, also: Collection[str] = ()) -> list[str]:
     """Our topics, and `also` these, that the broker does not have. Raises `BrokerUnavailable`."""
-    async with _admin(kafka) as admin:
+    async with admin_client(kafka) as admin:
         existing = set(await admin.list_topics())
     return [name for name in (*Topics.with_prefix(kafka.topic_prefix).all(), *also) if name not in existing]
 
@@ -182,18 +195,6 @@ async def require_topics(kafka: KafkaSettings) -> None:
         raise SettingsError(
             [f"kafka.create_topics: is false, but topic {name} does not exist: create it" for name in missing]
         )
-
-
-@contextlib.asynccontextmanager
-async def _admin(kafka: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
-    admin = AIOKafkaAdminClient(**client_options(kafka), request_timeout_ms=10_000)
-    try:
-        await admin.start()
-        yield admin
-    except (aiokafka.errors.KafkaError, OSError) as exc:
-        raise BrokerUnavailable(kafka.bootstrap_servers, type(exc).__name__) from exc
-    finally:
-        await admin.close()
 
 
 def _new_topic(name: str, kafka: KafkaSettings) -> NewTopic:

@@ -68,6 +68,22 @@ async def records_between(
         await consumer.stop()
 
 
+async def end_of(kafka: KafkaSettings, topic: str, partition: int) -> int:
+    """The offset after the newest record of a partition. Raises `BrokerUnavailable` and `TimeoutError`."""
+    take_any_header_name()
+    tp = aiokafka.TopicPartition(topic, partition)
+    consumer = aiokafka.AIOKafkaConsumer(**client_options(kafka), group_id=None, enable_auto_commit=False)
+    try:
+        await consumer.start()
+        consumer.assign([tp])
+        end: int = (await ends(consumer, [tp]))[tp]
+        return end
+    except aiokafka.errors.KafkaError as exc:
+        raise BrokerUnavailable(kafka.bootstrap_servers, type(exc).__name__) from exc
+    finally:
+        await consumer.stop()
+
+
 async def ends(consumer: aiokafka.AIOKafkaConsumer, partitions: Sequence[aiokafka.TopicPartition]) -> dict[Any, int]:
     """The offset after the newest record of each of the consumer's partitions. Raises `TimeoutError`.
 

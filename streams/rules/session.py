@@ -89,8 +89,11 @@ class SessionRules:
     def forgotten(self, session: Session, until: int, exchange: Callable[[int], Exchange]) -> Outcome:
         """The session without the exchanges that began up to `until` (epoch ms), decided on or not.
 
-        What is open loses its messages up to then. `exchange` gives a closed exchange of the session.
+        What is open loses its messages up to then. `exchange` gives a closed exchange of the session. Conversations
+        and commands are two topics, whose records have no common order: what was there at `until` may be dated later
+        by as much as the session's messages are dated ahead of their records.
         """
+        until += session.lead
         held = dict.fromkeys((*session.window, *session.asked))
         gone = {seq: ended for seq in held if (ended := _end_of_what_began(exchange(seq), until))}
         left = session.without(gone)._replace(
@@ -197,6 +200,7 @@ class _Advance:
             before.said if due is None else due.said,
             before.summed_up if due is None else due.summed_up,
             before.day_ends if due is None else due.day_ends,
+            before.lead,
         )
         self._due = None  # it refers to this object: a circle, which the garbage collector would have to find
         out.closed = list(self._new.values())

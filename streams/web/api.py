@@ -28,6 +28,7 @@ from streams.rules.lifecycle import wanted_states
 from streams.web.archive import archive_routes
 from streams.web.cleanup import cleanup_routes
 from streams.web.decisions import DecisionsResponse, decisions_of
+from streams.web.erasures import erasure_routes
 from streams.web.failures import answer_failures
 from streams.web.memories import memory_routes
 from streams.web.notes import NewMemory, NotesResponse, ShownNote, notes_of
@@ -182,6 +183,7 @@ def build(worker: Siltstone) -> FastAPI:
         return await _produce(worker, worker.topics.long_term, event.user_id, str(event.event_id), value)
 
     api.include_router(memory_routes(owned, write))
+    api.include_router(erasure_routes(owned))
     api.include_router(relation_routes(owned, write))
     api.include_router(archive_routes(owned, write))
     api.include_router(cleanup_routes(owned))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -490,3 +491,27 @@ def test_a_full_disk_puts_the_erasing_off(
         shard.save()
     assert found_in(tmp_path) == []
     shard.close()
+
+
+def vector_of(place: int) -> bytes:
+    """As it lies in a file; distinctive, unlike one along an axis."""
+    drawn = np.random.default_rng(place).normal(size=8).astype(np.float32)
+    return (drawn / np.linalg.norm(drawn)).astype(np.float32).tobytes()
+
+
+def test_an_index_that_is_not_of_this_catalog_goes_though_nothing_takes_its_place(tmp_path: Path) -> None:
+    """Whoever has the vector of a text can guess the text: a shard that holds nothing writes no file over it."""
+    shard, said = opened(tmp_path), promotion("secret", "a")
+    shard.apply([said], {said.event_id: np.frombuffer(vector_of(1), np.float32)}, START)
+    shard.close()
+    (tmp_path / "catalog.duckdb").unlink()
+    opened(tmp_path).close()
+    assert [name for name, content in bytes_in(tmp_path).items() if vector_of(1) in content] == []
+
+
+def test_a_half_written_index_goes_at_the_next_opening(tmp_path: Path) -> None:
+    """What was in it may be forgotten without that the index changes, as what lies in the archive."""
+    opened(tmp_path).close()
+    (tmp_path / "vectors.tmp").write_bytes(vector_of(1))
+    opened(tmp_path).close()
+    assert not (tmp_path / "vectors.tmp").exists()

@@ -703,3 +703,28 @@ def test_a_runs_part_of_a_file_is_what_it_wrote(files: DayFiles) -> None:
     assert written_by(RUN, markdown) == "*2026-01-05 18:30:00+08:00*\n\n## one\n\n---\n\nstill one"
     assert written_by(NEXT, markdown) == "*2026-01-05 18:30:00+08:00*\n\ntwo"
     assert written_by(THIRD, markdown) is None
+
+
+def test_who_hears_late_of_a_forgetting_removes_what_was_begun_before_it(files: DayFiles, tmp_path: Path) -> None:
+    """In both places, though somebody has copied the files since; a day that was begun later stays."""
+    second = DayFiles(tmp_path / "second")
+    for place in (files, second):
+        place.append("ann", DAY, RUN, "one", EVENING)
+    later = DAY + timedelta(days=1)
+    files.append("ann", later, RUN, "two", EVENING + timedelta(days=1))
+    moment = round(EVENING.timestamp() * 1000)
+    assert not files.forget("ann", moment - 1)
+    assert files.forget("ann", moment)
+    assert (files.dates("ann"), "two" in (files.read("ann", later) or "")) == ([later], True)
+    assert not files.forget("ann", moment)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"one" in path.read_bytes()]
+
+
+def test_a_day_file_without_a_time_is_as_old_as_the_file(files: DayFiles, tmp_path: Path) -> None:
+    files.append("ann", DAY, RUN, "one", EVENING)
+    (path,) = tmp_path.rglob(f"{DAY}.md")
+    path.write_text("somebody's own words")
+    moment = round(path.stat().st_mtime * 1000)
+    assert not files.forget("ann", moment - 1000)
+    assert files.forget("ann", moment + 1000)
+    assert files.dates("ann") == []

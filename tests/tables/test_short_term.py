@@ -72,9 +72,16 @@ RUNS = st.lists(MESSAGES, max_size=4).map(tuple)
         said=NUMBERS,
         summed_up=NUMBERS,
         day_ends=NUMBERS,
+        lead=NUMBERS,
     )
 )
 def test_a_session_reads_back_as_it_was_written(session: Session) -> None:
+    assert decode_session(encode_session(session)) == session
+
+
+def test_a_session_whose_messages_are_not_dated_ahead_has_the_row_that_it_always_had() -> None:
+    session = Session("u", "s", 7, last_at=START)
+    assert orjson.loads(encode_session(session)) == ["u", "s", 7, START, [], 0, 0, [], 0, [], [], 0, False, 0, 0, 0]
     assert decode_session(encode_session(session)) == session
 
 

@@ -6,13 +6,16 @@ import asyncio
 import os
 import shutil
 import threading
-from collections.abc import AsyncIterator
+import uuid
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 
 from schemas.errors import DataDirError, ShardNotHere
+from schemas.events import Forget
 from schemas.settings import EmbeddingSettings, LifecycleSettings, LongTermSettings
 from streams.agents.analytics import NICENESS, AnalyticsAgent
 from streams.clients.embedding import Embedding
@@ -20,6 +23,7 @@ from streams.clock import EventClock
 from streams.metrics import Metrics, labelled
 from streams.precedence import BACKLOG, IntakeFirst
 from streams.shards import OwnedShards
+from tables.analytics import Fingerprint
 from tables.shard import Shard
 from tests.making import START, axis, promotion, until
 
@@ -51,13 +55,17 @@ class Setting:
         self.shards = OwnedShards(
             data / "shards", LongTermSettings(), LifecycleSettings(), Toy(), lambda exc, where: None
         )
-        self.agent = AnalyticsAgent(
-            folder=data / "analytics",
+        self.agent = self.made()
+
+    def made(self, *, enabled: bool = True) -> AnalyticsAgent:
+        return AnalyticsAgent(
+            folder=self.data / "analytics",
             shards=self.shards,
             metrics=self.metrics,
             clock=EventClock(),
             precedence=IntakeFirst(lambda: self.waiting.records, 0.2),
             lifecycle=LifecycleSettings(clock="event"),
+            enabled=enabled,
         )
 
     async def keep(self, partition: int, text: str) -> None:
@@ -158,3 +166,63 @@ async def test_the_copy_is_put_together_at_low_priority(setting: Setting) -> Non
 
     assert await asyncio.get_running_loop().run_in_executor(setting.agent._thread, niceness) == NICENESS
     assert niceness() < NICENESS
+
+
+async def forget(setting: Setting, text: str) -> None:
+    """The memory of this text, and tell the agent."""
+    event = promotion(text, text)
+    gone = Forget(event_id=uuid.uuid4(), user_id="u", timestamp=START, memory_id=event.memory_id)
+    await setting.shards.call(0, Shard.apply, [gone], {}, START)
+    setting.agent.forgot()
+
+
+async def test_where_none_are_made_one_that_is_there_is_made_anew_when_something_is_forgotten(
+    setting: Setting,
+) -> None:
+    """And at the start of a worker, which cannot know; else none is, and none where there was none."""
+    setting.agent = setting.made(enabled=False)
+    await setting.keep(0, "a")
+    await setting.agent.tick()
+    assert setting.turns == {}
+    await setting.agent.snapshot()
+    await forget(setting, "a")
+    await setting.agent.tick()
+    assert (setting.turns, setting.texts()) == ({"made": 2}, [])
+    await setting.keep(0, "bb")
+    await setting.agent.tick()
+    assert (setting.turns, setting.texts()) == ({"made": 2}, [])
+    setting.agent.close()
+    setting.agent = setting.made(enabled=False)
+    await setting.agent.tick()
+    assert (setting.turns, setting.texts()) == ({"made": 3}, ["bb"])
+
+
+async def test_what_is_postponed_or_fails_leaves_nothing_staged(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its shard may be another worker's by the next time, and what is in it forgotten."""
+    await setting.keep(0, "a")
+    export = Shard.export
+
+    def then(what: Callable[[], None]) -> None:
+        def exported(shard: Shard, folder: Path, copied: Fingerprint | None) -> Any:
+            found = export(shard, folder, copied)
+            what()
+            return found
+
+        monkeypatch.setattr(Shard, "export", exported)
+
+    def backlog() -> None:
+        setting.waiting.records = BACKLOG
+
+    def fail() -> None:
+        if list(staged.glob("memories-1*")):
+            raise OSError(28, "No space left on device")
+
+    staged = setting.data / "analytics" / "staged"
+    for what, outcome in ((backlog, "postponed"), (fail, "failed")):
+        then(what)
+        await setting.agent.tick()
+        setting.waiting.records = 0
+        assert outcome in setting.turns
+        assert [path.name for path in staged.glob("*-0.parquet")] == []

@@ -6,6 +6,7 @@ import asyncio
 import random
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Sequence
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,17 @@ import pytest
 
 from schemas.errors import DataDirError, ShardNotHere
 from schemas.events import Archive, Forget, ForgetUser, LongTermEvent, Remember, event_id
+from schemas.memories import State
 from schemas.settings import Settings
 from schemas.topics import key_of, partition_of
 from streams.app import Siltstone
 from streams.clients.embedding import Vectors
 from streams.hotpath.ledger import Ledger
+from streams.recall import Query
 from tables.catalog import Catalog, Changes
 from tables.shard import Shard
 from tests.fuzz.way import Log, Record, Toy
-from tests.making import START, until
+from tests.making import START, line, until
 
 PARTITIONS = 2
 #: A user of each partition.
@@ -271,3 +274,57 @@ async def test_a_search_of_the_archive_in_flight_does_not_return_what_is_forgott
     )
     worker.model.gate.set()
     assert [hit.memory for hit in await search] == ["bread"]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+async def test_a_search_in_flight_does_not_return_what_is_forgotten_meanwhile(worker: Worker, whole: bool) -> None:
+    """Nor counts it as accessed: the question is being embedded when the memory, or the user, goes."""
+    user, (tea, bread) = USERS[0], said(0, "tea", "bread")
+    worker.model.gate.set()
+    await (await worker.handle(0, tea, bread))
+    worker.model.gate.clear()
+    worker.model.asked.clear()
+    recall = worker.siltstone.recall
+    search = asyncio.ensure_future(recall.search(Query(user, "tea", 10, frozenset(State))))
+    await until(lambda: worker.model.asked)
+    fields: dict[str, Any] = {"event_id": uuid.uuid4(), "user_id": user, "timestamp": START}
+    await (await worker.handle(0, ForgetUser(**fields) if whole else Forget(**fields, memory_id=tea.event_id)))
+    worker.model.gate.set()
+    left = [] if whole else ["bread"]
+    assert [hit.memory for hit in await search] == left
+    assert [event.memory_ids for event in recall._touches] == [[bread.event_id] for _ in left]
+
+
+async def test_what_a_shard_is_filled_up_with_forgets_the_users_day_files_too(worker: Worker) -> None:
+    """They lie where the shard was; what was written since, by whoever had the partition, stays."""
+    user, moment = USERS[0], datetime(2026, 1, 1, 12, tzinfo=UTC)
+    files, at = worker.siltstone.summaries.files, round(moment.timestamp() * 1000)
+    for days in (0, 1):
+        files.append(user, date(2026, 1, 1 + days), uuid.uuid4(), "words", moment + timedelta(days=days))
+    forget = ForgetUser(event_id=uuid.uuid4(), user_id=user, timestamp=START)
+    missed = worker.fetched(0, *said(0, "tea"), forget)
+    missed[1].timestamp = at + 1000
+
+    async def read(partition: int, start: int, end: int) -> AsyncIterator[Sequence[Any]]:
+        yield missed[start:end]
+
+    worker.agent._read = read
+    worker.model.gate.set()
+    await worker.agent.catch_up(0, 2)
+    assert files.dates(user) == [date(2026, 1, 2)]
+    assert await worker.count(0) == 0
+
+
+async def test_a_window_forgets_what_came_before_the_command_whatever_time_the_command_has(worker: Worker) -> None:
+    """A service whose clock is behind has written it; its record says when it came."""
+    user, windows = USERS[0], worker.siltstone.windows
+    spoken = [line(i, user, "user", i) for i in range(3)]
+    await worker.siltstone.short_term.handle(
+        0,
+        [Record("conversations", i, user.encode(), raw, timestamp=START + 5000) for i, raw in enumerate(spoken)],
+    )
+    assert len(windows.session(0, user, f"{user}-s").open) == 3
+    (forget,) = worker.fetched(0, ForgetUser(event_id=uuid.uuid4(), user_id=user, timestamp=START - 1))
+    forget.timestamp = START + 1500
+    await (await worker.agent.handle(0, [forget]))
+    assert [message.message_id for message in windows.session(0, user, f"{user}-s").open] == [f"{user}-2"]

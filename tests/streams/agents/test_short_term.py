@@ -31,6 +31,9 @@ TOPICS = Topics.with_prefix("")
 TEXTS = ("ok", "I like tea", "我的生日是五月三日", "thanks", "what is a list?")
 #: How many places later than its turn a message may come.
 DELAY = 5
+#: When all of it is read, by the worker's clock.
+NOW = START + 86_400_000
+HOUR = 3_600_000
 
 
 class SentOnly(Outbox):
@@ -78,6 +81,7 @@ class Run:
             topics=TOPICS,
             rerouting=Rerouting(self.outbox, self.metrics, 1),
             ratings=None,
+            now=lambda: NOW,
         )
 
     def read(self, values: list[bytes], cuts: list[int]) -> Run:
@@ -218,3 +222,50 @@ def test_a_sessions_rows_are_bounded_whatever_a_client_sends(count: int) -> None
     run = Run().read(talk(count), [])
     ((_, session),) = run.store.all_sessions()
     assert (len(run.store.exchanges), len(session.window), len(session.open) <= 16) == (50, 50, True)
+
+
+def hear(run: Run, *said: tuple[int, int]) -> None:
+    """User messages by their own time and that of their record, both in ms after START."""
+    first = sum(session.offset + 1 for _, session in run.store.all_sessions())
+    records = [
+        Record(first + place, *home_of("u", 1)[:1], _message(first + place, at), 0, START + appended)
+        for place, (at, appended) in enumerate(said)
+    ]
+    asyncio.run(run._handle(records))
+
+
+def _message(place: int, at: int) -> bytes:
+    fields = {"user_id": "u", "session_id": "s", "message_id": f"m{place}", "role": ("user", "assistant")[place % 2]}
+    return orjson.dumps(fields | {"content": f"text {place}", "timestamp": START + at})
+
+
+def kept(run: Run) -> list[str]:
+    held = [exchange for _, session in run.store.all_sessions() for exchange in run.store.window(0, session)]
+    opened = [session.open_exchange for _, session in run.store.all_sessions()]
+    return [message.message_id for exchange in (*held, *opened) for message in exchange.messages]
+
+
+@pytest.mark.parametrize("ahead", [0, HOUR, 3 * HOUR])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_what_is_dated_ahead_of_its_record_is_forgotten_with_what_was_there_before(
+    ahead: int, restarted: bool
+) -> None:
+    """And what was said after the command, by the same clock, stays; another worker knows that, too."""
+    run = Run()
+    hear(run, *((second + ahead, second) for second in (1000, 2000, 3000, 4000, 5000, 6000)))
+    if restarted:
+        for table in (run.store.exchanges, run.store.sessions):
+            changes = [(change.key, change.value) for change in table.take_changes()]
+            table.own(frozenset())
+            table.restore(0, changes)
+    run.agent.forget_user(0, "u", START + 4500)
+    assert kept(run) == ["m4", "m5"]
+
+
+def test_a_record_that_is_dated_ahead_itself_came_when_it_was_read() -> None:
+    """Its producer's clock sets both times; nothing comes before it is there."""
+    run = Run()
+    late = NOW - START
+    hear(run, (late + HOUR, late + HOUR), (late + HOUR + 1000, late + HOUR + 1000))
+    run.agent.forget_user(0, "u", NOW + 2000)
+    assert kept(run) == []

@@ -54,6 +54,8 @@ class Told(OwnedShards):
 
     def __init__(self) -> None:
         self.forgotten: set[str] = set()
+        #: Up to when (epoch ms); None: everything.
+        self.until: int | None = None
         self.elsewhere = False
 
     async def call(
@@ -62,7 +64,8 @@ class Told(OwnedShards):
         if self.elsewhere:
             raise ShardNotHere(partition, "it is elsewhere")
         (asked,) = args
-        return [user_id in self.forgotten for user_id, _, _ in asked]  # type: ignore[return-value, attr-defined]
+        until = self.until
+        return [user in self.forgotten and (until is None or at <= until) for user, _, at in asked]  # type: ignore[return-value, attr-defined]
 
 
 class SentOnly(Outbox):
@@ -166,10 +169,12 @@ class Room:
         return {outcome: n for (outcome,), n in labelled(self.metrics.summaries).items()}
 
 
-def record(raw: bytes) -> Any:
+def record(raw: bytes, at: int = START + 86_400_000) -> Any:
     user = orjson.loads(raw).get("user_id", "u")
     key, partition = home_of(user, 1)
-    return SimpleNamespace(value=raw, key=key, partition=partition, headers=(), topic="summary-requests", offset=1)
+    return SimpleNamespace(
+        value=raw, key=key, partition=partition, headers=(), topic="summary-requests", offset=1, timestamp=at
+    )
 
 
 def request(
@@ -551,3 +556,13 @@ async def wait_for(condition: Callable[[], bool]) -> None:
 
 def room_now(room: Room) -> Any:
     return datetime.now(room.plan.timezone)
+
+
+async def test_what_is_dated_ahead_and_was_asked_for_before_a_forgetting_is_not_written(room: Room) -> None:
+    """Its words were said before its record was written; what was asked for afterwards is of what was said since."""
+    room.shards.forgotten, room.shards.until = {"u"}, START + 1000
+    for at in (START + 900, START + 1100):
+        batch = await room.agent.handle(0, [record(request(7200), at)])
+        assert batch is not None
+        await asyncio.wait_for(batch, 30)
+    assert room.outcomes == {"forgotten": 1, "written": 1}

@@ -1,0 +1,136 @@
+"""`siltstone forget`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import click
+
+from schemas.errors import ApiError, SiltstoneError
+from schemas.messages import iso
+from streams.cli import show
+from streams.cli.client import ask, json_option, url_option
+from streams.cli.options import bootstrap_option
+
+LOOK_AGAIN_SECONDS = 0.2
+
+
+@click.command()
+@click.option("--user", required=True, help="Who is forgotten.")
+@click.option("--report", is_flag=True, help="Forget nothing: show the receipt, and what Kafka still holds.")
+@click.option("--yes", is_flag=True, help="Do not ask before.")
+@click.option(
+    "--timeout",
+    "seconds",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    help="How long to wait until it is done, in seconds.",
+)
+@url_option
+@bootstrap_option
+@json_option
+def forget(
+    user: str, report: bool, yes: bool, seconds: float, url: str, bootstrap_servers: str | None, as_json: bool
+) -> None:
+    """Forget everything of a user, and show the receipt: what was erased, and what is left where.
+
+    Memories, archive, short-term windows and daily summaries go at once, for good. Records in Kafka stay until their
+    retention ends: --report reads the topics and lists them.
+    """
+    if not user.strip():
+        raise click.UsageError("--user is empty.")
+    receipt = _receipt(url, user)
+    if report:
+        remains = asyncio.run(_remains(user, bootstrap_servers))
+        if not receipt["commands"] and not any(receipt["left"].values()) and not any(r["records"] for r in remains):
+            raise SiltstoneError(f"neither the worker nor Kafka knows anything of user {user}: correct the id")
+        receipt["kafka"] = remains
+    else:
+        if not any(receipt["left"].values()):
+            raise SiltstoneError(
+                f"the worker holds nothing of user {user}: correct the id, or look at what Kafka holds with --report"
+            )
+        if not yes:
+            click.confirm(f"Forget everything of {user}? It cannot be taken back.", abort=True, err=True)
+        receipt = _forgotten(url, user, len(receipt["commands"]), seconds)
+    if as_json:
+        show.as_json(receipt)
+    else:
+        _show(receipt)
+
+
+def _receipt(url: str, user: str) -> dict[str, Any]:
+    found: dict[str, Any] = ask(url, "GET", "/v1/erasures", params={"user_id": user})
+    return found
+
+
+def _forgotten(url: str, user: str, commands: int, seconds: float) -> dict[str, Any]:
+    """The receipt, when there is one command more in it. Raises `ApiError` where that takes too long."""
+    written = ask(url, "DELETE", "/v1/memories", params={"user_id": user})
+    deadline = time.monotonic() + seconds
+    while len((receipt := _receipt(url, user))["commands"]) <= commands:
+        if time.monotonic() > deadline:
+            where = f"{written['topic']}[{written['partition']}]@{written['offset']}"
+            raise ApiError(f"user {user} is not forgotten after {seconds:g} s, and will be: the command is {where}")
+        time.sleep(LOOK_AGAIN_SECONDS)
+    return receipt
+
+
+async def _remains(user: str, bootstrap_servers: str | None) -> list[dict[str, Any]]:
+    from schemas.settings import Settings  # these take long to import, and only a report needs them
+    from streams.cli.options import with_options
+    from streams.clients.remains import Remains, Span, remains_of
+
+    def shown(span: Span | None) -> dict[str, Any] | None:
+        return None if span is None else {"partition": span.partition, "offset": span.offset, "at": iso(span.at)}
+
+    def row(one: Remains) -> dict[str, Any]:
+        return {
+            "topic": one.topic,
+            "records": one.records,
+            "oldest": shown(one.oldest),
+            "newest": shown(one.newest),
+            "compacted": one.compacted,
+            "retention_ms": one.retention_ms,
+            "retention_ends": None if one.ends_at is None else iso(one.ends_at),
+        }
+
+    settings = with_options(Settings.load(), None, bootstrap_servers, None)
+    return [row(one) for one in await remains_of(settings.kafka, user)]
+
+
+def _show(receipt: dict[str, Any]) -> None:
+    console = show.console()
+    user, left = show.plain(receipt["user_id"]), receipt["left"]
+    for one in receipt["commands"]:
+        what = "everything" if one["whole_user"] else f"{one['ids']} ids of memories"
+        console.print(f"{one['at']}: {what} of {user} was forgotten", markup=False)
+    console.print(f"{receipt['memories_erased']} memories were erased by {receipt['worker']}.", markup=False)
+    console.print(show.table("Left there", ("what", ">how many"), left.items()))
+    if receipt["in_pages"]:
+        console.print("Bytes of the catalog may hold what is gone until it is written anew: see docs/operations.md.")
+    if "kafka" in receipt:
+        rows = [_row(one) for one in receipt["kafka"]]
+        console.print(show.table("Left in Kafka", ("topic", ">records", "oldest", "newest", "until"), rows))
+
+
+def _row(one: dict[str, Any]) -> tuple[object, ...]:
+    def place(span: dict[str, Any] | None) -> str:
+        return "" if span is None else f"{span['partition']}@{span['offset']}\n{span['at']}"
+
+    return one["topic"], one["records"], place(one["oldest"]), place(one["newest"]), _until(one)
+
+
+def _until(one: dict[str, Any]) -> str:
+    if not one["records"]:
+        return ""
+    if one["compacted"]:
+        return "the broker compacts it: newer rows and tombstones take their place"
+    if one["retention_ms"] is None:
+        return "the broker does not say: look at the topic's retention.ms"
+    if one["retention_ms"] < 0:
+        return "kept for ever: set retention.ms, or delete up to an offset with kafka-delete-records.sh"
+    return f"not before {one['retention_ends']}, and when its segment ends"

@@ -1,0 +1,45 @@
+"""Interrupted replays in a data directory: they hold what users wrote, and go when a user is forgotten."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+from pathlib import Path
+
+from schemas.errors import SiltstoneError
+from streams.replaying.diary import Diary
+
+log = logging.getLogger(__name__)
+
+
+def drop_interrupted(data_dir: Path, until: int) -> list[Path]:
+    """Remove those that were begun up to a moment (epoch ms) and that nobody is at work in; which they were.
+
+    The same command begins them anew. A folder that somebody named himself is not looked for.
+    """
+    return [folder for folder in _folders(data_dir) if _begun(folder) <= until and _dropped(folder)]
+
+
+def _folders(data_dir: Path) -> list[Path]:
+    """Of plain replays, and of checks that were killed."""
+    return [path for pattern in ("replay/*", "replay-*") for path in data_dir.glob(pattern) if path.is_dir()]
+
+
+def _begun(folder: Path) -> float:
+    """Epoch ms; what is only being begun, and has no words in it yet, is never to be dropped."""
+    plan = folder / "plan.json"
+    return plan.stat().st_mtime * 1000 if plan.exists() and any(folder.glob("*.sqlite")) else float("inf")
+
+
+def _dropped(folder: Path) -> bool:
+    try:
+        with contextlib.ExitStack() as held:
+            for path in sorted(folder.glob("*.sqlite")):
+                held.callback(Diary(path).close)
+            shutil.rmtree(folder)
+    except (SiltstoneError, OSError) as exc:
+        log.info("an interrupted replay stays for now: %s", exc)
+        return False
+    log.warning("an interrupted replay was removed, because a user was forgotten: %s", folder)
+    return True
