@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
@@ -34,6 +34,7 @@ from tables.catalog import Named, NewLink, Tombstone
 from tables.editing import edited
 from tables.forgetting import forget
 from tables.near_copies import NearCopies
+from tables.search_rows import Living
 from tables.vectors import VectorIndex, Vectors, cell_of
 from tables.workspace import Workspace, Workspaces
 
@@ -97,11 +98,15 @@ class Batch:
     settings: LongTermSettings
     events: Sequence[LongTermEvent]
     vectors: Mapping[uuid.UUID, Vectors]
+    #: What a user has before the batch, and never less.
+    living: Callable[[str], Living]
     near: NearCopies = field(init=False)
     tombstones: list[Tombstone] = field(init=False)
     born: dict[uuid.UUID, uuid.UUID] = field(default_factory=dict)
     #: How many vectors lay in a user's cell before the batch.
     sizes: dict[str, int] = field(default_factory=dict)
+    #: What the users had before the batch who may have too many.
+    counts: dict[str, Living] = field(default_factory=dict)
     #: That of the user of the event that is worked out.
     space: Workspace = field(init=False)
     result: Applied = field(default_factory=Applied)
@@ -226,14 +231,24 @@ class Batch:
         self.space.erase_all()
 
     def _may_be_too_many(self, user_id: str) -> bool:
-        """Asked of the index, which knows at once: it counts all users of the cell."""
+        """Asked of the index, which knows at once: it counts all users of the cell, and what was replaced.
+
+        Where that is more than the limit, the user's rows are counted: without those in whose place another stands.
+        At least two have to be left that may give way to a summary.
+        """
         limit = self.settings.max_memories_per_user
         if limit <= 0:
             return False
         size = self.sizes.get(user_id)
         if size is None:
             size = self.sizes[user_id] = self.index.size_of(cell_of(user_id))
-        return limit < size + self.space.added
+        if limit >= size + self.space.added:
+            return False
+        before = self.counts.get(user_id)
+        if before is None:
+            before = self.counts[user_id] = self.living(user_id)
+        current, loose = self.space.more
+        return limit < before.current + current and before.loose + loose > 1
 
     def _as_memory(self, event: Promotion | Remember) -> Memory:
         meta = dict(event.metadata or {})

@@ -28,7 +28,7 @@ from tables.recent import Recent
 from tables.recent_users import RecentUsers
 from tables.reembedding import Reembedding, VectorModel
 from tables.row_file import Places
-from tables.search_rows import Held, SearchRows
+from tables.search_rows import Held, Living, SearchRows
 from tables.statistics import Change, StateOnDay
 from tables.vectors import VectorIndex, Vectors, cell_of, cells_of, matrix, stamp_of
 from tables.workspace import Workspaces
@@ -134,7 +134,7 @@ class Shard:
         left: Sequence[LongTermEvent] = fresh
         while left:
             spaces = Workspaces(self._catalog, self._lifecycle, self._next)
-            batch = Batch(spaces, self._index, self._settings, together(left), vectors)
+            batch = Batch(spaces, self._index, self._settings, together(left), vectors, self._living)
             applied.add(batch.run())
             done = len(spaces.changes.applied)
             self._commit(spaces.changes, now, position if done == len(left) else None)
@@ -187,6 +187,9 @@ class Shard:
     def held(self, user_id: str) -> Held:
         """What is searched of the user, oldest first. It is good for this call on the shard alone."""
         return self._rows.of_user(user_id, lambda: self._index.seqs_in(cell_of(user_id)))
+
+    def _living(self, user_id: str) -> Living:
+        return self._rows.living(user_id, self._index.seqs_in(cell_of(user_id)))
 
     def speakers_of(self, user_id: str) -> frozenset[str] | None:
         """Who speaks in the user's memories; None where there are no memories."""

@@ -40,6 +40,9 @@ class Workspace:
     gone: set[uuid.UUID] = field(default_factory=set)
     #: How many new memories there are.
     added: int = 0
+    #: Of those that were there before: how many more are current by now, and how many more of these are not pinned.
+    regained: int = 0
+    loosened: int = 0
 
     def load(self, ids: Iterable[uuid.UUID]) -> None:
         self._learn(self.catalog.by_id(self._named(set(ids) - self.known.keys())))
@@ -107,7 +110,19 @@ class Workspace:
         self.known[memory.id] = memory
         self.added += 1
 
+    @property
+    def more(self) -> tuple[int, int]:
+        """How many more memories are current than before the batch, and how many more of these are not pinned."""
+        return self.added + self.regained, self.added + self.loosened
+
+    def _recount(self, before: Memory, after: Memory | None) -> None:
+        is_current = after is not None and after.current
+        is_loose = is_current and after is not None and not after.pinned
+        self.regained += is_current - before.current
+        self.loosened += is_loose - (before.current and not before.pinned)
+
     def change(self, memory: Memory) -> None:
+        self._recount(self.known.get(memory.id, memory), memory)
         self.known[memory.id] = memory
         if memory.seq in self.changes.new:
             self.changes.new[memory.seq] = memory
@@ -121,6 +136,7 @@ class Workspace:
 
     def archive(self, memory: Memory, at: int, reason: str) -> None:
         self.change(memory)
+        self._recount(memory, None)
         del self.known[memory.id]
         self.archived[memory.id] = memory
         self.gone.add(memory.id)
@@ -133,6 +149,7 @@ class Workspace:
 
     def drop(self, memory: Memory) -> None:
         """Its row goes, and comes back as nothing or under another number."""
+        self._recount(memory, None)
         del self.known[memory.id]
         self.changes.updated.pop(memory.seq, None)
         if self.changes.new.pop(memory.seq, None) is None:
