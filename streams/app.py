@@ -276,7 +276,7 @@ class Siltstone:
         self._every(lifecycle.recompute_seconds, self._age)
         self._every(self.settings.long_term.save_seconds, self.lifecycle.save_indexes)
         self._every(TICK_SECONDS, self.lifecycle.fill_rows)
-        self._every(TICK_SECONDS, self.recall.tell_accesses)
+        self._every(self.settings.long_term.access_seconds, self.recall.tell_accesses)
         self._every(SWEEP_SECONDS, self.summaries.sweep)
         if self.settings.analytics.enabled:
             self._every(self.settings.analytics.seconds, self.analytics.tick)

@@ -144,9 +144,7 @@ class Batch:
             case Promotion() | Remember():
                 self._keep(event)
             case Touch():
-                for memory in self._mine(*event.memory_ids):
-                    self.space.change(self._accessed(memory, event.timestamp))
-                    self.result.touched += 1
+                self._touch(event)
             case Pin() | Unpin():
                 for memory in self._mine(event.memory_id):
                     self.space.change(replace(memory, pinned=isinstance(event, Pin)))
@@ -319,12 +317,23 @@ class Batch:
         )
         self.result.merged += 1
 
-    def _accessed(self, memory: Memory, at: int) -> Memory:
+    def _touch(self, event: Touch) -> None:
+        """A memory that is named twice, by a near-copy's id too, is accessed as often as the one name says."""
+        times = dict[uuid.UUID, int]()
+        for identity, number in zip(event.memory_ids, event.times, strict=False):
+            named = self.space.named(identity)
+            times[named] = max(number, times.get(named, 1))
+        for memory in self._mine(*event.memory_ids):
+            number = times.get(memory.id, 1)
+            self.space.change(self._accessed(memory, event.timestamp, number))
+            self.result.touched += number
+
+    def _accessed(self, memory: Memory, at: int, times: int) -> Memory:
         return replace(
             memory,
-            importance=min(100.0, memory.importance + self.settings.access_increment),
+            importance=min(100.0, memory.importance + self.settings.access_increment * times),
             last_accessed=max(memory.last_accessed, at),
-            access_count=memory.access_count + 1,
+            access_count=memory.access_count + times,
         )
 
     def _edit(self, memory: Memory, event: Edit) -> None:

@@ -26,6 +26,9 @@ class LongTermSettings(Section):
     near_copy: Annotated[float, Field(gt=0, le=1)] = 0.95
     top_k: Annotated[int, Field(ge=1, le=1000)] = 10
     context_memories: Annotated[int, Field(ge=0, le=100)] = 3
+    access_seconds: Annotated[float, Field(gt=0)] = Field(
+        default=5.0, description="accesses of so long are one event a user; a worker that is killed loses them"
+    )
     save_seconds: Annotated[float, Field(gt=0)] = 60.0
     intake_first_seconds: Annotated[float, Field(ge=0)] = 10.0
     max_memories_per_user: Annotated[int, Field(ge=0)] = Field(

@@ -199,6 +199,21 @@ def test_an_archived_memory_is_in_the_archive_alone(shard: Shard) -> None:
     assert moves(shard) == [("active", "archived", "manual")]
 
 
+def test_an_event_of_several_accesses_is_as_good_as_one_for_each(make: Make) -> None:
+    """A near-copy's id is the memory's: of both names the one that says more counts."""
+    one, other, copy = promotion("text 0", "a", importance=80), promotion("text 1", "b"), promotion("text 0", "c")
+    ids = [one.memory_id, other.memory_id]
+    together, apart = make(name="together"), make(name="apart")
+    for shard in (together, apart):
+        apply(shard, one, other, copy)
+    assert apply(together, event(Touch, at=START + 9, memory_ids=[*ids, copy.memory_id], times=[3, 1, 2])) == {
+        "touched": 4
+    }
+    apply(apart, event(Touch, at=START + 9, memory_ids=ids), *(event(Touch, memory_ids=ids[:1]) for _ in range(2)))
+    assert held(together) == held(apart)
+    assert held(together)[one.memory_id].access_count == 3
+
+
 def test_a_restored_memory_is_as_it_was_and_accessed_now(shard: Shard) -> None:
     kept, other = promotion("text 1", "a"), promotion("text 2", "b")
     apply(shard, kept, other, event(Link, source_id=kept.memory_id, target_id=other.memory_id))
