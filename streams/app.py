@@ -27,6 +27,7 @@ from streams.agents.lifecycle import LifecycleAgent
 from streams.agents.long_term import LongTermAgent
 from streams.agents.notes import NotesAgent
 from streams.agents.refining import RefiningAgent
+from streams.agents.retention import RetentionAgent
 from streams.agents.short_term import ShortTermAgent
 from streams.agents.summaries import SummariesAgent
 from streams.clients.broker import MAX_RECORD_BYTES, ensure_topics, missing_topics, require_topics, ssl_context
@@ -74,6 +75,8 @@ LOOK_SECONDS = 10.0
 NOTES_SECONDS = 60.0
 #: How often it is tried again to remove what is left of forgotten users.
 SWEEP_SECONDS = 60.0
+#: How often what is too old is dropped.
+RETENTION_SECONDS = 600.0
 #: A changelog's batch: a broker takes 1 MiB unless told otherwise, and the fewer there are, the sooner it commits.
 BATCH_BYTES = 900_000
 
@@ -191,6 +194,9 @@ class Siltstone:
             summaries=self.summaries,
             read=partial(records_between, settings.kafka, topics.long_term),
         )
+        self.retention = RetentionAgent(
+            shards=self.shards, clock=clock, read=partial(records_between, settings.kafka, topics.long_term)
+        )
         self.lifecycle = LifecycleAgent(
             shards=self.shards,
             outbox=hot.outbox,
@@ -278,6 +284,7 @@ class Siltstone:
         self._every(TICK_SECONDS, self.lifecycle.fill_rows)
         self._every(self.settings.long_term.access_seconds, self.recall.tell_accesses)
         self._every(SWEEP_SECONDS, self.summaries.sweep)
+        self._every(RETENTION_SECONDS, self.retention.tick)
         if self.settings.analytics.enabled:
             self._every(self.settings.analytics.seconds, self.analytics.tick)
 

@@ -35,6 +35,7 @@ from tables.editing import edited
 from tables.forgetting import forget
 from tables.near_copies import NearCopies
 from tables.search_rows import Living
+from tables.sources import sources
 from tables.vectors import VectorIndex, Vectors, cell_of
 from tables.workspace import Workspace, Workspaces
 
@@ -58,6 +59,7 @@ class Applied:
     forgotten: int = 0
     unknown: int = 0
     spared: int = 0
+    refused: int = 0
     born: list[Memory] = field(default_factory=list, compare=False)
 
     def effects(self) -> dict[str, int]:
@@ -301,7 +303,7 @@ class Batch:
                 twin,
                 importance=min(100.0, importance),
                 last_accessed=max(twin.last_accessed, at),
-                message_ids=tuple(dict.fromkeys((*twin.message_ids, *memory.message_ids))),
+                message_ids=sources(twin.message_ids, memory.message_ids),
             )
         )
         self.space.merge(memory, twin)
@@ -344,7 +346,10 @@ class Batch:
             self.space.drop(memory)
             self._renumber(after, self.vectors[event.event_id])
         self.space.note(memory, event.timestamp, "edited", reason=event.reason, before=before)
-        self.result.edited += 1
+        if "refused" in before:
+            self.result.refused += 1
+        else:
+            self.result.edited += 1
 
     def _renumber(self, memory: Memory, vector: Vectors) -> None:
         """A vector has a number of its own, so no file that is behind takes the old one for the new."""

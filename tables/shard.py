@@ -11,6 +11,7 @@ import logging
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from tables.row_file import Places
 from tables.search_rows import Held, Living, SearchRows
 from tables.statistics import Change, StateOnDay
 from tables.vectors import VectorIndex, Vectors, cell_of, cells_of, matrix, stamp_of
+from tables.watermarks import Watermark
 from tables.workspace import Workspaces
 
 log = logging.getLogger(__name__)
@@ -44,6 +46,13 @@ _SMALL_INDEX = 10_000
 #: Bytes of a catalog that is copied in a few seconds: who waits for the shard may wait for that.
 _SMALL_CATALOG = 256 * 1024 * 1024
 _PUT_OFF = 60
+
+
+class Due(NamedTuple):
+    """The watermark that the next one would follow, and the position that it would have."""
+
+    newest: Watermark | None
+    position: int
 
 
 class Shard:
@@ -123,11 +132,13 @@ class Shard:
         vectors: Mapping[uuid.UUID, Vectors],
         now: int,
         position: int | None = None,
+        log_end: int | None = None,
     ) -> Applied:
         """Apply events in their order, each wholly or not at all; those that are in already change nothing.
 
         `vectors` holds a unit vector, float32[d], by event id, for each promotion, remember and edit of a text. `now`
-        (epoch ms) is noted beside the event's id. `position` is the offset in the log after these events.
+        (epoch ms) is noted beside the event's id. `position` is the offset in the log after these events; where more
+        of what lies before it follows, it is `log_end` alone.
         """
         fresh = self.unapplied(events)
         applied = Applied(repeated=len(events) - len(fresh))
@@ -137,6 +148,7 @@ class Shard:
             batch = Batch(spaces, self._index, self._settings, together(left), vectors, self._living)
             applied.add(batch.run())
             done = len(spaces.changes.applied)
+            spaces.changes.log_end = log_end if position is None else position
             self._commit(spaces.changes, now, position if done == len(left) else None)
             self._users.follow(spaces.changes, spaces.keys())
             left = left[done:]
@@ -147,6 +159,32 @@ class Shard:
     def position(self) -> int:
         """The offset in the log up to which the events are in; 0 in a new shard."""
         return self._position
+
+    def low_watermark(self) -> Watermark | None:
+        """Below it all events are in, and none of their ids is known any more; None where there is none."""
+        return self._catalog.watermarks.low()
+
+    def due_watermark(self, now: int) -> Due | None:
+        """What a new watermark (its moment, epoch ms) would follow, and would say; None where it is not yet due."""
+        if not self._position or not self._catalog.watermarks.is_due(now):
+            return None
+        return Due(self._catalog.watermarks.newest(), self._position)
+
+    def keep_watermark(self, mark: Watermark, now: int) -> int:
+        """Note that all events below it are in; how many ids were dropped of those that have been for long enough."""
+        return self._catalog.keep_watermark(mark, now, self._settings.retention.applied_days)
+
+    def begin_log_anew(self) -> None:
+        """What comes is of another log than what came: no offset of that one says anything of this one."""
+        self._catalog.watermarks.begin_anew()
+
+    def drop_old(self, now: int, wall: int) -> dict[str, int]:
+        """Drop what no memory needs and is too old, as of the lifecycle's and the wall clock (epoch ms).
+
+        No clock counts for more than the newest access or answer: one that jumps ahead costs no history.
+        """
+        accessed, rated = self._catalog.retention.newest()
+        return self._catalog.retention.drop(min(now, accessed), min(wall, rated), self._settings.retention)
 
     def _commit(self, changes: Changes, now: int, position: int | None) -> None:
         self._rows.before(changes)

@@ -132,7 +132,7 @@ class Workspace:
     def merge(self, memory: Memory, twin: Memory) -> None:
         """`twin` stands for `memory` from now on."""
         self.aliases[memory.id] = twin.id
-        self.changes.merged.append(Merged(memory.id, twin.user_id, twin.id))
+        self.changes.merged.append(Merged(memory.id, twin.user_id, twin.id, memory.created_at))
 
     def archive(self, memory: Memory, at: int, reason: str) -> None:
         self.change(memory)
@@ -195,8 +195,8 @@ class Workspace:
 
     def said_after(self, moment: int) -> set[uuid.UUID]:
         """The user's near-copies that were said after a moment (epoch ms)."""
-        mine = (new for new in self.changes.history if new.user_id == self.user_id and new.event == "merged")
-        fresh = {new.details["memory_id"] for new in mine if new.details["said_at"] > iso(moment)}
+        mine = (new for new in self.changes.merged if new.user_id == self.user_id)
+        fresh = {new.memory_id for new in mine if new.said_at > moment}
         return fresh | self.catalog.merged_after(self.user_id, moment)
 
     def link(self, new: NewLink) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from schemas.settings.section import Section
+from schemas.settings.section import Days, Section
 
 
 class SupersedeSettings(Section):
@@ -17,6 +17,22 @@ class SupersedeSettings(Section):
     min_cosine: Annotated[float, Field(ge=-1, le=1)] = Field(
         default=0.35, description="how similar an older memory has to be; made for the embeddings `use`"
     )
+
+
+class RetentionSettings(Section):
+    """For how long a shard keeps what no memory needs; null: for ever. Memories stay, whatever their age."""
+
+    applied_days: Annotated[float, Field(ge=1, le=36_500)] = Field(
+        default=7.0, description="for how long an event that is sent again under its id is known, at the least"
+    )
+    history_days: Days | None = Field(default=365.0, description="what was done to memories, and how they changed")
+    transitions_days: Days | None = Field(default=365.0, description="changes of state, after they were published")
+    ratings_days: Days | None = Field(default=365.0, description="what a model answered about exchanges")
+
+    @field_validator("history_days", "transitions_days", "ratings_days", mode="before")
+    @classmethod
+    def _null_of_the_environment(cls, given: Any) -> Any:
+        return None if given == "null" else given
 
 
 class LongTermSettings(Section):
@@ -36,6 +52,7 @@ class LongTermSettings(Section):
     )
     summaries_by_model: bool = Field(default=True, description="a configured model finds their words")
     supersede: SupersedeSettings = SupersedeSettings()
+    retention: RetentionSettings = RetentionSettings()
 
     @model_validator(mode="after")
     def _candidates_are_no_near_copies(self) -> Self:

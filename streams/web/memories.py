@@ -8,15 +8,16 @@ from __future__ import annotations
 import uuid
 from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, HTTPException
 from pydantic import BaseModel, Field, model_validator
 
 from schemas.events import Edit, Forget, ForgetUser, Pin, Unpin
 from schemas.memories import State
-from schemas.messages import Content, Id, Metadata, iso
+from schemas.messages import MAX_METADATA_BYTES, Content, Id, Metadata, iso
 from streams.rules.filtering import matching
 from streams.web.listing import After, Filters, PageSize, conditions_of, page_of
 from streams.web.owned import OwnedMemories, ShownMemory, Write, command
+from tables.editing import outgrows
 from tables.shard import Shard
 
 
@@ -82,6 +83,10 @@ def memory_routes(owned: OwnedMemories, write: Write) -> APIRouter:
     async def edit(memory_id: uuid.UUID, change: Change) -> Any:
         """Edit text or metadata; another text is embedded anew. `history` keeps what was there before."""
         found = await owned.one(change.user_id, memory_id)
+        if change.metadata is not None and outgrows(found.meta, change.metadata):
+            raise HTTPException(
+                422, f"metadata: with what the memory has, more than {MAX_METADATA_BYTES} bytes of JSON"
+            )
         fields = change.model_dump(exclude={"user_id"}, exclude_none=True)
         return await write(command(Edit, change.user_id, memory_id=found.id, **fields))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -205,7 +205,7 @@ async def test_what_one_group_forgets_it_does_not_keep_of_an_earlier_batch_of_it
 async def test_a_batch_that_is_ahead_of_the_shard_is_preceded_by_what_the_log_holds_between(worker: Worker) -> None:
     missed = worker.fetched(0, *said(0, "tea", "milk"))
 
-    async def read(partition: int, start: int, end: int) -> AsyncIterator[Sequence[Any]]:
+    async def read(partition: int, start: int, end: int) -> AsyncGenerator[Sequence[Any], None]:
         yield missed[start:end]
 
     worker.agent._read = read
