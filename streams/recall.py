@@ -106,11 +106,10 @@ class Recall:
         query = Query(user_id, text, top_k, frozenset(State), explain, replaced=True)
 
         async def ranked(shard: ShardModel) -> list[SearchHit]:
-            memories = [one.memory for one in await shard.call(Shard.archive_of, user_id)]
-            if not memories or not text.strip():
+            speakers = await shard.call(Shard.archive_speakers_of, user_id)
+            if speakers is None or not text.strip():
                 return []
-            speakers = frozenset(name for memory in memories for name in memory.meta.get("speakers", ()))
-            return await shard.call(_archived_answers, await self._asked(query, speakers, shard))
+            return await shard.call(archived_answers, await self._asked(query, speakers, shard))
 
         return await self._shards.with_model(partition_of(user_id, self._partitions), ranked)
 
@@ -143,14 +142,17 @@ def answers(shard: Shard, asked: Asked) -> list[SearchHit]:
     return _ranked(asked, candidates, dense, lambda rows: shard.shown(held.places[rows]))
 
 
-def _archived_answers(shard: Shard, asked: Asked) -> list[SearchHit]:
-    """The archive is read again: what was forgotten while the question was embedded is no answer."""
-    archived, stored = shard.archive_with_vectors(asked.query.user_id)
-    if not archived:
+def archived_answers(shard: Shard, asked: Asked) -> list[SearchHit]:
+    """The user's archived memories that answer, best first. Runs where the shard lives.
+
+    It asks for what is there now: what was forgotten while the question was embedded is no answer.
+    """
+    held = shard.archive_held(asked.query.user_id)
+    if not len(held):
         return []
-    memories = [one.memory for one in archived]
+    stored = shard.archive_vectors(held)
     dense = np.stack([stored @ vector for vector in asked.vectors])
-    return _ranked(asked, Candidates.of(memories), dense, lambda rows: [memories[row] for row in rows])
+    return _ranked(asked, held.candidates, dense, lambda rows: shard.archive_shown(held, rows))
 
 
 def _ranked(

@@ -136,6 +136,11 @@ class Changes:
         return matrix([self.vectors[seq] for seq in self.new])
 
     @property
+    def changes_archive(self) -> bool:
+        """Whether any of the users may have other rows in the archive, or they are others."""
+        return bool(self.archived or self.unarchived or self.forgotten or self.forgotten_users)
+
+    @property
     def leaving(self) -> list[int]:
         """The numbers whose rows and vectors are no longer among the memories."""
         return [*self.dropped, *(row.seq for row in self.archived)]

@@ -21,6 +21,7 @@ from schemas.memories import Memory, State, Transition
 from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.analytics import Fingerprint
 from tables.archive import Archived
+from tables.archived_rows import ArchivedRows, HeldArchive
 from tables.batch import Applied, Batch, covers, together
 from tables.candidates import Candidates
 from tables.catalog import Catalog, Changes, Done, NewLink
@@ -89,6 +90,7 @@ class Shard:
         self._put_off = self._erasing_put_off = 0
         self._saved_changes = self._catalog.changes
         self._users = RecentUsers(self._read, recent)
+        self._recent, self._archived = recent, ArchivedRows(self._catalog.archive, recent)
 
     def _recovered_index(self, dimension: int) -> VectorIndex:
         index = None
@@ -151,6 +153,8 @@ class Shard:
             spaces.changes.log_end = log_end if position is None else position
             self._commit(spaces.changes, now, position if done == len(left) else None)
             self._users.follow(spaces.changes, spaces.keys())
+            if spaces.changes.changes_archive:
+                self._archived.forget(spaces.keys())
             left = left[done:]
         if not fresh and position is not None and position != self._position:
             self._commit(Changes(), now, position)
@@ -257,10 +261,27 @@ class Shard:
         """A user's archived memories, oldest first."""
         return self._catalog.archive.listed(user_id)
 
-    def archive_with_vectors(self, user_id: str) -> tuple[list[Archived], Vectors]:
-        """A user's archived memories, oldest first, and their vectors, float32[n, d]."""
-        archived = self._catalog.archive.listed(user_id)
-        return archived, self._catalog.archive.vectors([one.memory.seq for one in archived])
+    def archived(self, user_id: str, memory_id: uuid.UUID) -> Memory | None:
+        """The user's archived memory of this id."""
+        found = self._catalog.archive.by_id([(user_id, memory_id)])
+        return found[0] if found else None
+
+    def archive_held(self, user_id: str) -> HeldArchive:
+        """What is searched of the user's archive. It is good for this call on the shard alone."""
+        return self._archived.of_user(user_id)
+
+    def archive_speakers_of(self, user_id: str) -> frozenset[str] | None:
+        """Who speaks in the user's archived memories; None where there are none."""
+        held = self._archived.of_user(user_id)
+        return held.speakers if len(held) else None
+
+    def archive_vectors(self, held: HeldArchive) -> Vectors:
+        """float32[n, d], in their order; at least one."""
+        return self._archived.vectors(held)
+
+    def archive_shown(self, held: HeldArchive, rows: Places) -> list[Memory]:
+        """Those of these rows, in their order."""
+        return self._archived.memories(held, rows)
 
     def links_of(self, user_id: str, memory_id: uuid.UUID) -> list[NewLink]:
         """Links from and to a user's memory, oldest first."""
@@ -347,6 +368,7 @@ class Shard:
         adopted = self.reembedding.adopt(self._index_path)
         if adopted:
             self._index = index
+            self._archived.forget_all()
         return adopted
 
     def in_step(self) -> bool:
@@ -406,6 +428,7 @@ class Shard:
                 self._rows.close()
             finally:
                 self._users.close()
+                self._archived.forget_all()
                 self._catalog.close()
                 # Whoever still names a closed shard, such as the traceback of a cancelled call, keeps none of these.
-                del self._rows, self._users, self._index, self._catalog
+                del self._rows, self._users, self._archived, self._index, self._catalog

@@ -103,10 +103,9 @@ def archive_routes(owned: OwnedMemories, write: Write) -> APIRouter:
 
     async def archived(user_id: str, memory_id: uuid.UUID) -> uuid.UUID:
         """The memory's id, or that of the one that a near-copy of this id went into; else 404."""
-        held = {one.memory.id for one in await archived_of(user_id)}
         stands = await owned.ask(user_id, Shard.stands_for, user_id, memory_id)
         for identity in (memory_id, stands):
-            if identity in held:
+            if await owned.ask(user_id, Shard.archived, user_id, identity) is not None:
                 return identity
         raise HTTPException(404, f"user {user_id} has no memory {memory_id} in the archive")
 

@@ -93,8 +93,8 @@ def memory_routes(owned: OwnedMemories, write: Write) -> APIRouter:
     @api.get("/v1/memories/{memory_id}/history")
     async def history(memory_id: uuid.UUID, user_id: Id) -> HistoryResponse:
         """What was done to a memory since it was made, and how its state changed; archived ones have theirs too."""
-        archived = {one.memory.id: one.memory for one in await owned.ask(user_id, Shard.archive_of, user_id)}
-        found = archived.get(memory_id) or await owned.one(user_id, memory_id)
+        archived = await owned.ask(user_id, Shard.archived, user_id, memory_id)
+        found = archived or await owned.one(user_id, memory_id)
         made = PastEvent(at=iso(found.created_at), event="created", details={"kind": found.kind})
         done = await owned.ask(user_id, Shard.history, user_id, found.id)
         past = [PastEvent(at=iso(one.occurred_at), event=one.event, details=one.details) for one in done]

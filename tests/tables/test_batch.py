@@ -191,7 +191,7 @@ def test_an_archived_memory_is_in_the_archive_alone(shard: Shard) -> None:
     assert archived.memory.meta["transitions"] == [
         {"at": iso(START + DAY_MS), "from": "active", "to": "archived", "score": 80.0}
     ]
-    assert shard.archive_with_vectors("u")[1].tolist() == [axis(1).tolist()]
+    assert shard.archive_vectors(shard.archive_held("u")).tolist() == [axis(1).tolist()]
     assert shard.links_of("u", other.memory_id) == []
     assert shard.in_step()
     assert apply(shard, event(Touch, memory_ids=[kept.memory_id])) == {"unknown": 1}
