@@ -14,8 +14,7 @@ from pydantic import BaseModel, Field, model_validator
 from schemas.events import Edit, Forget, ForgetUser, Pin, Unpin
 from schemas.memories import State
 from schemas.messages import MAX_METADATA_BYTES, Content, Id, Metadata, iso
-from streams.rules.filtering import matching
-from streams.web.listing import After, Filters, PageSize, conditions_of, page_of
+from streams.web.listing import After, Filters, PageSize, Wanted, conditions_of, page_of_memories
 from streams.web.owned import OwnedMemories, ShownMemory, Write, command
 from tables.editing import outgrows
 from tables.shard import Shard
@@ -68,11 +67,10 @@ def memory_routes(owned: OwnedMemories, write: Write) -> APIRouter:
         after: After = None,
     ) -> MemoriesResponse:
         """The user's memories, in every state unless one is given, oldest first."""
-        conditions = conditions_of(filters)
-        found = [owned.shown(memory) for memory in matching(await owned.of_user(user_id), conditions)]
-        found = [memory for memory in found if state in (None, memory.state)]
-        page, behind = page_of(found, limit, after)
-        return MemoriesResponse(memories=page, total=len(found), next=behind)
+        wanted = Wanted(user_id, conditions_of(filters), limit, after, state, owned.worker.clock.now())
+        page = await owned.ask(user_id, page_of_memories, wanted, owned.worker.settings.lifecycle)
+        shown = [owned.shown(memory) for memory in page.memories]
+        return MemoriesResponse(memories=shown, total=page.total, next=page.behind)
 
     @api.get("/v1/memories/{memory_id}")
     async def memory(memory_id: uuid.UUID, user_id: Id) -> ShownMemory:
