@@ -18,6 +18,10 @@ Thousandths = Annotated[int, Field(ge=0, le=1000)]
 LONGEST_TTL_SECONDS = 100 * 365 * 86_400
 
 
+#: Of one memory, in one event.
+MOST_ACCESSES = 1_000_000
+
+
 class _Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -101,10 +105,19 @@ class Remember(_Event):
 
 
 class Touch(_Event):
-    """Memories were returned to a user: an access of each."""
+    """Memories were returned to a user: an access of each, or several."""
 
     type: Literal["touch"] = "touch"
     memory_ids: Annotated[list[uuid.UUID], FailFast()]
+    times: Annotated[list[Annotated[int, Field(ge=1, le=MOST_ACCESSES)]], FailFast()] = Field(
+        default=[], description="how often each was accessed; left out, once each"
+    )
+
+    @model_validator(mode="after")
+    def _times_of_each(self) -> Self:
+        if self.times and len(self.times) != len(self.memory_ids):
+            raise ValueError("times are as many as memory_ids, or left out")
+        return self
 
 
 class Link(_Event):

@@ -28,6 +28,7 @@ from streams.agents.lifecycle import LifecycleAgent
 from streams.agents.long_term import LongTermAgent
 from streams.agents.notes import NotesAgent
 from streams.agents.refining import RefiningAgent
+from streams.agents.retention import RetentionAgent
 from streams.agents.short_term import ShortTermAgent
 from streams.agents.summaries import SummariesAgent
 from streams.clients.broker import MAX_RECORD_BYTES, ensure_topics, missing_topics, require_topics, ssl_context
@@ -79,6 +80,8 @@ NOTES_SECONDS = 60.0
 SWEEP_SECONDS = 60.0
 #: How often it is looked whether what is here of other workers' partitions was forgotten.
 FORMER_SECONDS = 300.0
+#: How often what is too old is dropped.
+RETENTION_SECONDS = 600.0
 #: A changelog's batch: a broker takes 1 MiB unless told otherwise, and the fewer there are, the sooner it commits.
 BATCH_BYTES = 900_000
 
@@ -220,6 +223,9 @@ class Siltstone:
             end=partial(end_of, settings.kafka, topics.long_term),
             read=partial(records_between, settings.kafka, topics.long_term),
         )
+        self.retention = RetentionAgent(
+            shards=self.shards, clock=clock, read=partial(records_between, settings.kafka, topics.long_term)
+        )
         self.lifecycle = LifecycleAgent(
             shards=self.shards,
             outbox=hot.outbox,
@@ -298,10 +304,11 @@ class Siltstone:
         self._every(lifecycle.recompute_seconds, self._age)
         self._every(self.settings.long_term.save_seconds, self.lifecycle.save_indexes)
         self._every(TICK_SECONDS, self.lifecycle.fill_rows)
-        self._every(TICK_SECONDS, self.recall.tell_accesses)
+        self._every(self.settings.long_term.access_seconds, self.recall.tell_accesses)
         self._every(SWEEP_SECONDS, self.summaries.sweep)
         self._every(SWEEP_SECONDS, self._drop_replays)
         self._every(FORMER_SECONDS, self.former.tick)
+        self._every(RETENTION_SECONDS, self.retention.tick)
         self._every(self.settings.analytics.seconds, self.analytics.tick)
 
     async def stopped(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 from aiokafka.errors import KafkaError
 
-from schemas.events import Touch
 from schemas.memories import Memory, SearchHit, State, shown_score
 from schemas.messages import iso
 from schemas.settings import LifecycleSettings
 from schemas.topics import Topics, key_of, partition_of
+from streams.accesses import Accesses
 from streams.clock import Clock
 from streams.hotpath import Outbox
 from streams.metrics import Metrics
@@ -81,7 +80,7 @@ class Recall:
         self._shards, self._outbox = shards, outbox
         self._metrics, self._clock, self._topics = metrics, clock, topics
         self._partitions, self._lifecycle = partitions, lifecycle
-        self._touches: list[Touch] = []
+        self._accesses = Accesses()
 
     async def search(self, query: Query) -> list[SearchHit]:
         """The user's memories that answer, best first. Being returned counts as an access.
@@ -99,7 +98,7 @@ class Recall:
 
             hits = await self._shards.with_model(partition_of(query.user_id, self._partitions), ranked)
         if hits:
-            self._touch(query.user_id, [hit.id for hit in hits])
+            self._accesses.note(query.user_id, [hit.id for hit in hits], self._clock.now())
         return hits
 
     async def search_archive(self, user_id: str, text: str, top_k: int, explain: bool = False) -> list[SearchHit]:
@@ -107,11 +106,10 @@ class Recall:
         query = Query(user_id, text, top_k, frozenset(State), explain, replaced=True)
 
         async def ranked(shard: ShardModel) -> list[SearchHit]:
-            memories = [one.memory for one in await shard.call(Shard.archive_of, user_id)]
-            if not memories or not text.strip():
+            speakers = await shard.call(Shard.archive_speakers_of, user_id)
+            if speakers is None or not text.strip():
                 return []
-            speakers = frozenset(name for memory in memories for name in memory.meta.get("speakers", ()))
-            return await shard.call(_archived_answers, await self._asked(query, speakers, shard))
+            return await shard.call(archived_answers, await self._asked(query, speakers, shard))
 
         return await self._shards.with_model(partition_of(user_id, self._partitions), ranked)
 
@@ -121,23 +119,19 @@ class Recall:
         vectors = await shard.embed([probe(part, speakers) for part in parts])
         return Asked(query, parts, vectors, model.cosine.of(query.text), self._clock.now(), self._lifecycle)
 
-    def _touch(self, user_id: str, ids: list[uuid.UUID]) -> None:
-        event = Touch(event_id=uuid.uuid4(), user_id=user_id, timestamp=self._clock.now(), memory_ids=ids)
-        self._touches.append(event)
-
     async def tell_accesses(self) -> None:
-        """Send the accesses since the last call, together: a shard takes them in one transaction, not in one each.
+        """Send the accesses since the last call, one event a user: a shard takes them in one transaction.
 
         What a broker does not take now stays posted, and goes with what is sent next.
         """
-        touches, self._touches = self._touches, []
+        touches = self._accesses.take()
         for event in touches:
             self._outbox.post(self._topics.long_term, event.model_dump_json().encode(), key=key_of(event.user_id))
         if touches:
             try:
                 await self._outbox.deliver()
             except KafkaError as exc:
-                log.warning("%d accesses are counted later: %s", len(touches), exc)
+                log.warning("accesses of %d users are counted later: %s", len(touches), exc)
 
 
 def answers(shard: Shard, asked: Asked) -> list[SearchHit]:
@@ -148,14 +142,17 @@ def answers(shard: Shard, asked: Asked) -> list[SearchHit]:
     return _ranked(asked, candidates, dense, lambda rows: shard.shown(held.places[rows]))
 
 
-def _archived_answers(shard: Shard, asked: Asked) -> list[SearchHit]:
-    """The archive is read again: what was forgotten while the question was embedded is no answer."""
-    archived, stored = shard.archive_with_vectors(asked.query.user_id)
-    if not archived:
+def archived_answers(shard: Shard, asked: Asked) -> list[SearchHit]:
+    """The user's archived memories that answer, best first. Runs where the shard lives.
+
+    It asks for what is there now: what was forgotten while the question was embedded is no answer.
+    """
+    held = shard.archive_held(asked.query.user_id)
+    if not len(held):
         return []
-    memories = [one.memory for one in archived]
+    stored = shard.archive_vectors(held)
     dense = np.stack([stored @ vector for vector in asked.vectors])
-    return _ranked(asked, Candidates.of(memories), dense, lambda rows: [memories[row] for row in rows])
+    return _ranked(asked, held.candidates, dense, lambda rows: shard.archive_shown(held, rows))
 
 
 def _ranked(

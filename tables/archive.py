@@ -64,12 +64,25 @@ class Archive:
         ).fetchall()
         return [Archived(memory_of(row[:-2]), *row[-2:]) for row in rows]
 
+    def by_seq(self, seqs: Sequence[int]) -> list[Memory]:
+        """These, in their order; all must be there."""
+        if not len(seqs):
+            return []
+        self._db.register("wanted", pa.table({"seq": pa.array(seqs, pa.int64())}))
+        rows = self._db.execute(f"SELECT {COLUMNS} FROM archive WHERE seq IN (SELECT seq FROM wanted)").fetchall()
+        found = {memory.seq: memory for memory in map(memory_of, rows)}
+        return [found[seq] for seq in seqs]
+
     def vectors(self, seqs: Sequence[int]) -> Vectors:
         """float32[n, d] of these, in their order; all must be there."""
-        self._db.register("wanted", pa.table({"seq": pa.array(seqs, pa.int64())}))
-        rows = self._db.execute("SELECT seq, vector FROM archive WHERE seq IN (SELECT seq FROM wanted)").fetchall()
-        found = dict(rows)
-        return np.array([found[seq] for seq in seqs], np.float32)
+        wanted = pa.table({"seq": pa.array(seqs, pa.int64()), "place": np.arange(len(seqs))})
+        self._db.register("wanted", wanted)
+        found: pa.Table = self._db.sql(
+            "SELECT vector FROM archive JOIN wanted USING (seq) ORDER BY place"
+        ).to_arrow_table()
+        assert found.num_rows == len(seqs), "a vector is missing in the archive"
+        lists = found.column("vector").combine_chunks()
+        return np.asarray(lists.flatten().to_numpy(zero_copy_only=False), np.float32).reshape(len(seqs), -1)
 
     def count(self) -> int:
         ((number,),) = self._db.execute("SELECT count(*) FROM archive").fetchall()

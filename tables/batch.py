@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
@@ -34,6 +34,8 @@ from tables.catalog import Named, NewLink, Tombstone
 from tables.editing import edited
 from tables.forgetting import forget
 from tables.near_copies import NearCopies
+from tables.search_rows import Living
+from tables.sources import sources
 from tables.vectors import VectorIndex, Vectors, cell_of
 from tables.workspace import Workspace, Workspaces
 
@@ -57,6 +59,7 @@ class Applied:
     forgotten: int = 0
     unknown: int = 0
     spared: int = 0
+    refused: int = 0
     born: list[Memory] = field(default_factory=list, compare=False)
 
     def effects(self) -> dict[str, int]:
@@ -97,11 +100,15 @@ class Batch:
     settings: LongTermSettings
     events: Sequence[LongTermEvent]
     vectors: Mapping[uuid.UUID, Vectors]
+    #: What a user has before the batch, and never less.
+    living: Callable[[str], Living]
     near: NearCopies = field(init=False)
     tombstones: list[Tombstone] = field(init=False)
     born: dict[uuid.UUID, uuid.UUID] = field(default_factory=dict)
     #: How many vectors lay in a user's cell before the batch.
     sizes: dict[str, int] = field(default_factory=dict)
+    #: What the users had before the batch who may have too many.
+    counts: dict[str, Living] = field(default_factory=dict)
     #: That of the user of the event that is worked out.
     space: Workspace = field(init=False)
     result: Applied = field(default_factory=Applied)
@@ -139,9 +146,7 @@ class Batch:
             case Promotion() | Remember():
                 self._keep(event)
             case Touch():
-                for memory in self._mine(*event.memory_ids):
-                    self.space.change(self._accessed(memory, event.timestamp))
-                    self.result.touched += 1
+                self._touch(event)
             case Pin() | Unpin():
                 for memory in self._mine(event.memory_id):
                     self.space.change(replace(memory, pinned=isinstance(event, Pin)))
@@ -226,14 +231,24 @@ class Batch:
         self.space.erase_all()
 
     def _may_be_too_many(self, user_id: str) -> bool:
-        """Asked of the index, which knows at once: it counts all users of the cell."""
+        """Asked of the index, which knows at once: it counts all users of the cell, and what was replaced.
+
+        Where that is more than the limit, the user's rows are counted: without those in whose place another stands.
+        At least two have to be left that may give way to a summary.
+        """
         limit = self.settings.max_memories_per_user
         if limit <= 0:
             return False
         size = self.sizes.get(user_id)
         if size is None:
             size = self.sizes[user_id] = self.index.size_of(cell_of(user_id))
-        return limit < size + self.space.added
+        if limit >= size + self.space.added:
+            return False
+        before = self.counts.get(user_id)
+        if before is None:
+            before = self.counts[user_id] = self.living(user_id)
+        current, loose = self.space.more
+        return limit < before.current + current and before.loose + loose > 1
 
     def _as_memory(self, event: Promotion | Remember) -> Memory:
         meta = dict(event.metadata or {})
@@ -288,7 +303,7 @@ class Batch:
                 twin,
                 importance=min(100.0, importance),
                 last_accessed=max(twin.last_accessed, at),
-                message_ids=tuple(dict.fromkeys((*twin.message_ids, *memory.message_ids))),
+                message_ids=sources(twin.message_ids, memory.message_ids),
             )
         )
         self.space.merge(memory, twin)
@@ -304,12 +319,23 @@ class Batch:
         )
         self.result.merged += 1
 
-    def _accessed(self, memory: Memory, at: int) -> Memory:
+    def _touch(self, event: Touch) -> None:
+        """A memory that is named twice, by a near-copy's id too, is accessed as often as the one name says."""
+        times = dict[uuid.UUID, int]()
+        for identity, number in zip(event.memory_ids, event.times, strict=False):
+            named = self.space.named(identity)
+            times[named] = max(number, times.get(named, 1))
+        for memory in self._mine(*event.memory_ids):
+            number = times.get(memory.id, 1)
+            self.space.change(self._accessed(memory, event.timestamp, number))
+            self.result.touched += number
+
+    def _accessed(self, memory: Memory, at: int, times: int) -> Memory:
         return replace(
             memory,
-            importance=min(100.0, memory.importance + self.settings.access_increment),
+            importance=min(100.0, memory.importance + self.settings.access_increment * times),
             last_accessed=max(memory.last_accessed, at),
-            access_count=memory.access_count + 1,
+            access_count=memory.access_count + times,
         )
 
     def _edit(self, memory: Memory, event: Edit) -> None:
@@ -320,7 +346,10 @@ class Batch:
             self.space.drop(memory)
             self._renumber(after, self.vectors[event.event_id])
         self.space.note(memory, event.timestamp, "edited", reason=event.reason, before=before)
-        self.result.edited += 1
+        if "refused" in before:
+            self.result.refused += 1
+        else:
+            self.result.edited += 1
 
     def _renumber(self, memory: Memory, vector: Vectors) -> None:
         """A vector has a number of its own, so no file that is behind takes the old one for the new."""

@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from schemas.errors import EmbeddingMismatch
 from schemas.memories import Memory
-from schemas.messages import iso
 from schemas.settings import LifecycleSettings
 from tables.ageing import Ageing
 from tables.analytics import Fingerprint, export
@@ -31,7 +30,9 @@ from tables.known_ids import KnownIds, hashes_of, hashes_of_bytes, hashes_of_nam
 from tables.memory_rows import COLUMNS, STORED, memory_of, staged
 from tables.migrations import migrate, statement, transaction
 from tables.reembedding import Reembedding
+from tables.retention import Retention
 from tables.vectors import Seqs, Stamp, Vectors, matrix
+from tables.watermarks import Watermark, Watermarks
 
 #: What a user calls by an id, an event or a memory: the user, and the id. Another user's is another one.
 Named = tuple[str, uuid.UUID]
@@ -59,6 +60,8 @@ class Merged(NamedTuple):
     memory_id: uuid.UUID
     user_id: str
     into_id: uuid.UUID
+    #: Epoch ms.
+    said_at: int
 
 
 class Move(NamedTuple):
@@ -127,10 +130,17 @@ class Changes:
     applied: list[Named] = field(default_factory=list)
     #: How many numbers were given to new rows.
     numbered: int = 0
+    #: The offset in the log before which the events lie; None where they do not come from it.
+    log_end: int | None = None
 
     def matrix(self) -> Vectors:
         """The vectors of `new`, float32[n, d], in its order; at least one."""
         return matrix([self.vectors[seq] for seq in self.new])
+
+    @property
+    def changes_archive(self) -> bool:
+        """Whether any of the users may have other rows in the archive, or they are others."""
+        return bool(self.archived or self.unarchived or self.forgotten or self.forgotten_users)
 
     @property
     def leaving(self) -> list[int]:
@@ -158,9 +168,23 @@ class Catalog:
             self.archive = Archive(self._db)
             self.reembedding = Reembedding(self._db, partition)
             self.cleanup = Cleanup(self._db)
+            self.watermarks = Watermarks(self._db)
+            self.retention = Retention(self._db)
         except BaseException:
             self.close()
             raise
+
+    @property
+    def _parts(self) -> tuple[Ageing | Archive | Reembedding | Cleanup | Watermarks | Retention, ...]:
+        return self.ageing, self.archive, self.reembedding, self.cleanup, self.watermarks, self.retention
+
+    def keep_watermark(self, mark: Watermark, now: int, keep_days: float) -> int:
+        """See `Watermarks.add`. What memory is taken by the ids of dropped rows is given back."""
+        dropped = self.watermarks.add(mark, now, keep_days)
+        if dropped:
+            self._ids, self._forgetting = KnownIds(), KnownIds()
+            self._fill_known_ids()
+        return dropped
 
     def _fill_known_ids(self) -> None:
         ids = self._db.sql(
@@ -193,7 +217,7 @@ class Catalog:
         finally:
             if self._db is not self._file.db:
                 self._db = self._file.db
-                for part in (self.ageing, self.archive, self.reembedding, self.cleanup):
+                for part in self._parts:
                     part.connect(self._db)
 
     @property
@@ -373,9 +397,8 @@ class Catalog:
     def merged_after(self, user_id: str, moment: int) -> set[uuid.UUID]:
         """The user's near-copies that were said after a moment (epoch ms)."""
         rows = self._db.execute(
-            "SELECT cast(details ->> 'memory_id' AS UUID) FROM history WHERE user_id = ? AND event = 'merged' "
-            "AND details ->> 'said_at' > ?",
-            [user_id, iso(moment)],
+            "SELECT memory_id FROM merged WHERE user_id = ? AND epoch_ms(said_at) > ?",
+            [user_id, moment],
         ).fetchall()
         return {row[0] for row in rows}
 
@@ -434,8 +457,9 @@ class Catalog:
             if changes.applied:
                 self._over(
                     named_table(changes.applied),
-                    "INSERT INTO applied SELECT id, make_timestamp_ms(?), user_id FROM staging",
+                    "INSERT INTO applied SELECT id, make_timestamp_ms(?), user_id, ? FROM staging",
                     now,
+                    changes.log_end if position is None else position,
                 )
             self._advance(changes.numbered, position)
         self.changes += 1

@@ -41,6 +41,7 @@ _COLUMNS: Final[dict[str, Callable[[Sequence[Any]], pa.Array]]] = {
     "occurred_at": moments,
     "created_at": moments,
     "forgotten_at": moments,
+    "said_at": moments,
     "score": numbers,
     "weight": numbers,
     "details": jsons,

@@ -11,6 +11,7 @@ import duckdb
 from schemas.errors import ShardError
 from tables.database import connect
 from tables.peek import peek
+from tables.retention import whole_from
 
 #: Ids that are named of each table.
 NAMED = 5
@@ -21,18 +22,20 @@ _MEMORY = (
     "json_merge_patch(meta, '{\"transitions\": null}') AS meta"
 )
 #: By table: what is compared, the id first. Left out: what depends on when it was worked out or written (states and
-#: the transitions by decay, `applied_at`), numbers of rows, and the ratings, of which no log knows.
+#: the transitions by decay), which ids are still known, numbers of rows, and the ratings, of which no log knows.
+#: History and transitions are compared from the moment on from which both shards still have them.
 _ROWS = {
     "memories": f"SELECT {_MEMORY} FROM {{db}}.memories",
     "archive": f"SELECT {_MEMORY}, archived_at, reason FROM {{db}}.archive",
-    "links": "SELECT source_id, user_id, target_id, kind, weight, created_at FROM {db}.links",
-    "history": "SELECT memory_id, user_id, occurred_at, event, details FROM {db}.history",
+    "links": "SELECT source_id, user_id, target_id, kind, weight, created_at FROM {db}.links "
+    "SEMI JOIN ({there}) a ON a.id = source_id SEMI JOIN ({there}) b ON b.id = target_id",
+    "history": "SELECT memory_id, user_id, occurred_at, event, details FROM {db}.history WHERE occurred_at >= {from}",
     "transitions": "SELECT memory_id, user_id, to_state, round(score, 6) AS score, occurred_at, reason "
-    "FROM {db}.transitions WHERE reason <> 'decay'",
+    "FROM {db}.transitions WHERE reason <> 'decay' AND occurred_at >= {from}",
     "merged": "SELECT memory_id, user_id, into_id FROM {db}.merged",
-    "tombstones": "SELECT memory_id, user_id, forgotten_at FROM {db}.tombstones",
-    "applied": "SELECT event_id FROM {db}.applied",
+    "tombstones": "SELECT memory_id, user_id, max(forgotten_at) FROM {db}.tombstones GROUP BY ALL",
 }
+_THERE = "SELECT id FROM {db}.memories UNION ALL SELECT id FROM {db}.archive"
 #: Vectors of one text differ in the last digits, by the batch in which it was embedded.
 _VECTORS = """
     SELECT id, a.id IS NOT NULL, b.id IS NOT NULL
@@ -68,18 +71,28 @@ def differences(partition: int, live: Path, made: Path, users: Sequence[str] = (
         with connect(temp_directory=f"{made}.tmp") as db:
             for name, path in (("live", live), ("made", made)):
                 db.execute(f"ATTACH '{str(path).replace(chr(39), 2 * chr(39))}' AS {name} (READ_ONLY)")
-            found = [_of_rows(db, partition, table, sql, users) for table, sql in _ROWS.items()]
+            found = [_of_rows(db, partition, table, _since(db, table, sql), users) for table, sql in _ROWS.items()]
             found.append(_of_vectors(db, partition, users))
     except duckdb.Error as exc:
         raise ShardError(partition, f"the two cannot be compared: {str(exc).splitlines()[0]}") from exc
     return [one for one in found if one is not None]
 
 
+def _since(db: duckdb.DuckDBPyConnection, table: str, sql: str) -> str:
+    """With the moment from which on both have all rows of the table."""
+    key = whole_from(table)
+    ((moment,),) = db.execute(
+        "SELECT coalesce(max(cast(value AS BIGINT)), 0) FROM "
+        "(FROM live.shard_info UNION ALL FROM made.shard_info) WHERE key = ?",
+        [key],
+    ).fetchall()
+    return sql.replace("{from}", f"make_timestamp_ms({moment:d})")
+
+
 def _of_rows(
     db: duckdb.DuckDBPyConnection, partition: int, table: str, sql: str, users: Sequence[str]
 ) -> Difference | None:
-    if users and table == "applied":
-        return None  # events are noted without their user
+    sql = sql.replace("{there}", _THERE)
     live, made = (f"SELECT * FROM ({sql.replace('{db}', name)})" for name in ("live", "made"))
     of_users = " WHERE list_contains($users, user_id)" if users else ""
     parameters = {"users": list(users)} if users else {}

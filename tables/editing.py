@@ -6,24 +6,43 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import orjson
+
 from schemas.events import Edit
 from schemas.memories import Memory
+from schemas.messages import MAX_METADATA_BYTES
 
 #: What of a memory's metadata is Siltstone's own: no edit changes it.
 OURS = ("promotion", "speakers", "summary", "transitions")
 
 
 def edited(memory: Memory, event: Edit) -> tuple[Memory, dict[str, Any]]:
-    """The memory with what the event gives, and what stood in its place."""
+    """The memory with what the event gives, and what stood in its place.
+
+    Metadata that would outgrow what a record may have stays as it is, and `refused` says so in place of what it was.
+    """
     before: dict[str, Any] = {}
-    if event.metadata is not None:
-        patch = {key: value for key, value in event.metadata.items() if key not in OURS}
+    patch = {key: value for key, value in (event.metadata or {}).items() if key not in OURS}
+    if event.metadata is not None and outgrows(memory.meta, patch):
+        before["refused"] = "metadata"
+    elif event.metadata is not None:
         before["metadata"] = {key: memory.meta.get(key) for key in patch}
         memory = replace(memory, meta=merge_patch(memory.meta, patch))
     if event.text is not None:
         before["text"] = memory.text
         memory = replace(memory, text=event.text)
     return memory, before
+
+
+def outgrows(meta: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
+    """Whether a memory with this metadata would have more than is allowed after this patch, and more than it has."""
+    theirs = {key: value for key, value in patch.items() if key not in OURS}
+    before, after = (_bytes_of(each) for each in (meta, merge_patch(meta, theirs)))
+    return after > max(before, MAX_METADATA_BYTES)
+
+
+def _bytes_of(meta: Mapping[str, Any]) -> int:
+    return len(orjson.dumps({key: value for key, value in meta.items() if key not in OURS}))
 
 
 def merge_patch(target: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

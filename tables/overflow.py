@@ -15,6 +15,7 @@ import numpy as np
 
 from schemas.memories import Memory, State
 from schemas.messages import SILTSTONE, iso
+from tables.sources import sources
 from tables.vectors import Vectors
 from tables.workspace import Workspace
 
@@ -90,7 +91,6 @@ def summary(members: Sequence[Memory], seq: int, at: int) -> Memory:
     user_id = members[0].user_id
     agents = {memory.agent_id for memory in members}
     sessions = {memory.session_id for memory in members}
-    message_ids = dict.fromkeys(message for memory in members for message in memory.message_ids)
     return Memory(
         seq=seq,
         id=uuid.uuid5(SILTSTONE, "\0".join((KIND, user_id, *map(str, sorted(ids))))),
@@ -99,7 +99,7 @@ def summary(members: Sequence[Memory], seq: int, at: int) -> Memory:
         agent_id=agents.pop() if len(agents) == 1 else None,
         text=extract(members),
         kind=KIND,
-        message_ids=tuple(message_ids),
+        message_ids=sources(*(memory.message_ids for memory in members)),
         importance=max(70.0, max(memory.importance for memory in members)),
         created_at=at,
         last_accessed=at,

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -77,6 +77,13 @@ class Held:
     def bytes(self) -> int:
         """What it takes of the memory."""
         return 1000 + 8 * len(self.terms.words) + 36 * len(self)
+
+
+class Living(NamedTuple):
+    """How many of a user's memories are `current`, and how many of these are `loose`: they may give way."""
+
+    current: int
+    loose: int
 
 
 class SearchRows:
@@ -163,6 +170,15 @@ class SearchRows:
         one_of_each = self.memories(places[first[speakers > 0]])
         names = frozenset(name for memory in one_of_each for name in memory.meta["speakers"])
         return Held(places, rows["seq"].copy(), terms, previous(rows["session"]), names)
+
+    def living(self, user_id: str, seqs: Seqs) -> Living:
+        """Counted among the numbers of the user's cell. A row without terms may be anybody's, and counts."""
+        rows = self._file.rows
+        places = self._file.places(seqs)
+        flags = rows["flags"][places]
+        mine = (rows["user"][places] == np.uint64(_hashed(user_id))) | (flags & HELD == 0)
+        current = mine & (flags & (CURRENT | GONE) == CURRENT)
+        return Living(int(np.count_nonzero(current)), int(np.count_nonzero(current & (flags & PINNED == 0))))
 
     def candidates(self, held: Held) -> Candidates:
         """What ranking asks of these, in their order."""

@@ -6,13 +6,17 @@ is written after the sessions', and deleted from before it.
 
 from __future__ import annotations
 
+import heapq
 import uuid
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import orjson
 
 from tables.rows import Rows
+
+#: Moments at which notes would have expired that are gone: with more, and more than notes, they are ordered anew.
+_MOST_GONE: Final = 1_000
 
 
 class Note(NamedTuple):
@@ -74,6 +78,9 @@ class Notes(Rows[Note]):
     def __init__(self) -> None:
         super().__init__(encode_note, decode_note)
         self._users: dict[tuple[int, str], _OfUser] | None = None
+        #: With the index: when each note expires (epoch ms), and which of those that were given as expired are there.
+        self._expiries: list[tuple[int, int, bytes]] = []
+        self._expired: dict[tuple[int, bytes], None] = {}
 
     def of_session(self, partition: int, user_id: str, session_id: str) -> list[Note]:
         """A session's notes, oldest first, expired ones among them."""
@@ -90,6 +97,17 @@ class Notes(Rows[Note]):
         found = self._index().get((partition, user_id))
         return found.named.get(name) if found else None
 
+    def expired(self, now: int) -> list[tuple[int, Note]]:
+        """Partition and note of all that have expired at `now` (epoch ms), again and again until they are dropped."""
+        self._index()
+        while self._expiries and self._expiries[0][0] <= now:
+            at, partition, key = heapq.heappop(self._expiries)
+            note = self.get(partition, key)
+            if note is not None and note.expires_at == at:
+                self._expired[partition, key] = None
+        held = [(partition, self.get(partition, key)) for partition, key in self._expired]
+        return [(partition, note) for partition, note in held if note is not None and note.expires_at <= now]
+
     def keep(self, partition: int, note: Note) -> None:
         """Keep a note, or its new value."""
         self.put(partition, note_key(note), note)
@@ -99,14 +117,20 @@ class Notes(Rows[Note]):
         self.delete(partition, note_key(note))
 
     def put(self, partition: int, key: bytes, row: Note) -> None:
+        before = self.get(partition, key)
         self._strike(partition, key)
         super().put(partition, key, row)
         if self._users is not None:
             self._users.setdefault((partition, row.user_id), _OfUser()).enter(row)
+            if before is None or before.expires_at != row.expires_at:
+                heapq.heappush(self._expiries, (row.expires_at, partition, key))
 
     def delete(self, partition: int, key: bytes) -> None:
         self._strike(partition, key)
+        self._expired.pop((partition, key), None)
         super().delete(partition, key)
+        if len(self._expiries) > 2 * len(self) + _MOST_GONE:  # of notes that were forgotten long before they expire
+            self._drop_index()
 
     def _drop_index(self) -> None:
         self._users = None
@@ -121,7 +145,9 @@ class Notes(Rows[Note]):
 
     def _index(self) -> dict[tuple[int, str], _OfUser]:
         if self._users is None:
-            self._users = {}
-            for partition, _, note in self.items():
+            self._users, self._expiries, self._expired = {}, [], {}
+            for partition, key, note in self.items():
                 self._users.setdefault((partition, note.user_id), _OfUser()).enter(note)
+                self._expiries.append((note.expires_at, partition, key))
+            heapq.heapify(self._expiries)
         return self._users

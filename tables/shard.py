@@ -11,6 +11,7 @@ import logging
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from schemas.memories import Memory, State, Transition
 from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.analytics import Fingerprint
 from tables.archive import Archived
+from tables.archived_rows import ArchivedRows, HeldArchive
 from tables.batch import Applied, Batch, covers, together
 from tables.candidates import Candidates
 from tables.catalog import Catalog, Changes, Done, NewLink
@@ -30,9 +32,10 @@ from tables.recent import Recent
 from tables.recent_users import RecentUsers
 from tables.reembedding import Reembedding, VectorModel
 from tables.row_file import Places
-from tables.search_rows import Held, SearchRows
+from tables.search_rows import Held, Living, SearchRows
 from tables.statistics import Change, StateOnDay
 from tables.vectors import VectorIndex, Vectors, cell_of, cells_of, drop_draft, matrix, stamp_of
+from tables.watermarks import Watermark
 from tables.workspace import Workspaces
 
 log = logging.getLogger(__name__)
@@ -46,6 +49,13 @@ _SMALL_INDEX = 10_000
 #: Bytes of a catalog that is copied in a few seconds: who waits for the shard may wait for that.
 _SMALL_CATALOG = 256 * 1024 * 1024
 _PUT_OFF = 60
+
+
+class Due(NamedTuple):
+    """The watermark that the next one would follow, and the position that it would have."""
+
+    newest: Watermark | None
+    position: int
 
 
 class Shard:
@@ -84,6 +94,7 @@ class Shard:
         self._put_off = self._erasing_put_off = 0
         self._saved_changes = self._catalog.changes
         self._users = RecentUsers(self._read, recent)
+        self._recent, self._archived = recent, ArchivedRows(self._catalog.archive, recent)
 
     def _recovered_index(self, dimension: int) -> VectorIndex:
         index = None
@@ -129,22 +140,27 @@ class Shard:
         vectors: Mapping[uuid.UUID, Vectors],
         now: int,
         position: int | None = None,
+        log_end: int | None = None,
     ) -> Applied:
         """Apply events in their order, each wholly or not at all; those that are in already change nothing.
 
         `vectors` holds a unit vector, float32[d], by event id, for each promotion, remember and edit of a text. `now`
-        (epoch ms) is noted beside the event's id. `position` is the offset in the log after these events.
+        (epoch ms) is noted beside the event's id. `position` is the offset in the log after these events; where more
+        of what lies before it follows, it is `log_end` alone.
         """
         fresh = self.unapplied(events)
         applied = Applied(repeated=len(events) - len(fresh))
         left: Sequence[LongTermEvent] = fresh
         while left:
             spaces = Workspaces(self._catalog, self._lifecycle, self._next)
-            batch = Batch(spaces, self._index, self._settings, together(left), vectors)
+            batch = Batch(spaces, self._index, self._settings, together(left), vectors, self._living)
             applied.add(batch.run())
             done = len(spaces.changes.applied)
+            spaces.changes.log_end = log_end if position is None else position
             self._commit(spaces.changes, now, position if done == len(left) else None)
             self._users.follow(spaces.changes, spaces.keys())
+            if spaces.changes.changes_archive:
+                self._archived.forget(spaces.keys())
             left = left[done:]
         if not fresh and position is not None and position != self._position:
             self._commit(Changes(), now, position)
@@ -156,7 +172,7 @@ class Shard:
         They are applied again in their turn, and leave their tombstones then: what comes before them is not in yet.
         """
         spaces = Workspaces(self._catalog, self._lifecycle, self._next)
-        Batch(spaces, self._index, self._settings, events, {}).run()
+        Batch(spaces, self._index, self._settings, events, {}, self._living).run()
         spaces.changes.applied, spaces.changes.tombstones = [], []
         self._commit(spaces.changes, now, None)
         self._users.follow(spaces.changes, spaces.keys())
@@ -165,6 +181,32 @@ class Shard:
     def position(self) -> int:
         """The offset in the log up to which the events are in; 0 in a new shard."""
         return self._position
+
+    def low_watermark(self) -> Watermark | None:
+        """Below it all events are in, and none of their ids is known any more; None where there is none."""
+        return self._catalog.watermarks.low()
+
+    def due_watermark(self, now: int) -> Due | None:
+        """What a new watermark (its moment, epoch ms) would follow, and would say; None where it is not yet due."""
+        if not self._position or not self._catalog.watermarks.is_due(now):
+            return None
+        return Due(self._catalog.watermarks.newest(), self._position)
+
+    def keep_watermark(self, mark: Watermark, now: int) -> int:
+        """Note that all events below it are in; how many ids were dropped of those that have been for long enough."""
+        return self._catalog.keep_watermark(mark, now, self._settings.retention.applied_days)
+
+    def begin_log_anew(self) -> None:
+        """What comes is of another log than what came: no offset of that one says anything of this one."""
+        self._catalog.watermarks.begin_anew()
+
+    def drop_old(self, now: int, wall: int) -> dict[str, int]:
+        """Drop what no memory needs and is too old, as of the lifecycle's and the wall clock (epoch ms).
+
+        No clock counts for more than the newest access or answer: one that jumps ahead costs no history.
+        """
+        accessed, rated = self._catalog.retention.newest()
+        return self._catalog.retention.drop(min(now, accessed), min(wall, rated), self._settings.retention)
 
     def _commit(self, changes: Changes, now: int, position: int | None) -> None:
         self._rows.before(changes)
@@ -206,6 +248,9 @@ class Shard:
         """What is searched of the user, oldest first. It is good for this call on the shard alone."""
         return self._rows.of_user(user_id, lambda: self._index.seqs_in(cell_of(user_id)))
 
+    def _living(self, user_id: str) -> Living:
+        return self._rows.living(user_id, self._index.seqs_in(cell_of(user_id)))
+
     def speakers_of(self, user_id: str) -> frozenset[str] | None:
         """Who speaks in the user's memories; None where there are no memories."""
         held = self.held(user_id)
@@ -234,10 +279,27 @@ class Shard:
         """A user's archived memories, oldest first."""
         return self._catalog.archive.listed(user_id)
 
-    def archive_with_vectors(self, user_id: str) -> tuple[list[Archived], Vectors]:
-        """A user's archived memories, oldest first, and their vectors, float32[n, d]."""
-        archived = self._catalog.archive.listed(user_id)
-        return archived, self._catalog.archive.vectors([one.memory.seq for one in archived])
+    def archived(self, user_id: str, memory_id: uuid.UUID) -> Memory | None:
+        """The user's archived memory of this id."""
+        found = self._catalog.archive.by_id([(user_id, memory_id)])
+        return found[0] if found else None
+
+    def archive_held(self, user_id: str) -> HeldArchive:
+        """What is searched of the user's archive. It is good for this call on the shard alone."""
+        return self._archived.of_user(user_id)
+
+    def archive_speakers_of(self, user_id: str) -> frozenset[str] | None:
+        """Who speaks in the user's archived memories; None where there are none."""
+        held = self._archived.of_user(user_id)
+        return held.speakers if len(held) else None
+
+    def archive_vectors(self, held: HeldArchive) -> Vectors:
+        """float32[n, d], in their order; at least one."""
+        return self._archived.vectors(held)
+
+    def archive_shown(self, held: HeldArchive, rows: Places) -> list[Memory]:
+        """Those of these rows, in their order."""
+        return self._archived.memories(held, rows)
 
     def links_of(self, user_id: str, memory_id: uuid.UUID) -> list[NewLink]:
         """Links from and to a user's memory, oldest first."""
@@ -328,6 +390,7 @@ class Shard:
         adopted = self.reembedding.adopt(self._index_path)
         if adopted:
             self._index = index
+            self._archived.forget_all()
         return adopted
 
     def limit_memory(self, memory: int) -> None:
@@ -391,6 +454,7 @@ class Shard:
                 self._rows.close()
             finally:
                 self._users.close()
+                self._archived.forget_all()
                 self._catalog.close()
                 # Whoever still names a closed shard, such as the traceback of a cancelled call, keeps none of these.
-                del self._rows, self._users, self._index, self._catalog
+                del self._rows, self._users, self._archived, self._index, self._catalog

@@ -40,6 +40,9 @@ class Workspace:
     gone: set[uuid.UUID] = field(default_factory=set)
     #: How many new memories there are.
     added: int = 0
+    #: Of those that were there before: how many more are current by now, and how many more of these are not pinned.
+    regained: int = 0
+    loosened: int = 0
 
     def load(self, ids: Iterable[uuid.UUID]) -> None:
         self._learn(self.catalog.by_id(self._named(set(ids) - self.known.keys())))
@@ -107,7 +110,19 @@ class Workspace:
         self.known[memory.id] = memory
         self.added += 1
 
+    @property
+    def more(self) -> tuple[int, int]:
+        """How many more memories are current than before the batch, and how many more of these are not pinned."""
+        return self.added + self.regained, self.added + self.loosened
+
+    def _recount(self, before: Memory, after: Memory | None) -> None:
+        is_current = after is not None and after.current
+        is_loose = is_current and after is not None and not after.pinned
+        self.regained += is_current - before.current
+        self.loosened += is_loose - (before.current and not before.pinned)
+
     def change(self, memory: Memory) -> None:
+        self._recount(self.known.get(memory.id, memory), memory)
         self.known[memory.id] = memory
         if memory.seq in self.changes.new:
             self.changes.new[memory.seq] = memory
@@ -117,10 +132,11 @@ class Workspace:
     def merge(self, memory: Memory, twin: Memory) -> None:
         """`twin` stands for `memory` from now on."""
         self.aliases[memory.id] = twin.id
-        self.changes.merged.append(Merged(memory.id, twin.user_id, twin.id))
+        self.changes.merged.append(Merged(memory.id, twin.user_id, twin.id, memory.created_at))
 
     def archive(self, memory: Memory, at: int, reason: str) -> None:
         self.change(memory)
+        self._recount(memory, None)
         del self.known[memory.id]
         self.archived[memory.id] = memory
         self.gone.add(memory.id)
@@ -133,6 +149,7 @@ class Workspace:
 
     def drop(self, memory: Memory) -> None:
         """Its row goes, and comes back as nothing or under another number."""
+        self._recount(memory, None)
         del self.known[memory.id]
         self.changes.updated.pop(memory.seq, None)
         if self.changes.new.pop(memory.seq, None) is None:
@@ -178,8 +195,8 @@ class Workspace:
 
     def said_after(self, moment: int) -> set[uuid.UUID]:
         """The user's near-copies that were said after a moment (epoch ms)."""
-        mine = (new for new in self.changes.history if new.user_id == self.user_id and new.event == "merged")
-        fresh = {new.details["memory_id"] for new in mine if new.details["said_at"] > iso(moment)}
+        mine = (new for new in self.changes.merged if new.user_id == self.user_id)
+        fresh = {new.memory_id for new in mine if new.said_at > moment}
         return fresh | self.catalog.merged_after(self.user_id, moment)
 
     def link(self, new: NewLink) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import httpx
@@ -12,11 +13,13 @@ import pytest
 
 from schemas.memories import Memory
 from schemas.settings import Settings
+from streams.agents.retention import watermark_at
 from streams.app import Siltstone
 from streams.cli import running
 from streams.cli.ingest import producing
 from streams.clock import now_ms
 from tables.shard import Shard
+from tables.statistics import DAY_MS
 from tests.making import until_it_is
 
 
@@ -274,3 +277,36 @@ async def test_who_is_forgotten_is_not_in_the_windows_either(worker: Siltstone, 
         ]
 
     await until_it_is(kept)
+
+
+async def test_a_watermark_is_read_from_the_log_itself(
+    worker: Siltstone, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A week later ids are dropped. Of what the log does not hold there is none, and another record makes another."""
+    await remember(worker, http, "ann", "green tea", "red apples")
+    partition, started = worker.partition_of("ann"), now_ms()
+    for days in range(9):
+        monkeypatch.setattr(worker.retention, "_now", partial(int, started + days * DAY_MS))
+        await worker.retention.tick()
+    low = await worker.shards.call(partition, Shard.low_watermark)
+    assert low is not None
+    assert low.offset == await worker.shards.call(partition, Shard.position) == 2
+    read = worker.retention._read
+    assert await watermark_at(read, partition, 2) == low
+    assert await watermark_at(read, partition, 1) not in (None, low)
+    assert await watermark_at(read, partition, 50) is None
+    before = await held(worker, "ann")
+    records = [record async for batch in read(partition, 0, 2) for record in batch]
+    await worker.long_term._write(partition, records)
+    assert await held(worker, "ann") == before
+
+
+async def test_an_edit_that_brings_metadata_beyond_what_a_record_may_have_is_refused(
+    worker: Siltstone, http: httpx.AsyncClient
+) -> None:
+    (memory_id,) = await remember(worker, http, "ann", "green tea", metadata={"first": "x" * 20_000})
+    url, more = f"/v1/memories/{memory_id}", {"second": "x" * 20_000}
+    refused = await http.patch(url, json={"user_id": "ann", "metadata": more})
+    assert (refused.status_code, "metadata" in refused.json()["detail"]) == (422, True)
+    taken = await http.patch(url, json={"user_id": "ann", "metadata": {**more, "first": None}})
+    assert taken.status_code == 202

@@ -27,7 +27,7 @@ from schemas.settings.agents import AgentsSettings, DefaultsSettings, SummarySet
 from schemas.settings.embedding import OPENAI_EMBEDDINGS, TRANSFORMER, EmbeddingSettings
 from schemas.settings.kafka import KafkaSettings
 from schemas.settings.lifecycle import CleanupSettings, LifecycleSettings, WhitelistSettings
-from schemas.settings.long_term import LongTermSettings, SupersedeSettings
+from schemas.settings.long_term import LongTermSettings, RetentionSettings, SupersedeSettings
 from schemas.settings.memory import MemorySettings, ScoringSettings
 from schemas.settings.outlets import AnalyticsSettings, HttpSettings
 from schemas.settings.services import (
@@ -63,6 +63,7 @@ __all__ = [
     "LongTermSettings",
     "MemorySettings",
     "ProviderSettings",
+    "RetentionSettings",
     "ScoringSettings",
     "SettingWarning",
     "Settings",

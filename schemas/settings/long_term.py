@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from schemas.settings.section import Section
+from schemas.settings.section import Days, Section
 
 
 class SupersedeSettings(Section):
@@ -19,6 +19,22 @@ class SupersedeSettings(Section):
     )
 
 
+class RetentionSettings(Section):
+    """For how long a shard keeps what no memory needs; null: for ever. Memories stay, whatever their age."""
+
+    applied_days: Annotated[float, Field(ge=1, le=36_500)] = Field(
+        default=7.0, description="for how long an event that is sent again under its id is known, at the least"
+    )
+    history_days: Days | None = Field(default=365.0, description="what was done to memories, and how they changed")
+    transitions_days: Days | None = Field(default=365.0, description="changes of state, after they were published")
+    ratings_days: Days | None = Field(default=365.0, description="what a model answered about exchanges")
+
+    @field_validator("history_days", "transitions_days", "ratings_days", mode="before")
+    @classmethod
+    def _null_of_the_environment(cls, given: Any) -> Any:
+        return None if given == "null" else given
+
+
 class LongTermSettings(Section):
     """The shards."""
 
@@ -26,6 +42,9 @@ class LongTermSettings(Section):
     near_copy: Annotated[float, Field(gt=0, le=1)] = 0.95
     top_k: Annotated[int, Field(ge=1, le=1000)] = 10
     context_memories: Annotated[int, Field(ge=0, le=100)] = 3
+    access_seconds: Annotated[float, Field(gt=0)] = Field(
+        default=5.0, description="accesses of so long are one event a user; a worker that is killed loses them"
+    )
     save_seconds: Annotated[float, Field(gt=0)] = 60.0
     intake_first_seconds: Annotated[float, Field(ge=0)] = 10.0
     max_memories_per_user: Annotated[int, Field(ge=0)] = Field(
@@ -33,6 +52,7 @@ class LongTermSettings(Section):
     )
     summaries_by_model: bool = Field(default=True, description="a configured model finds their words")
     supersede: SupersedeSettings = SupersedeSettings()
+    retention: RetentionSettings = RetentionSettings()
 
     @model_validator(mode="after")
     def _candidates_are_no_near_copies(self) -> Self:

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import uuid
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from schemas.events import LONG_TERM_EVENT, Edit, Forget, ForgetUser, LongTermEv
 from streams.agents.group_commit import EVENTS_A_TRANSACTION, GroupWriter
 from streams.agents.notes import NotesAgent, is_short_term
 from streams.agents.refining import RefiningAgent
+from streams.agents.retention import Read, watermark_at
 from streams.agents.short_term import ShortTermAgent
 from streams.agents.summaries import SummariesAgent
 from streams.clock import Clock, ingested, now_ms
@@ -99,7 +100,7 @@ class LongTermAgent:
         rerouting: Rerouting,
         refining: RefiningAgent | None,
         summaries: SummariesAgent | None,
-        read: Callable[[int, int, int], AsyncIterator[Sequence[Any]]],
+        read: Read,
         forgot: Callable[[], None] = lambda: None,
     ) -> None:
         self._shards, self._precedence = shards, precedence
@@ -111,6 +112,8 @@ class LongTermAgent:
         self._order: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._whole: dict[int, asyncio.Event] = {}
         self._writers: dict[int, GroupWriter] = {}
+        #: Partitions whose log is known to be that of the shard's low watermark.
+        self._of_watermark = set[int]()
 
     async def handle(self, partition: int, records: Sequence[Any]) -> Awaitable[Any]:
         """One fetched batch of a partition; what comes back is to be awaited before it counts as processed.
@@ -129,6 +132,7 @@ class LongTermAgent:
         """
         self.revoke(frozenset(self._writers))
         self._whole = {partition: asyncio.Event() for partition in partitions}
+        self._of_watermark.clear()
         self._ages.clear()
         self._writers = {
             partition: GroupWriter(partial(self._write, partition), self._precedence.wait) for partition in partitions
@@ -149,11 +153,34 @@ class LongTermAgent:
     async def _write(self, partition: int, records: Sequence[Any]) -> None:
         """One group: records that follow each other, as they were fetched."""
         async with self._order[partition]:
-            await self._fill_up(partition, records[0].offset)
+            position = await self._fill_up(partition, records[0].offset)
+            if records[0].offset < position:
+                records = await self._not_in_for_good(partition, records)
+                if not records:
+                    return
             events = self._decoded(records)
             await self._apply(partition, events, records[-1].offset + 1)
             await self._follow(partition, self._forgettings(records))
             await self._notes.take(partition, events)
+
+    async def _not_in_for_good(self, partition: int, records: Sequence[Any]) -> Sequence[Any]:
+        """Those of a log that is read again that are not below the shard's low watermark.
+
+        Nothing of the others is done again, and the position stays. A log that is not the one of the watermark is
+        new: a broker that lost it, or another, behind the old data directory.
+        """
+        low = await self._shards.call(partition, Shard.low_watermark)
+        if low is None or records[0].offset >= low.offset:
+            return records
+        if partition not in self._of_watermark:
+            if await watermark_at(self._read, partition, low.offset) != low:
+                log.warning("shard %d: the log is another one than before: its events are new ones", partition)
+                await self._shards.call(partition, Shard.begin_log_anew)
+                return records
+            self._of_watermark.add(partition)
+        left = [record for record in records if record.offset >= low.offset]
+        self._count(Applied(repeated=len(records) - len(left)))
+        return left
 
     def _forgettings(self, records: Sequence[Any]) -> list[Forgetting]:
         """Those of this partition's users."""
@@ -198,11 +225,11 @@ class LongTermAgent:
             return  # it has moved on
         whole.set()
 
-    async def _fill_up(self, partition: int, end: int) -> None:
-        """Read again what is in the log up to `end` (an offset) and not in the shard."""
+    async def _fill_up(self, partition: int, end: int) -> int:
+        """Read again what is in the log up to `end` (an offset) and not in the shard; the shard's position then."""
         start = await self._shards.call(partition, Shard.position)
         if start >= end:
-            return
+            return start
         log.warning("shard %d: it is behind: offsets %d to %d are read again", partition, start, end - 1)
         async for records in self._read(partition, start, end):
             for first in range(0, len(records), EVENTS_A_TRANSACTION):
@@ -211,6 +238,7 @@ class LongTermAgent:
                 await self._follow_again(self._forgettings(part))
         await self._apply(partition, [], end)
         log.info("shard %d: it is whole again", partition)
+        return end
 
     def _decoded(self, records: Sequence[Any], *, again: bool = False) -> list[LongTermEvent]:
         """The events of this partition's users. What is no event, or another's, is dealt with when first read."""
@@ -233,10 +261,12 @@ class LongTermAgent:
     async def _apply(self, partition: int, events: Sequence[LongTermEvent], position: int) -> None:
         *before, last = apart(events)
         for part in before:
-            await self._apply_apart(partition, part, None)
-        await self._apply_apart(partition, last, position)
+            await self._apply_apart(partition, part, None, position)
+        await self._apply_apart(partition, last, position, position)
 
-    async def _apply_apart(self, partition: int, events: Sequence[LongTermEvent], position: int | None) -> None:
+    async def _apply_apart(
+        self, partition: int, events: Sequence[LongTermEvent], position: int | None, log_end: int
+    ) -> None:
         lasting = [event for event in events if not is_short_term(event)]
         fresh = await self._shards.call(partition, Shard.unapplied, lasting)
         texts = {
@@ -248,7 +278,7 @@ class LongTermAgent:
         async def written(shard: ShardModel) -> Applied:
             by_event = dict(zip(texts, await shard.embed(list(texts.values()), patient=True), strict=True))
             async with self._shards.models.writing(partition):
-                return await shard.call(Shard.apply, fresh, by_event, now_ms(), position)
+                return await shard.call(Shard.apply, fresh, by_event, now_ms(), position, log_end)
 
         applied = await self._shards.with_model(partition, written)
         applied.repeated += len(lasting) - len(fresh)

@@ -83,8 +83,8 @@ class NotesAgent:
         The log may be behind the clock: such a note has expired by now, but not yet where the session will end.
         """
         now, ours = self._clock.now(), frozenset(self._shards.partitions())
-        for partition, _, note in self._notes.items():  # copies of other workers' partitions are among them
-            if note.expires_at > now or partition not in ours:
+        for partition, note in self._notes.expired(now):  # copies of other workers' partitions are among them
+            if partition not in ours:
                 continue
             if not (self._is_due(note) and self._goes_on(partition, note)):
                 self._notes.drop(partition, note)

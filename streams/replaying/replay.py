@@ -287,7 +287,7 @@ class Replay:
             opened=windows.quiet.heard,
         )
 
-        async def read(partition: int, start: int, end: int) -> AsyncIterator[Sequence[Any]]:
+        async def read(partition: int, start: int, end: int) -> Batches:
             # From the beginning on, it is warned of what is in the log no more.
             begin = start if self._plan.asked.begin == EARLIEST else max(start, span.start)
             async for records in self._merged(partition, begin, end):

@@ -17,11 +17,9 @@ from schemas.events import Archive, LongTermEvent, Remove, Restore
 from schemas.memories import SearchHit, State
 from schemas.messages import Id, iso
 from streams.clock import now_ms
-from streams.rules.filtering import matching
 from streams.rules.lifecycle import score_of, state_of
-from streams.web.listing import After, Filters, PageSize, conditions_of, page_of
+from streams.web.listing import After, Filters, PageSize, Wanted, conditions_of, page_of_archive
 from streams.web.owned import WAIT_SECONDS, OwnedMemories, ShownMemory, Write, command
-from tables.archive import Archived
 from tables.shard import Shard
 
 #: Events that are written at the same time.
@@ -98,15 +96,11 @@ def archive_routes(owned: OwnedMemories, write: Write) -> APIRouter:
     async def now() -> int:
         return await worker.shards.moment(worker.clock) or now_ms()
 
-    async def archived_of(user_id: str) -> list[Archived]:
-        return await owned.ask(user_id, Shard.archive_of, user_id)
-
     async def archived(user_id: str, memory_id: uuid.UUID) -> uuid.UUID:
         """The memory's id, or that of the one that a near-copy of this id went into; else 404."""
-        held = {one.memory.id for one in await archived_of(user_id)}
         stands = await owned.ask(user_id, Shard.stands_for, user_id, memory_id)
         for identity in (memory_id, stands):
-            if identity in held:
+            if await owned.ask(user_id, Shard.archived, user_id, identity) is not None:
                 return identity
         raise HTTPException(404, f"user {user_id} has no memory {memory_id} in the archive")
 
@@ -123,17 +117,13 @@ def archive_routes(owned: OwnedMemories, write: Write) -> APIRouter:
         after: After = None,
     ) -> ArchiveResponse:
         """The user's archived memories, oldest first."""
-        conditions = conditions_of(filters)
+        page = await owned.ask(user_id, page_of_archive, Wanted(user_id, conditions_of(filters), limit, after))
         at = await now()
-        by_id = {one.memory.id: one for one in await archived_of(user_id)}
-        found = [
-            ShownArchived.of(
-                memory, at, lifecycle, archived_at=iso(by_id[memory.id].at), reason=by_id[memory.id].reason
-            )
-            for memory in matching([one.memory for one in by_id.values()], conditions)
+        shown = [
+            ShownArchived.of(one.memory, at, lifecycle, archived_at=iso(one.at), reason=one.reason)
+            for one in page.memories
         ]
-        page, behind = page_of(found, limit, after)
-        return ArchiveResponse(memories=page, total=len(found), next=behind)
+        return ArchiveResponse(memories=shown, total=page.total, next=page.behind)
 
     @api.post("/v1/archive", status_code=202)
     async def add(chosen: ToArchive) -> Archiving:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
-from typing import Annotated, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Generic, TypeVar
 
 from fastapi import HTTPException, Query
 
-from streams.rules.filtering import Filter
-from streams.web.owned import ShownMemory
+from schemas.memories import Memory, State
+from schemas.settings import LifecycleSettings
+from streams.rules.filtering import Filter, matching
+from streams.rules.lifecycle import score_of, state_of
+from tables.archive import Archived
+from tables.shard import Shard
 
-S = TypeVar("S", bound=ShownMemory)
+T = TypeVar("T")
 
 Filters = Annotated[list[str], Query(alias="filter", description="field:operator:value; all must match")]
 PageSize = Annotated[int, Query(ge=1, le=1000)]
@@ -26,10 +31,50 @@ def conditions_of(filters: list[str]) -> Sequence[Filter]:
         raise HTTPException(422, str(exc)) from exc
 
 
-def page_of(found: Sequence[S], limit: int, after: uuid.UUID | None) -> tuple[list[S], uuid.UUID | None]:
-    """The page behind `after`, and what the next one is behind; None at the end."""
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A page: of whose memories, which, in which state as of `now` (epoch ms), how many, behind which one."""
+
+    user_id: str
+    conditions: Sequence[Filter]
+    limit: int
+    after: uuid.UUID | None
+    state: State | None = None
+    now: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """Some of the memories that were found, of how many, and what the next page is behind; None at the end."""
+
+    memories: Sequence[T]
+    total: int
+    behind: uuid.UUID | None
+
+
+def page_of_memories(shard: Shard, wanted: Wanted, lifecycle: LifecycleSettings) -> Page[Memory]:
+    """Oldest first. For the shard's thread: a user has thousands, and an answer a page."""
+    found = [
+        memory
+        for memory in matching(shard.memories_of(wanted.user_id), wanted.conditions)
+        if wanted.state is None or state_of(score_of(memory, wanted.now, lifecycle), lifecycle) is wanted.state
+    ]
+    return _page(found, wanted, lambda memory: memory.id)
+
+
+def page_of_archive(shard: Shard, wanted: Wanted) -> Page[Archived]:
+    """Oldest first, in every state. For the shard's thread as well."""
+    found = [
+        one
+        for one in shard.archive_of(wanted.user_id)
+        if all(condition.matches(one.memory) for condition in wanted.conditions)
+    ]
+    return _page(found, wanted, lambda one: one.memory.id)
+
+
+def _page(found: Sequence[T], wanted: Wanted, id_of: Callable[[T], uuid.UUID]) -> Page[T]:
     start = 0
-    if after is not None:
-        start = next((place + 1 for place, memory in enumerate(found) if memory.id == after), len(found))
-    page = list(found[start : start + limit])
-    return page, page[-1].id if start + limit < len(found) else None
+    if wanted.after is not None:
+        start = next((place + 1 for place, one in enumerate(found) if id_of(one) == wanted.after), len(found))
+    page = list(found[start : start + wanted.limit])
+    return Page(page, len(found), id_of(page[-1]) if start + wanted.limit < len(found) else None)

@@ -8,15 +8,15 @@ from __future__ import annotations
 import uuid
 from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, HTTPException
 from pydantic import BaseModel, Field, model_validator
 
 from schemas.events import Edit, Forget, ForgetUser, Pin, Unpin
 from schemas.memories import State
-from schemas.messages import Content, Id, Metadata, iso
-from streams.rules.filtering import matching
-from streams.web.listing import After, Filters, PageSize, conditions_of, page_of
+from schemas.messages import MAX_METADATA_BYTES, Content, Id, Metadata, iso
+from streams.web.listing import After, Filters, PageSize, Wanted, conditions_of, page_of_memories
 from streams.web.owned import OwnedMemories, ShownMemory, Write, command
+from tables.editing import outgrows
 from tables.shard import Shard
 
 
@@ -67,11 +67,10 @@ def memory_routes(owned: OwnedMemories, write: Write) -> APIRouter:
         after: After = None,
     ) -> MemoriesResponse:
         """The user's memories, in every state unless one is given, oldest first."""
-        conditions = conditions_of(filters)
-        found = [owned.shown(memory) for memory in matching(await owned.of_user(user_id), conditions)]
-        found = [memory for memory in found if state in (None, memory.state)]
-        page, behind = page_of(found, limit, after)
-        return MemoriesResponse(memories=page, total=len(found), next=behind)
+        wanted = Wanted(user_id, conditions_of(filters), limit, after, state, owned.worker.clock.now())
+        page = await owned.ask(user_id, page_of_memories, wanted, owned.worker.settings.lifecycle)
+        shown = [owned.shown(memory) for memory in page.memories]
+        return MemoriesResponse(memories=shown, total=page.total, next=page.behind)
 
     @api.get("/v1/memories/{memory_id}")
     async def memory(memory_id: uuid.UUID, user_id: Id) -> ShownMemory:
@@ -82,14 +81,18 @@ def memory_routes(owned: OwnedMemories, write: Write) -> APIRouter:
     async def edit(memory_id: uuid.UUID, change: Change) -> Any:
         """Edit text or metadata; another text is embedded anew. `history` keeps what was there before."""
         found = await owned.one(change.user_id, memory_id)
+        if change.metadata is not None and outgrows(found.meta, change.metadata):
+            raise HTTPException(
+                422, f"metadata: with what the memory has, more than {MAX_METADATA_BYTES} bytes of JSON"
+            )
         fields = change.model_dump(exclude={"user_id"}, exclude_none=True)
         return await write(command(Edit, change.user_id, memory_id=found.id, **fields))
 
     @api.get("/v1/memories/{memory_id}/history")
     async def history(memory_id: uuid.UUID, user_id: Id) -> HistoryResponse:
         """What was done to a memory since it was made, and how its state changed; archived ones have theirs too."""
-        archived = {one.memory.id: one.memory for one in await owned.ask(user_id, Shard.archive_of, user_id)}
-        found = archived.get(memory_id) or await owned.one(user_id, memory_id)
+        archived = await owned.ask(user_id, Shard.archived, user_id, memory_id)
+        found = archived or await owned.one(user_id, memory_id)
         made = PastEvent(at=iso(found.created_at), event="created", details={"kind": found.kind})
         done = await owned.ask(user_id, Shard.history, user_id, found.id)
         past = [PastEvent(at=iso(one.occurred_at), event=one.event, details=one.details) for one in done]

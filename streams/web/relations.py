@@ -70,17 +70,25 @@ class _Relations(NamedTuple):
     found: Memory
     others: dict[uuid.UUID, Memory]
     similarity: dict[uuid.UUID, float]
+    #: Those that resemble it and are current, the most similar first.
+    resembling: list[uuid.UUID]
     links: list[ShownLink]
 
 
-def _relations(shard: Shard, user_id: str, memory_id: uuid.UUID) -> _Relations | None:
+def _relations(shard: Shard, user_id: str, memory_id: uuid.UUID, min_similarity: float) -> _Relations | None:
+    """For the shard's thread: a user has thousands of others, and few of them are shown."""
     found = shard.memory_of(user_id, memory_id)
     if found is None:
         return None
     others = {memory.id: memory for memory in shard.memories_of(user_id) if memory.id != found.id}
     cosines = shard.resembling(found, list(others.values()))
     similarity = dict(zip(others, cosines.tolist(), strict=True))
-    return _Relations(found, others, similarity, _shown(shard.links_of(user_id, found.id), found.id))
+    resembling = [
+        identity
+        for identity in sorted(similarity, key=lambda identity: -similarity[identity])
+        if similarity[identity] >= min_similarity and others[identity].current
+    ]
+    return _Relations(found, others, similarity, resembling, _shown(shard.links_of(user_id, found.id), found.id))
 
 
 def _shown(links: Sequence[StoredLink], memory_id: uuid.UUID) -> list[ShownLink]:
@@ -134,10 +142,10 @@ def relation_routes(owned: OwnedMemories, write: Write) -> APIRouter:
         min_similarity: Annotated[float, Query(ge=-1, le=1, description="of semantic relations")] = 0.5,
     ) -> RelatedResponse:
         """Memories that are linked with this one, or resemble it; each once. What was replaced resembles nothing."""
-        relations = await owned.ask(user_id, _relations, user_id, memory_id)
+        relations = await owned.ask(user_id, _relations, user_id, memory_id, min_similarity)
         if relations is None:
             raise unknown(user_id, memory_id)
-        found, others, similarity, links = relations
+        found, others, similarity, resembling, links = relations
 
         def shown(identity: uuid.UUID, link: ShownLink | None) -> RelatedMemory:
             memory = owned.shown(others[identity])
@@ -155,13 +163,9 @@ def relation_routes(owned: OwnedMemories, write: Write) -> APIRouter:
         strongest: dict[uuid.UUID, ShownLink] = {}
         for one in sorted(links, key=lambda link: -link.weight):
             strongest.setdefault(one.target_id if one.direction == "out" else one.source_id, one)
-        explicit = [shown(identity, one) for identity, one in strongest.items() if identity in others]
-        semantic = [
-            shown(identity, None)
-            for identity in sorted(similarity, key=lambda identity: -similarity[identity])
-            if similarity[identity] >= min_similarity and identity not in strongest and others[identity].current
-        ]
-        return RelatedResponse(id=found.id, related=[*explicit, *semantic][:limit])
+        explicit = [(identity, one) for identity, one in strongest.items() if identity in others]
+        semantic = [(identity, None) for identity in resembling if identity not in strongest]
+        return RelatedResponse(id=found.id, related=[shown(*one) for one in [*explicit, *semantic][:limit]])
 
     @api.post("/v1/memories/{memory_id}/supersede", status_code=202)
     async def supersede(memory_id: uuid.UUID, replacement: Replacement) -> Any:

@@ -119,6 +119,8 @@ def test_no_event_goes_without_id_user_and_time(missing: str) -> None:
         (Remember, {"kind": "short_term", "session_id": "s", "ttl_seconds": 10**10}),
         (Remember, {"kind": "short_term", "session_id": ""}),
         (Touch, {"memory_ids": ["m1"]}),
+        (Touch, {"memory_ids": [ID], "times": [1, 1]}),
+        (Touch, {"memory_ids": [ID], "times": [0]}),
         (Link, {"weight": 1.1}),
         (Link, {"kind": ""}),
         (Forget, {"memory_id": None}),

@@ -191,12 +191,27 @@ def test_an_archived_memory_is_in_the_archive_alone(shard: Shard) -> None:
     assert archived.memory.meta["transitions"] == [
         {"at": iso(START + DAY_MS), "from": "active", "to": "archived", "score": 80.0}
     ]
-    assert shard.archive_with_vectors("u")[1].tolist() == [axis(1).tolist()]
+    assert shard.archive_vectors(shard.archive_held("u")).tolist() == [axis(1).tolist()]
     assert shard.links_of("u", other.memory_id) == []
     assert shard.in_step()
     assert apply(shard, event(Touch, memory_ids=[kept.memory_id])) == {"unknown": 1}
     assert apply(shard, kept.model_copy(update={"event_id": uuid.uuid4()})) == {"repeated": 1}
     assert moves(shard) == [("active", "archived", "manual")]
+
+
+def test_an_event_of_several_accesses_is_as_good_as_one_for_each(make: Make) -> None:
+    """A near-copy's id is the memory's: of both names the one that says more counts."""
+    one, other, copy = promotion("text 0", "a", importance=80), promotion("text 1", "b"), promotion("text 0", "c")
+    ids = [one.memory_id, other.memory_id]
+    together, apart = make(name="together"), make(name="apart")
+    for shard in (together, apart):
+        apply(shard, one, other, copy)
+    assert apply(together, event(Touch, at=START + 9, memory_ids=[*ids, copy.memory_id], times=[3, 1, 2])) == {
+        "touched": 4
+    }
+    apply(apart, event(Touch, at=START + 9, memory_ids=ids), *(event(Touch, memory_ids=ids[:1]) for _ in range(2)))
+    assert held(together) == held(apart)
+    assert held(together)[one.memory_id].access_count == 3
 
 
 def test_a_restored_memory_is_as_it_was_and_accessed_now(shard: Shard) -> None:

@@ -152,7 +152,7 @@ def test_an_update_changes_what_access_can_change_and_nothing_else(catalog: Cata
         pinned=True,
         meta={"a": 1},
     )
-    said_again = Merged(uuid.UUID(int=9), "u", one.id)
+    said_again = Merged(uuid.UUID(int=9), "u", one.id, START)
     catalog.write(Changes(updated={one.seq: changed}, merged=[said_again]), START)
     assert catalog.of_user("u") == [changed, two]
 

@@ -85,8 +85,11 @@ def has_vectors_of(shard: Shard, toy: Toy) -> bool:
                 return False
             if shard.resembling(memory, memories).tolist() != expected:
                 return False
-        archived, vectors = shard.archive_with_vectors(user)
-        if archived and not np.array_equal(vectors, np.stack([toy.embed(one.memory.text) for one in archived])):
+        archived = shard.archive_of(user)
+        vectors = shard.archive_vectors(shard.archive_held(user)) if archived else None
+        if vectors is not None and not np.array_equal(
+            vectors, np.stack([toy.embed(one.memory.text) for one in archived])
+        ):
             return False
     return shard.in_step()
 

@@ -161,3 +161,17 @@ def test_what_is_found_is_what_the_rows_hold(steps: list[tuple[str, int, str, st
             for where in ("s", "t"):
                 found = notes.of_session(0, who, where)
                 assert {n.id for n in found} == {n.id for n in held if (n.user_id, n.session_id) == (who, where)}
+
+
+def test_notes_that_are_forgotten_before_they_expire_leave_nothing() -> None:
+    """Of ten thousand that came and went, a thousand moments are known at the most, and none is given as expired."""
+    notes = Notes()
+    kept = Note(uuid.UUID(int=1), uuid.UUID(int=1), "u", "s", "x", 50.0, 0, 5)
+    notes.keep(0, kept)
+    for number in range(2, 10_000):
+        made = kept._replace(id=uuid.UUID(int=number), event_id=uuid.UUID(int=number), expires_at=10**15)
+        assert notes.expired(4) == []
+        notes.keep(0, made)
+        notes.drop(0, made)
+    assert len(notes._expiries) < 1_010
+    assert notes.expired(10**16) == [(0, kept)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ def logged(worker: Worker, *events: Any) -> list[Any]:
     for record in records:
         record.timestamp = START + 90 * 86_400_000
 
-    async def read(partition: int, start: int, end: int) -> AsyncIterator[Sequence[Any]]:
+    async def read(partition: int, start: int, end: int) -> AsyncGenerator[Sequence[Any], None]:
         if partition == 0:
             yield records[max(0, start - first) : end - first]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -208,7 +208,7 @@ async def test_what_one_group_forgets_it_does_not_keep_of_an_earlier_batch_of_it
 async def test_a_batch_that_is_ahead_of_the_shard_is_preceded_by_what_the_log_holds_between(worker: Worker) -> None:
     missed = worker.fetched(0, *said(0, "tea", "milk"))
 
-    async def read(partition: int, start: int, end: int) -> AsyncIterator[Sequence[Any]]:
+    async def read(partition: int, start: int, end: int) -> AsyncGenerator[Sequence[Any], None]:
         yield missed[start:end]
 
     worker.agent._read = read
@@ -292,7 +292,7 @@ async def test_a_search_in_flight_does_not_return_what_is_forgotten_meanwhile(wo
     worker.model.gate.set()
     left = [] if whole else ["bread"]
     assert [hit.memory for hit in await search] == left
-    assert [event.memory_ids for event in recall._touches] == [[bread.event_id] for _ in left]
+    assert [event.memory_ids for event in recall._accesses.take()] == [[bread.event_id] for _ in left]
 
 
 async def test_what_a_shard_is_filled_up_with_forgets_the_users_day_files_too(worker: Worker) -> None:
@@ -305,7 +305,7 @@ async def test_what_a_shard_is_filled_up_with_forgets_the_users_day_files_too(wo
     missed = worker.fetched(0, *said(0, "tea"), forget)
     missed[1].timestamp = at + 1000
 
-    async def read(partition: int, start: int, end: int) -> AsyncIterator[Sequence[Any]]:
+    async def read(partition: int, start: int, end: int) -> AsyncGenerator[Sequence[Any], None]:
         yield missed[start:end]
 
     worker.agent._read = read

@@ -338,6 +338,31 @@ def test_expired_notes_are_dropped_and_others_stay(room: Room) -> None:
     assert room.effects["expired"] == 1
 
 
+def test_who_looks_for_expired_notes_does_not_look_at_the_others(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor at those that came back from the changelog, once they are ordered."""
+    room.take(*(asks(f"hour {n}", ttl_seconds=HOUR, session=f"s{n}") for n in range(20)))
+    room.write()
+    room.restart()
+    room.agent.forget_expired()
+    room.take(*(asks(f"minute {n}", ttl_seconds=60 + n, session=f"m{n}") for n in range(3)))
+    room.clock.observe(START + 61_000)
+    looked_at: list[bytes] = []
+    get = room.store.notes.get
+
+    def noted(partition: int, key: bytes) -> Note | None:
+        looked_at.append(key)
+        return get(partition, key)
+
+    monkeypatch.setattr(room.store.notes, "items", lambda: pytest.fail("all are looked at"))
+    monkeypatch.setattr(room.store.notes, "get", noted)
+    room.agent.forget_expired()
+    assert room.effects["expired"] == 2
+    assert len(set(looked_at)) == 2
+    looked_at.clear()
+    room.agent.forget_expired()
+    assert looked_at == []
+
+
 def test_an_expired_note_waits_for_the_end_that_may_still_promote_it(room: Room) -> None:
     """The clock may be hours ahead of a log that is read after a standstill."""
     room.session()

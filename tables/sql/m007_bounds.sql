@@ -1,0 +1,22 @@
+-- An event lies before this offset of the log; groups have at most 1,024 records, of which the newest may not have been
+-- whole. NULL: nobody said, and the row stays.
+ALTER TABLE applied ADD COLUMN log_end BIGINT;
+UPDATE applied SET log_end = (SELECT cast(value AS BIGINT) + 1024 FROM shard_info WHERE key = 'position');
+
+-- Offsets up to which all events were in at some moment, each with the digest of the record before it. Of the one that
+-- is `low`, and what lies below, no rows are kept in `applied`.
+CREATE TABLE watermarks (
+    log_offset BIGINT NOT NULL,
+    digest VARCHAR NOT NULL,
+    noted_at TIMESTAMP NOT NULL,
+    low BOOLEAN NOT NULL
+);
+
+-- When a near-copy was said: history, which also says it, is not kept for ever.
+ALTER TABLE merged ADD COLUMN said_at TIMESTAMP;
+UPDATE merged SET said_at = (
+    SELECT max(try_cast(replace(details ->> 'said_at', 'Z', '') AS TIMESTAMP))
+    FROM history
+    WHERE history.event = 'merged' AND history.user_id = merged.user_id
+    AND history.details ->> 'memory_id' = cast(merged.memory_id AS VARCHAR)
+);
