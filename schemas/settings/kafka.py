@@ -23,6 +23,11 @@ class KafkaSettings(Section):
     rebalance_timeout_seconds: Annotated[float, Field(gt=0)] = 2.0
     heartbeat_seconds: Annotated[float, Field(gt=0)] = 1.0
     commit_seconds: Annotated[float, Field(gt=0)] = 1.0
+    idempotence: Literal["auto", "always", "never"] = Field(
+        default="auto",
+        description="whether `ingest` and `replay` have the broker drop what it is sent a second time; auto: where "
+        "it can",
+    )
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "PLAIN"
     sasl_username: str = ""
