@@ -138,6 +138,11 @@ def client_options(kafka: KafkaSettings) -> dict[str, Any]:
     return options
 
 
+def consumer_options(kafka: KafkaSettings) -> dict[str, Any]:
+    """What every aiokafka consumer of our records needs."""
+    return {**client_options(kafka), "isolation_level": kafka.isolation_level}
+
+
 async def ensure_topics(kafka: KafkaSettings, *, check: bool = True) -> None:
     """Create the topics that are missing; `check` that the keyed ones have `kafka.partitions` partitions.
 
