@@ -22,7 +22,7 @@ from schemas.topics import Topics, key_of
 from streams.cli import show
 from streams.cli.client import json_option
 from streams.cli.process import run
-from streams.clients.broker import ensure_topics
+from streams.clients.broker import ensure_topics, require_topics
 from streams.clients.producing import started_producer
 from streams.clock import now_ms
 from streams.dead_letters import invalid, json_object
@@ -55,6 +55,8 @@ def ingest(file: Path, bootstrap_servers: str | None, as_json: bool) -> None:
 
 async def _ingest(file: Path, size: int, kafka: KafkaSettings) -> tuple[int, int]:
     await ensure_topics(kafka, check=False)
+    if not kafka.create_topics:  # a producer would make them, on a cluster that allows it
+        await require_topics(kafka)
     bad = 0
     progress = Progress(
         TextColumn("producing"),

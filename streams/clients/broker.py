@@ -27,6 +27,8 @@ from streams.clients.ports import reserved_port
 
 START_SECONDS = 20.0
 EMBEDDED_PARTITIONS = 4
+#: What a broker says to a user without the right to create a topic.
+NOT_ALLOWED = (aiokafka.errors.TopicAuthorizationFailedError, aiokafka.errors.ClusterAuthorizationFailedError)
 #: An exchange of 16 messages of 32 KiB, escaped, fits.
 MAX_RECORD_BYTES = 8 * 1024 * 1024
 #: Of a value: the rest is for its key and headers, and for those that it is sent on with.
@@ -151,7 +153,8 @@ async def ensure_topics(kafka: KafkaSettings, *, check: bool = True) -> None:
     names = Topics.with_prefix(kafka.topic_prefix)
     if kafka.create_topics and (missing := await missing_topics(kafka)):
         async with _admin(kafka) as admin:
-            await admin.create_topics([_new_topic(name, kafka) for name in missing])
+            answer = await admin.create_topics([_new_topic(name, kafka) for name in missing])
+        _refuse_uncreated(answer)
     if not check:
         return
     async with _admin(kafka) as admin:
@@ -165,6 +168,23 @@ async def ensure_topics(kafka: KafkaSettings, *, check: bool = True) -> None:
                 for name, count in wrong.items()
             ]
         )
+
+
+def _refuse_uncreated(answer: Any) -> None:
+    """Raises `SettingsError` where a topic was not created, and somebody else has not been quicker."""
+    problems = []
+    for name, code, *message in answer.topic_errors:
+        error = aiokafka.errors.for_code(code)
+        if error in NOT_ALLOWED:
+            problems.append(
+                f"kafka.create_topics: topic {name} is missing, and kafka.sasl_username may not create it: allow "
+                "CREATE on it, or have it created"
+            )
+        elif error not in (aiokafka.errors.NoError, aiokafka.errors.TopicAlreadyExistsError):
+            why = message[0] if message and message[0] else error.__name__
+            problems.append(f"kafka.create_topics: topic {name} is missing, and cannot be created: {why}")
+    if problems:
+        raise SettingsError(problems)
 
 
 async def missing_topics(kafka: KafkaSettings, also: Collection[str] = ()) -> list[str]:
@@ -204,11 +224,14 @@ def _new_topic(name: str, kafka: KafkaSettings) -> NewTopic:
 
 
 async def _partitions(admin: AIOKafkaAdminClient, names: list[str]) -> dict[str, int]:
-    """Partition counts; asked again for a moment, because a new topic is not everywhere at once."""
+    """Partition counts; asked again for a moment, because a new topic is not everywhere at once.
+
+    Of all topics: where a cluster creates what is asked for by its name, asking made one, with one partition.
+    """
     found: dict[str, int] = {}
     for _ in range(50):
-        described = await admin.describe_topics(names)
-        found = {topic["topic"]: len(topic["partitions"]) for topic in described}
+        described = await admin.describe_topics()
+        found = {topic["topic"]: len(topic["partitions"]) for topic in described if topic["topic"] in names}
         if all(found.get(name) for name in names):
             break
         await asyncio.sleep(0.1)
