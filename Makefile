@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Tests wait for brokers and workers most of the time, so several run at once.
 BESIDE := --numprocesses 4 --dist worksteal
 
-.PHONY: demo test test-all test-fresh test-newest lint bench update clean
+.PHONY: demo test test-all test-fresh test-kafka test-newest lint bench update clean
 
 # An installation that was interrupted leaves no stamp, and is begun anew.
 $(STAMP): pyproject.toml $(CONSTRAINTS)
@@ -48,6 +48,9 @@ test-all: $(STAMP_ALL)  ## What takes longer: real models, crash tests, and prop
 FRESH ?= trixie forky
 test-fresh:  ## The README's two commands on bare Debians; needs root and debootstrap.
 	tests/fresh/bare_debian.sh $(FRESH)
+
+test-kafka: $(STAMP)  ## On Apache Kafka, of a distribution in KAFKA_HOME or of Docker's image: see CONTRIBUTING.md.
+	@$(BIN)/python -m tests.kafka
 
 test-newest:  ## The tests with the newest of every package: what will come.
 	rm -f .venv-newest/.installed

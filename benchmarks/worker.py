@@ -20,8 +20,9 @@ import click
 import httpx
 
 from schemas.settings import KafkaSettings
-from streams.clients.broker import EMBEDDED_PARTITIONS, EmbeddedBroker, free_port
+from streams.clients.broker import EMBEDDED_PARTITIONS, EmbeddedBroker
 from streams.clients.children import die_with_parent
+from streams.clients.ports import reserved_port
 
 READY_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 30.0
@@ -99,39 +100,39 @@ class WorkerProcess:
 @contextlib.asynccontextmanager
 async def working(kafka: KafkaSettings, folder: Path, settings: Mapping[str, str]) -> AsyncIterator[WorkerProcess]:
     """A worker with its data in `folder`, until the block ends. `settings` are variables without `SILTSTONE_`."""
-    port = free_port()
-    names = ("bootstrap_servers", "topic_prefix", "group_id", "partitions")
-    timeouts = ("session_timeout_seconds", "rebalance_timeout_seconds", "heartbeat_seconds")
-    given = {
-        "DATA_DIR": str(folder / "data"),
-        "HTTP__PORT": str(port),
-        **{f"KAFKA__{name.upper()}": str(getattr(kafka, name)) for name in (*names, *timeouts)},
-        **settings,
-    }
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
-    log = folder / "worker.log"
-    with log.open("wb") as output:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", "from streams.cli import main; main()", "worker", "--log-level", "WARNING"),
-            stderr=output,
-            env=kept | {f"SILTSTONE_{name}": value for name, value in given.items()},
-            cwd=folder,
-            preexec_fn=partial(die_with_parent, os.getpid()),
-        )
-    try:
-        address = f"http://127.0.0.1:{port}"
-        async with httpx.AsyncClient(base_url=address, trust_env=False, timeout=30) as http:
-            worker = WorkerProcess(process, http, log)
-            await worker.until_ready()
-            yield worker
-    finally:
-        if process.returncode is None:
-            process.terminate()
-            try:
-                await asyncio.wait_for(process.wait(), STOP_SECONDS)
-            except TimeoutError:
-                process.kill()
-                await process.wait()
+    with reserved_port() as port:
+        names = ("bootstrap_servers", "topic_prefix", "group_id", "partitions")
+        timeouts = ("session_timeout_seconds", "rebalance_timeout_seconds", "heartbeat_seconds")
+        given = {
+            "DATA_DIR": str(folder / "data"),
+            "HTTP__PORT": str(port),
+            **{f"KAFKA__{name.upper()}": str(getattr(kafka, name)) for name in (*names, *timeouts)},
+            **settings,
+        }
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+        log = folder / "worker.log"
+        with log.open("wb") as output:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-c", "from streams.cli import main; main()", "worker", "--log-level", "WARNING"),
+                stderr=output,
+                env=kept | {f"SILTSTONE_{name}": value for name, value in given.items()},
+                cwd=folder,
+                preexec_fn=partial(die_with_parent, os.getpid()),
+            )
+        try:
+            address = f"http://127.0.0.1:{port}"
+            async with httpx.AsyncClient(base_url=address, trust_env=False, timeout=30) as http:
+                worker = WorkerProcess(process, http, log)
+                await worker.until_ready()
+                yield worker
+        finally:
+            if process.returncode is None:
+                process.terminate()
+                try:
+                    await asyncio.wait_for(process.wait(), STOP_SECONDS)
+                except TimeoutError:
+                    process.kill()
+                    await process.wait()
 
 
 def kafka_at(broker: EmbeddedBroker, name: str, partitions: int = EMBEDDED_PARTITIONS) -> KafkaSettings:

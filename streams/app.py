@@ -19,6 +19,7 @@ from faust.types.auth import SASLMechanism
 
 from schemas.errors import BrokerEmptied, BrokerUnavailable, DataDirError, SiltstoneError
 from schemas.memories import State
+from schemas.messages import iso
 from schemas.settings import JudgeSettings, KafkaSettings, Settings
 from schemas.topics import Topics, partition_of
 from streams.agents.analytics import AnalyticsAgent
@@ -40,7 +41,7 @@ from streams.clients.refiner import ModelRefiner
 from streams.clients.summariser import ModelSummariser
 from streams.clock import clock_of, now_ms
 from streams.dead_letters import DeadLetters
-from streams.hotpath import HotPath
+from streams.hotpath import HotPath, Lost
 from streams.memory_shares import shares
 from streams.metrics import Metrics
 from streams.precedence import IntakeFirst
@@ -104,7 +105,7 @@ class Siltstone:
         partitions = settings.kafka.partitions
 
         self.faust = _faust_app(settings)
-        self.hot = hot = HotPath(self.faust)
+        self.hot = hot = HotPath(self.faust, settings.kafka.isolation_level)
         memory = shares(settings.memory_limit)
         self.shards = OwnedShards(
             settings.data_dir / "shards",
@@ -268,6 +269,7 @@ class Siltstone:
         hot.when_sought.append(self._sought)
         hot.when_reconnected.append(self._same_topics)
         hot.before_commit.append(self._same_offsets)
+        hot.when_lost.append(self._lost)
         self.faust.on_partitions_revoked.connect(self._revoked)
         self.faust.on_partitions_assigned.connect(self._assigned)
         self.recovered = False
@@ -452,10 +454,28 @@ class Siltstone:
                 task.add_done_callback(self._catching_up.discard)
 
     async def _catch_up(self, partition: int, committed: int) -> None:
-        try:
-            await self.long_term.catch_up(partition, committed)
-        except Exception as exc:
-            self.hot.halt(exc, f"shard {partition}")
+        while True:
+            try:
+                await self.long_term.catch_up(partition, committed)
+                return
+            except BrokerUnavailable as exc:  # it goes on where it was
+                log.warning("shard %d: %s", partition, exc)
+                await asyncio.sleep(FIRST_RETRY)
+            except Exception as exc:
+                self.hot.halt(exc, f"shard {partition}")
+                return
+
+    def _lost(self, lost: Lost) -> None:
+        """What was deleted before it was read is lost, and never passed over in silence."""
+        self.metrics.lost_records.labels(lost.topic).inc(lost.end - lost.start)
+        log.warning(
+            "%s[%d]: offsets %d to %d were deleted before they were read; the oldest record that is there is %s",
+            lost.topic,
+            lost.partition,
+            lost.start,
+            lost.end - 1,
+            "none" if lost.next_at is None else f"of {iso(lost.next_at)}",
+        )
 
     async def _same_topics(self) -> None:
         """Raises `BrokerEmptied` where the broker has lost topics, or offsets that it was told."""
@@ -589,6 +609,7 @@ def _faust_app(settings: Settings) -> faust.App:
         broker_session_timeout=kafka.session_timeout_seconds,
         broker_rebalance_timeout=kafka.rebalance_timeout_seconds,
         broker_heartbeat_interval=kafka.heartbeat_seconds,
+        consumer_group_instance_id=kafka.instance_id or None,
         producer_linger=0.02,
         producer_max_batch_size=BATCH_BYTES,
         producer_max_request_size=MAX_RECORD_BYTES,

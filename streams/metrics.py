@@ -38,6 +38,12 @@ class Metrics:
             "Exchanges of windows that were not in their changelog when it was read back",
             registry=registry,
         )
+        self.lost_records = Counter(
+            "siltstone_lost_records",
+            "Offsets of records that were deleted from the log before they were read, by topic",
+            ["topic"],
+            registry=registry,
+        )
         self.exchanges = Counter("siltstone_exchanges", "Exchanges that closed", registry=registry)
         self.decisions = Counter(
             "siltstone_decisions",

@@ -1,4 +1,7 @@
-"""The real broker, once for all tests; every test has topics, a consumer group and a data directory of its own."""
+"""The real broker, once for all tests; every test has topics, a consumer group and a data directory of its own.
+
+It is the embedded one, or with `--broker kafka` (`make test-kafka`) Apache Kafka.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,17 @@ from hypothesis import settings as properties
 
 from schemas.settings import SUMMARY_VARIABLES, Settings
 from streams.clients.broker import EmbeddedBroker, embedded_broker
+from tests.kafka.cluster import Cluster, cluster
+from tests.kafka.source import found
 from tests.shared_model import of_its_own, shared
 
 #: How long an example takes says something of the machine.
 properties.register_profile("any machine", deadline=None)
 properties.load_profile("any machine")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--broker", choices=["embedded", "kafka"], default="embedded", help="see tests/kafka")
 
 
 @pytest.fixture(autouse=True)
@@ -51,13 +60,19 @@ def _own_model(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def broker() -> Iterator[EmbeddedBroker]:
-    with embedded_broker() as running:
-        yield running
+def broker(request: pytest.FixtureRequest) -> Iterator[EmbeddedBroker | Cluster]:
+    if request.config.getoption("--broker") == "embedded":
+        with embedded_broker() as running:
+            yield running
+        return
+    source = found()
+    assert source is not None
+    with cluster(source) as brokers:
+        yield brokers
 
 
 @pytest.fixture
-def settings(broker: EmbeddedBroker, tmp_path: Path) -> Settings:
+def settings(broker: EmbeddedBroker | Cluster, tmp_path: Path) -> Settings:
     """Settings of a worker of one's own, on the event clock."""
     name = uuid.uuid4().hex[:8]
     base = Settings.load()

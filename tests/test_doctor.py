@@ -21,7 +21,7 @@ from pydantic import SecretStr
 from schemas.settings import EmbeddingSettings, KafkaSettings, Settings
 from streams.cli import running
 from streams.clients import calibration
-from streams.clients.broker import EmbeddedBroker, client_options, ensure_topics, free_port
+from streams.clients.broker import EmbeddedBroker, client_options, ensure_topics
 from streams.clients.embedding import Model
 from streams.doctor import Finding, Outcome, Reading, examine
 from streams.doctor.broker import check_broker, topic_findings
@@ -33,6 +33,7 @@ from streams.doctor.memory import check_memory
 from tables.catalog import Catalog
 from tables.peek import Peeked
 from tests.openai_server import DIMENSIONS, Answer, OpenAIServer
+from tests.ports import free_port
 from tests.test_readme import siltstone
 
 OK, WARNING, FAILED = Outcome.OK, Outcome.WARNING, Outcome.FAILED

@@ -16,9 +16,9 @@ from streams.app import Siltstone
 from streams.cli import cli, running
 from streams.cli.forget import _until
 from streams.cli.ingest import producing
-from streams.clients.broker import free_port
 from streams.clients.remains import Remains, Span, remains_of
 from tests.making import line, until_it_is
+from tests.ports import free_port
 from tests.test_readme import siltstone
 
 NOTHING_LEFT = dict.fromkeys(

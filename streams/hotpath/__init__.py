@@ -6,6 +6,6 @@ touches Faust's inside; `ledger` and `outbox` know nothing of Faust.
 """
 
 from streams.hotpath.outbox import Keeper, Outbox
-from streams.hotpath.overrides import BatchHandler, HotPath, check_faust
+from streams.hotpath.overrides import BatchHandler, HotPath, Lost, check_faust
 
-__all__ = ["BatchHandler", "HotPath", "Keeper", "Outbox", "check_faust"]
+__all__ = ["BatchHandler", "HotPath", "Keeper", "Lost", "Outbox", "check_faust"]

@@ -18,20 +18,38 @@ class Ledger:
     True
     >>> ledger.acknowledge(99); ledger.committable()
     150
+
+    Offsets may hold no record for us: the marker at the end of a transaction, records of one that was aborted.
+
+    >>> ledger.pass_over(150, 151); ledger.committable()
+    151
     """
 
-    __slots__ = ("_acknowledged", "_delivered", "_position")
+    __slots__ = ("_acknowledged", "_delivered", "_next", "_position")
 
     def __init__(self) -> None:
         self._delivered: deque[int] = deque()
         self._acknowledged: set[int] = set()
         self._position: int | None = None
+        self._next: int | None = None
+
+    def begin(self, offset: int) -> None:
+        """The partition is read from this offset on."""
+        self._next = offset
 
     def deliver(self, last_offset: int) -> None:
         """A batch that ends at `last_offset` is on its way to the agent. One that was there before is ignored."""
         newest = self._delivered[-1] if self._delivered else (self._position or 0) - 1
         if last_offset > newest:
             self._delivered.append(last_offset)
+            self._next = last_offset + 1
+
+    def pass_over(self, start: int, end: int) -> None:
+        """No record has an offset from `start` up to `end`. Ignored where one before `start` was not delivered."""
+        if self._next == start:
+            self._next = end
+            if not self._delivered:
+                self._position = end
 
     def acknowledge(self, last_offset: int) -> None:
         """The batch is processed. One that this ledger does not know (from before a seek) is ignored."""
@@ -40,6 +58,8 @@ class Ledger:
             while self._delivered and self._delivered[0] in self._acknowledged:
                 self._acknowledged.discard(self._delivered[0])
                 self._position = self._delivered.popleft() + 1
+            if not self._delivered:
+                self._position = self._next
 
     def committable(self) -> int | None:
         """The offset to commit (that of the next record to read), or None while there is none."""

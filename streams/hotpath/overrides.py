@@ -4,7 +4,8 @@ Replaced, and why:
 
     Consumer._getmany            a partition's fetched records become one message, whose value is the list, those of
                                  changelogs as well; nothing that came over a new connection is used before it is
-                                 known to be of the same log
+                                 known to be of the same log; offsets without a record are passed over, and told
+                                 where there was one
     Consumer._to_message         … which is entered in the partition's `Ledger`
     Consumer.ack                 acknowledges whole batches; never one that was skipped because of a rebalance
     Consumer._add_gap,
@@ -18,7 +19,8 @@ Replaced, and why:
                                  between the resumption of partitions and of flow, and drops what it read
     Consumer.on_partitions_…     ledgers end with their assignment
     Stream.__aiter__             the Python iteration: the Cython one acknowledges past `Consumer.ack`
-    AIOKafkaConsumerThread._create_worker_consumer   fetches are not held back for one and a half seconds
+    AIOKafkaConsumerThread._create_worker_consumer   fetches are not held back for one and a half seconds, and bring
+                                 no records of transactions that were aborted
     AIOKafkaConsumerThread.Worker   a daemon: beside a dead broker it would outlive the worker
     AIOKafkaConsumerThread._highwaters   Tansu answers with the base offset of the last batch + 1, where recovery
                                  would stop early, or with an end that is not there, for which it would wait. The end
@@ -44,8 +46,8 @@ import hashlib
 import inspect
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 import aiokafka
 import faust
@@ -86,6 +88,9 @@ RECOVERY_BUFFER = 2
 #: How long a broker may hold back a fetch that finds nothing. A node is asked one fetch at a time, so a partition
 #: that is read to its buffer's end waits for one that asks others: with Faust's 1,500 ms, intake stands still.
 FETCH_WAIT_MS = 50
+
+#: Before a leader that did not answer is asked once more.
+ASK_AGAIN_SECONDS = 1.0
 
 UNKNOWN_MEMBER_ID = JoinGroupRequest.UNKNOWN_MEMBER_ID
 
@@ -185,6 +190,7 @@ class _Thread(driver.AIOKafkaConsumerThread):
     def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
+        consumer._isolation_level = cast(_Transport, self.transport).hot.isolation_level
         return consumer
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
@@ -223,6 +229,7 @@ class _Thread(driver.AIOKafkaConsumerThread):
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             fetch_max_wait_ms=100,
+            isolation_level=transport.hot.isolation_level,
             **driver.credentials_to_aiokafka_auth(conf.broker_credentials, conf.ssl_context),
         )
         await probe.start()
@@ -241,6 +248,8 @@ class _Consumer(driver.Consumer):
         self._ledgers: defaultdict[TP, Ledger] = defaultdict(Ledger)
         self._seeks = 0
         self._connections: dict[Any, Any] = {}
+        self._expected: dict[TP, int] = {}
+        self._told_lost: dict[TP, int] = {}
         self.sought: set[TP] = set()
         self.from_start: set[TP] = set()
 
@@ -250,6 +259,8 @@ class _Consumer(driver.Consumer):
     async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
         seeks = self._seeks
         fetched = await super()._getmany(set(active_partitions or ()), timeout)
+        if gaps := self._gaps(fetched):
+            await self._pass_over(gaps, fetched)
         if seeks != self._seeks:
             # Fetched across a seek: these records may lie before or after the new position.
             with contextlib.suppress(IllegalStateError):  # they are being revoked: those that come are sought then
@@ -263,6 +274,51 @@ class _Consumer(driver.Consumer):
             else records
             for tp, records in fetched.items()
         }
+
+    def _gaps(self, fetched: Mapping[TP, Sequence[Any]]) -> dict[TP, tuple[int, int]]:
+        """Where offsets were passed that no record came of: from the one that was expected up to the next.
+
+        Nobody but the caller takes what was fetched, so a position is where the partition's last record was.
+        """
+        gaps = {}
+        subscription = cast(Any, self._thread)._consumer._subscription.subscription
+        states = subscription and subscription.assignment
+        for tp, expected in self._expected.items():
+            if records := fetched.get(tp):
+                reached = records[0].offset
+                self._expected[tp] = records[-1].offset + 1
+            else:
+                state = states and states.state_value(tp)
+                reached = state._position if state is not None else None
+            if reached is not None and reached > expected:
+                gaps[tp] = (expected, reached)
+        return gaps
+
+    async def _pass_over(self, gaps: Mapping[TP, tuple[int, int]], fetched: Mapping[TP, Sequence[Any]]) -> None:
+        """Markers and aborted records are no loss; what is no longer in the log is, and is told."""
+        seeks, earliest = self._seeks, await self._earliest(gaps)
+        if seeks != self._seeks:
+            return
+        for tp, (start, end) in gaps.items():
+            records = fetched.get(tp)
+            begin, first = max(start, self._told_lost.get(tp, 0)), min(earliest[tp], end)
+            if first > begin:  # a seek before the next commit passes the same ones again
+                self._told_lost[tp] = first
+                lost = Lost(tp.topic, tp.partition, begin, first, records[0].timestamp if records else None)
+                for tell in self._hot.when_lost:
+                    tell(lost)
+            if not records:
+                self._expected[tp] = end
+                self._ledgers[tp].pass_over(start, end)
+
+    async def _earliest(self, partitions: Iterable[TP]) -> Mapping[TP, int]:
+        """Asked until it is answered: the partition's leader was there a moment ago."""
+        while True:
+            try:
+                return await self.earliest_offsets(*partitions)
+            except KafkaError as exc:
+                log.error("the log's first offsets are not to be had: %s", exc)
+                await asyncio.sleep(ASK_AGAIN_SECONDS)
 
     def _reconnected(self) -> bool:
         """Whether a connection to a broker was made anew since the last fetch: it may be another broker."""
@@ -363,6 +419,7 @@ class _Consumer(driver.Consumer):
 
     async def _seek_to_start(self) -> None:
         self._seeks += 1
+        self._expected.clear()
         self._ledgers.clear()
         self.sought.clear()
         self.from_start.clear()
@@ -373,12 +430,18 @@ class _Consumer(driver.Consumer):
         uncommitted = [
             tp for tp in self.assignment() if not self._committed_offset.get(tp) and not self._is_changelog_tp(tp)
         ]
+        expected = {tp: offset for tp, offset in self._committed_offset.items() if offset and tp in ours}
         if uncommitted:  # seek_to_committed() leaves these wherever they are
             for tp, offset in (await self.earliest_offsets(*uncommitted)).items():
+                expected[TP(*tp)] = offset
                 self._thread.seek(tp, offset)
                 self._read_offset[TP(*tp)] = None
                 if offset == 0:
                     self.from_start.add(TP(*tp))
+        for tp, offset in expected.items():
+            if tp.topic in self._hot.topics:
+                self._ledgers[tp].begin(offset)
+                self._expected[tp] = offset
         self.sought = ours  # what has come since is not among them, and its committed offset not known
         for call in self._hot.when_sought:
             await call()
@@ -387,10 +450,25 @@ class _Consumer(driver.Consumer):
         await super().on_partitions_revoked(revoked)
         for tp in revoked:
             self._ledgers.pop(tp, None)
+            self._expected.pop(tp, None)
 
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
         self._ledgers.clear()
+        self._expected.clear()
         await super().on_partitions_assigned(assigned, generation_id)
+
+
+class Lost(NamedTuple):
+    """Records that were deleted before they were read: offsets from `start` up to, not including, `end`.
+
+    `next_at` is the Kafka timestamp (epoch ms) of the oldest one that is there; None where none is.
+    """
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    next_at: int | None
 
 
 class _Begun:
@@ -429,10 +507,11 @@ class HotPath:
     hot.agent("siltstone.conversations", handle)      # async def handle(partition, records)
     """
 
-    def __init__(self, app: faust.App) -> None:
+    def __init__(self, app: faust.App, isolation_level: str = "read_committed") -> None:
         check_faust()
         take_any_header_name()
         self.app = app
+        self.isolation_level = isolation_level
         self.topics: set[str] = set()
         self.changelogs: set[str] = set()
         self.outbox = Outbox()
@@ -440,6 +519,7 @@ class HotPath:
         self.when_sought: list[Callable[[], Awaitable[None]]] = []
         self.when_reconnected: list[Callable[[], Awaitable[None]]] = []
         self.before_commit: list[Callable[[], Awaitable[None]]] = []
+        self.when_lost: list[Callable[[Lost], None]] = []
         self.halted: BaseException | None = None
         self._halted = asyncio.Event()
         app.conf.Stream = cast(Any, _Stream)

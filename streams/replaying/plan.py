@@ -16,7 +16,7 @@ import orjson
 from schemas.errors import BrokerUnavailable, DataDirError, SiltstoneError
 from schemas.settings import KafkaSettings
 from schemas.topics import Topics, partition_of
-from streams.clients.broker import client_options, ensure_topics
+from streams.clients.broker import consumer_options, ensure_topics
 from streams.clients.log_reader import ends, records_between
 
 EARLIEST, NOW = "earliest", "now"
@@ -91,7 +91,7 @@ async def planned(asked: Asked, folder: Path, kafka: KafkaSettings, lead_ms: int
 async def _looked_up(asked: Asked, kafka: KafkaSettings, lead_ms: int) -> Plan:
     topics = Topics.with_prefix(asked.topic_prefix)
     partitions = sorted({partition_of(user, asked.partitions) for user in asked.users}) or range(asked.partitions)
-    consumer = aiokafka.AIOKafkaConsumer(**client_options(kafka), group_id=None, enable_auto_commit=False)
+    consumer = aiokafka.AIOKafkaConsumer(**consumer_options(kafka), group_id=None, enable_auto_commit=False)
     try:
         await consumer.start()
 

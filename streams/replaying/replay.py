@@ -31,10 +31,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-import aiokafka
-import aiokafka.errors
-
-from schemas.errors import BadRecord, BrokerUnavailable, ShardLocked
+from schemas.errors import BadRecord, ShardLocked
 from schemas.events import Forget, ForgetUser, Promotion
 from schemas.settings import JudgeSettings, KafkaSettings, Settings
 from schemas.topics import Topics, key_of
@@ -42,10 +39,11 @@ from streams.agents.group_commit import EVENTS_A_TRANSACTION
 from streams.agents.long_term import LongTermAgent, decode
 from streams.agents.notes import NotesAgent
 from streams.agents.short_term import ShortTermAgent
-from streams.clients.broker import MAX_RECORD_BYTES, client_options
+from streams.clients.broker import MAX_RECORD_BYTES
 from streams.clients.embedding import Embedding
 from streams.clients.judge import ModelJudge
 from streams.clients.log_reader import records_between
+from streams.clients.producing import started_producer
 from streams.clock import EventClock
 from streams.dead_letters import DeadLetters
 from streams.hotpath import Outbox
@@ -365,9 +363,7 @@ async def replaying(settings: Settings, plan: Plan, folder: Path, *, rebuild: bo
 
 @asynccontextmanager
 async def _sending(kafka: KafkaSettings, prefix: str) -> AsyncIterator[Send]:
-    producer = aiokafka.AIOKafkaProducer(
-        **client_options(kafka), acks="all", linger_ms=20, max_request_size=MAX_RECORD_BYTES
-    )
+    producer = await started_producer(kafka, linger_ms=20, max_request_size=MAX_RECORD_BYTES)
     topic = Topics.with_prefix(prefix).long_term
 
     async def send(value: bytes, key: bytes | None) -> asyncio.Future[Any]:
@@ -375,10 +371,6 @@ async def _sending(kafka: KafkaSettings, prefix: str) -> AsyncIterator[Send]:
         return acknowledged
 
     try:
-        try:
-            await producer.start()
-        except (aiokafka.errors.KafkaError, OSError) as exc:
-            raise BrokerUnavailable(kafka.bootstrap_servers, type(exc).__name__) from exc
         yield send
     finally:
         await producer.stop()

@@ -280,6 +280,7 @@ def build(worker: Siltstone) -> FastAPI:
             "notes": {effect: n for (effect,), n in labelled(metrics.notes).items()},
             "summaries": {outcome: n for (outcome,), n in labelled(metrics.summaries).items()},
             "dead_letters": sum(labelled(metrics.dead_letters).values()),
+            "lost_records": {topic: n for (topic,), n in labelled(metrics.lost_records).items()},
             "lag": worker.hot.lag() if worker.recovered else {},
         }
 

@@ -18,10 +18,11 @@ import numpy as np
 import orjson
 
 from schemas.settings import Settings
-from streams.clients.broker import ensure_topics, free_port
+from streams.clients.broker import ensure_topics
 from tests.crash.chatter import Said, produce
 from tests.crash.holdings import summaries, tables, vectors, windows
 from tests.making import until
+from tests.ports import free_port
 from tests.workers import SILTSTONE, asked, sources, worker_process
 
 PARTITIONS = 4

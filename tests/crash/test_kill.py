@@ -10,8 +10,9 @@ import pytest
 
 from schemas.settings import Settings
 from streams.cli.ingest import producing
-from streams.clients.broker import ensure_topics, free_port
+from streams.clients.broker import ensure_topics
 from tests.making import line, until
+from tests.ports import free_port
 from tests.workers import asked, sources, worker_process
 
 pytestmark = pytest.mark.slow

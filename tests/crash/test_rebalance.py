@@ -17,8 +17,9 @@ import pytest
 from schemas.settings import Settings
 from schemas.topics import partition_of
 from streams.cli.ingest import producing
-from streams.clients.broker import ensure_topics, free_port
+from streams.clients.broker import ensure_topics
 from tests.making import line, until, until_it_is
+from tests.ports import free_port
 from tests.workers import Fleet, asked, sources
 
 pytestmark = pytest.mark.slow

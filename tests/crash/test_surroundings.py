@@ -16,7 +16,7 @@ import pytest
 
 from schemas.settings import KafkaSettings, Settings
 from schemas.topics import Topics
-from streams.clients.broker import EmbeddedBroker, embedded_broker, ensure_topics, free_port, missing_topics
+from streams.clients.broker import EmbeddedBroker, embedded_broker, ensure_topics, missing_topics
 from tests.crash.chatter import Said, portions, produce
 from tests.crash.lives import (
     Holdings,
@@ -32,6 +32,7 @@ from tests.crash.lives import (
 )
 from tests.fuzz.test_worker import everything
 from tests.making import until
+from tests.ports import free_port
 from tests.workers import asked
 
 pytestmark = pytest.mark.slow

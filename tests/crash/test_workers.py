@@ -17,10 +17,11 @@ import pytest
 
 from schemas.settings import Settings
 from streams.cli.ingest import producing
-from streams.clients.broker import client_options, ensure_topics, free_port
+from streams.clients.broker import client_options, ensure_topics
 from streams.clients.log_reader import ends, records_between
 from tables.short_term import decode_session, session_key
 from tests.making import line, until
+from tests.ports import free_port
 from tests.workers import asked, sources, worker_process
 
 pytestmark = pytest.mark.slow

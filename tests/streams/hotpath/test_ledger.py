@@ -106,3 +106,29 @@ def test_the_committable_offset_never_goes_back_or_passes_what_is_not_done(steps
         assert ledger.outstanding == len([batch for batch in taken if batch not in finished])
         assert (ledger.committable() or 0) >= before
         before = ledger.committable() or 0
+
+
+def test_offsets_without_a_record_are_passed_when_all_before_them_is_done() -> None:
+    """The marker at the end of a transaction, 10, is committed past once its records are acknowledged."""
+    ledger = Ledger()
+    ledger.begin(0)
+    ledger.deliver(9)
+    ledger.pass_over(10, 11)
+    assert ledger.committable() is None
+    ledger.acknowledge(9)
+    assert ledger.committable() == 11
+
+
+def test_a_partition_that_begins_with_them_is_passed_at_once() -> None:
+    ledger = Ledger()
+    ledger.begin(5)
+    ledger.pass_over(5, 8)
+    assert ledger.committable() == 8
+
+
+def test_they_are_not_passed_where_a_batch_before_them_was_not_delivered() -> None:
+    """It was fetched, and taken away in a rebalance: it is read again."""
+    ledger = Ledger()
+    ledger.begin(0)
+    ledger.pass_over(10, 11)
+    assert ledger.committable() is None

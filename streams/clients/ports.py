@@ -1,0 +1,36 @@
+"""A loopback port for a process that is still to be started."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import socket
+from collections.abc import Iterator
+
+#: Below those that systems give to outgoing connections (Linux: from 32,768, macOS: from 49,152): whoever connects to
+#: something while our process starts is not given its port.
+RANGE = range(20_000, 32_768)
+
+
+@contextlib.contextmanager
+def reserved_port() -> Iterator[int]:
+    """A port that nothing listens on, and that nobody else who asks here is given until the block ends.
+
+    A port that is only looked for, let go and then bound by another process is given twice now and then: two
+    processes look at the same time. So it is held meanwhile, by a UDP socket, which keeps no one from listening on
+    the TCP port of that number, leaves no file, and ends with this process however that happens.
+    """
+    for port in random.sample(RANGE, len(RANGE)):
+        with contextlib.ExitStack() as held:
+            holder = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            probe = socket.socket()
+            try:
+                holder.bind(("127.0.0.1", port))
+                with probe:
+                    probe.bind(("127.0.0.1", port))
+            except OSError:  # reserved, or listened on
+                probe.close()
+                continue
+            yield port
+            return
+    raise OSError(f"no loopback port from {RANGE.start} to {RANGE.stop - 1} is free")

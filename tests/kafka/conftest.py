@@ -1,0 +1,33 @@
+"""Clusters of Apache Kafka. Without `--broker kafka` (`make test-kafka`), what needs them is not collected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.kafka.cluster import Cluster, cluster
+from tests.kafka.source import Source, found
+
+#: What is tested without a broker.
+ANYWHERE = {"test_source.py"}
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    needs_one = collection_path.name.startswith("test_") and collection_path.name not in ANYWHERE
+    return True if needs_one and config.getoption("--broker") != "kafka" else None
+
+
+@pytest.fixture(scope="session")
+def source() -> Source:
+    source = found()
+    assert source is not None
+    return source
+
+
+@pytest.fixture(scope="module")
+def three(source: Source) -> Iterator[Cluster]:
+    """Three brokers; a record is acknowledged when two of them have it."""
+    with cluster(source, 3, properties={"min.insync.replicas": "2"}) as running:
+        yield running

@@ -1,0 +1,104 @@
+"""Records that were deleted before they were read: told, counted, and told once."""
+
+from __future__ import annotations
+
+import aiokafka.structs
+import httpx
+import pytest
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+
+from schemas.settings import Settings
+from schemas.topics import Topics, partition_of
+from streams.app import Siltstone
+from streams.cli import running
+from streams.cli.ingest import producing
+from streams.clients.broker import client_options, ensure_topics
+from streams.metrics import labelled
+from tests.making import line, until
+
+USER = "u"
+
+
+async def say(settings: Settings, messages: range) -> None:
+    async with producing(settings.kafka) as producer:
+        for i in messages:
+            await producer.send(USER.encode(), line(i, USER, ("user", "assistant")[i % 2], i))
+
+
+async def delete_before(settings: Settings, offset: int) -> None:
+    kafka = settings.kafka
+    topic = Topics.with_prefix(kafka.topic_prefix).conversations
+    partition = aiokafka.structs.TopicPartition(topic, partition_of(USER, kafka.partitions))
+    admin = AIOKafkaAdminClient(**client_options(kafka))
+    await admin.start()
+    try:
+        await admin.delete_records({partition: RecordsToDelete(before_offset=offset)})
+    finally:
+        await admin.close()
+
+
+async def read_some(settings: Settings) -> None:
+    """A worker reads messages 0 to 3, and is stopped."""
+    await ensure_topics(settings.kafka)
+    await say(settings, range(4))
+    async with running.started(settings) as worker:
+        await running.until_ready(worker)
+        await until(lambda: labelled(worker.metrics.messages) == {(): 4})
+
+
+def lost(worker: Siltstone) -> float:
+    return sum(labelled(worker.metrics.lost_records).values())
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [message for message in caplog.messages if "deleted before they were read" in message]
+
+
+async def test_what_was_deleted_ahead_of_the_committed_offset_is_told_with_its_place(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Six of ten are gone: one line with topic, partition and offsets, a counter, and a figure of the pipeline."""
+    await read_some(settings)
+    await say(settings, range(4, 14))
+    await delete_before(settings, 10)
+    async with running.started(settings) as worker:
+        await running.until_ready(worker)
+        await until(lambda: labelled(worker.metrics.messages) == {(): 4})
+        topic = worker.topics.conversations
+        where = f"{topic}[{partition_of(USER, settings.kafka.partitions)}]"
+        assert labelled(worker.metrics.lost_records) == {(topic,): 6}
+        async with httpx.AsyncClient(trust_env=False) as client:
+            pipeline = await client.get(f"http://127.0.0.1:{worker.port}/v1/stats/pipeline")
+        assert pipeline.json()["lost_records"] == {topic: 6}
+    (line_of_it,) = told(caplog)
+    assert line_of_it.startswith(f"{where}: offsets 4 to 9 were deleted before they were read; the oldest")
+
+
+async def test_it_is_told_once_and_where_nothing_is_left_as_well(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    await read_some(settings)
+    await say(settings, range(4, 6))
+    await delete_before(settings, 6)
+    async with running.started(settings) as worker:
+        await running.until_ready(worker)
+        await until(lambda: lost(worker) == 2)
+        await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0)
+    async with running.started(settings) as worker:
+        await running.until_ready(worker)
+        await say(settings, range(6, 8))
+        await until(lambda: labelled(worker.metrics.messages) == {(): 2})
+        assert lost(worker) == 0
+    assert len(told(caplog)) == 1
+
+
+async def test_a_new_group_has_lost_nothing(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    """What was deleted before it began was not for it."""
+    await ensure_topics(settings.kafka)
+    await say(settings, range(4))
+    await delete_before(settings, 2)
+    async with running.started(settings) as worker:
+        await running.until_ready(worker)
+        await until(lambda: labelled(worker.metrics.messages) == {(): 2})
+        assert lost(worker) == 0
+    assert told(caplog) == []

@@ -1,0 +1,114 @@
+"""Producers with transactions: what was aborted is no message, and a marker is no record that is waited for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiokafka
+import aiokafka.structs
+import pytest
+
+from schemas.settings import Settings
+from schemas.topics import Topics, partition_of
+from streams.app import Siltstone
+from streams.cli import running
+from streams.clients.broker import client_options, ensure_topics
+from streams.clients.log_reader import records_between
+from streams.metrics import labelled
+from tests.making import line, until
+
+USER = "u"
+
+
+@asynccontextmanager
+async def transactional(settings: Settings) -> AsyncIterator[aiokafka.AIOKafkaProducer]:
+    producer = aiokafka.AIOKafkaProducer(
+        **client_options(settings.kafka), transactional_id=settings.kafka.group_id, transaction_timeout_ms=60_000
+    )
+    await producer.start()
+    try:
+        yield producer
+    finally:
+        await producer.stop()
+
+
+async def said_in_transactions(settings: Settings) -> int:
+    """Two messages that are aborted, four that are committed; the offset after the last marker."""
+    topic = Topics.with_prefix(settings.kafka.topic_prefix).conversations
+    async with transactional(settings) as producer:
+        for messages, committed in ((range(2), False), (range(2, 4), True), (range(4, 6), True)):
+            await producer.begin_transaction()
+            for i in messages:
+                await producer.send_and_wait(topic, line(i, USER, ("user", "assistant")[i % 2], i), key=USER.encode())
+            await (producer.commit_transaction() if committed else producer.abort_transaction())
+    return 9
+
+
+def taken_in(worker: Siltstone) -> set[str]:
+    return {
+        message.message_id
+        for partition, session in worker.windows.all_sessions()
+        for exchange in worker.windows.window(partition, session)
+        for message in exchange.messages
+    } | {message.message_id for _, session in worker.windows.all_sessions() for message in session.open}
+
+
+async def test_aborted_messages_are_none_and_the_lag_reaches_zero(settings: Settings) -> None:
+    """The last marker is committed past, so that the group's lag is zero for Kafka's own tools as well."""
+    await ensure_topics(settings.kafka)
+    end = await said_in_transactions(settings)
+    async with running.started(settings) as worker:
+        await running.until_ready(worker)
+        await until(lambda: labelled(worker.metrics.messages) == {(): 4})
+        await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0)
+        assert taken_in(worker) == {f"{USER}-{i}" for i in range(2, 6)}
+        assert labelled(worker.metrics.lost_records) == {}
+    assert await committed(settings) == end
+
+
+async def committed(settings: Settings) -> int | None:
+    """The group's offset in the user's partition."""
+    consumer = aiokafka.AIOKafkaConsumer(
+        group_id=settings.kafka.group_id, enable_auto_commit=False, **client_options(settings.kafka)
+    )
+    await consumer.start()
+    try:
+        topic = Topics.with_prefix(settings.kafka.topic_prefix).conversations
+        partition = aiokafka.structs.TopicPartition(topic, partition_of(USER, settings.kafka.partitions))
+        consumer.assign([partition])
+        offset: int | None = await consumer.committed(partition)
+        return offset
+    finally:
+        await consumer.stop()
+
+
+async def test_reading_back_ends_at_the_marker_and_misses_nothing(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also from a marker on, up to a marker, and where there is nothing else: nobody is told of anything lost."""
+    await ensure_topics(settings.kafka)
+    end = await said_in_transactions(settings)
+    kafka, topic = settings.kafka, Topics.with_prefix(settings.kafka.topic_prefix).conversations
+    partition = partition_of(USER, kafka.partitions)
+    with caplog.at_level(logging.WARNING, "streams"):
+        for start, offsets in ((0, [3, 4, 6, 7]), (5, [6, 7]), (8, [])):
+            read = [
+                record.offset
+                async for records in records_between(kafka, topic, partition, start, end)
+                for record in records
+            ]
+            assert read == offsets
+    assert [record for record in caplog.records if record.name.startswith("streams")] == []
+
+
+async def test_all_of_them_are_read_where_that_is_wished(settings: Settings) -> None:
+    """`kafka.isolation_level: read_uncommitted`."""
+    kafka = settings.kafka.model_copy(update={"isolation_level": "read_uncommitted"})
+    settings = settings.model_copy(update={"kafka": kafka})
+    await ensure_topics(kafka)
+    await said_in_transactions(settings)
+    async with running.started(settings) as worker:
+        await running.until_ready(worker)
+        await until(lambda: labelled(worker.metrics.messages) == {(): 6})
