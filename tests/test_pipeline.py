@@ -152,7 +152,7 @@ async def test_a_record_that_the_broker_refuses_for_good_is_a_dead_letter_and_ho
     outbox = worker.hot.outbox
     outbox.post(worker.topics.long_term, b"x" * bytes_sent, key=b"k" * (MAX_RECORD_BYTES - MAX_VALUE_BYTES))
     await feed(worker, [(b"u", line(i, "u", ("user", "assistant")[i % 2], i)) for i in range(4)])
-    assert await worker.faust.consumer.commit()
+    await until(lambda: sum(worker.hot.committed(worker.topics.conversations).values()) == 4)
     (letter,) = await read(worker.settings, worker.topics.dead_letters, 1)
     headers = {name: value.decode() for name, value in letter.headers}
     assert (headers["source.topic"], headers["error.type"]) == (worker.topics.long_term, "refused")

@@ -285,12 +285,13 @@ async def test_a_question_does_not_wait_for_the_pause(server: OpenAIServer, monk
 async def test_a_question_does_not_wait_for_a_slow_service(
     server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding, "QUESTION_SECONDS", 0.2)
     async with loaded(server) as embedding_:
         server.gate.clear()
-        async with asyncio.timeout(5):
-            with pytest.raises(EmbeddingUnavailable, match="is busy, or being started; ask again"):
-                await embedding_.embed([SAID])
+        with monkeypatch.context() as patch:
+            patch.setattr(embedding, "QUESTION_SECONDS", 0.2)
+            async with asyncio.timeout(5):
+                with pytest.raises(EmbeddingUnavailable, match="is busy, or being started; ask again"):
+                    await embedding_.embed([SAID])
         server.gate.set()
         np.testing.assert_allclose((await embedding_.embed([SAID]))[0], vector(SAID), atol=1e-5)
 
