@@ -174,30 +174,19 @@ def snapshot_of_files(data_dir: Path, now: int, lifecycle: LifecycleSettings) ->
         newest = max(newest, last)
     if not exported:
         raise DataDirError(data_dir, "there are no shards in it")
-    return copied(folder, exported, newest if lifecycle.clock == "event" else now, lifecycle)
-
-
-def copied(
-    folder: Path,
-    exported: Mapping[int, frozenset[str]],
-    at: int,
-    lifecycle: LifecycleSettings,
-    memory: int = BRIEFLY,
-) -> Copy:
-    """`assemble`, with the errors of files and of DuckDB as `DataDirError`."""
-    try:
-        return assemble(folder, exported, at, lifecycle, memory)
-    except (duckdb.Error, OSError) as exc:
-        raise DataDirError(folder, str(exc).splitlines()[0]) from exc
+    return assemble(folder, exported, newest if lifecycle.clock == "event" else now, lifecycle)
 
 
 @contextmanager
 def _only_one(folder: Path) -> Iterator[None]:
-    """One process at a time; the lock ends with the process."""
-    (folder / "staged").mkdir(parents=True, exist_ok=True)
-    with (folder / "staged" / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    """One process at a time; the lock ends with the process. What fails meanwhile is a `DataDirError`."""
+    try:
+        (folder / "staged").mkdir(parents=True, exist_ok=True)
+        with (folder / "staged" / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+    except (duckdb.Error, OSError) as exc:
+        raise DataDirError(folder, str(exc).splitlines()[0]) from exc
 
 
 def parquet(folder: Path, table: str, partition: int) -> Path:

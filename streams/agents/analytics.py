@@ -24,7 +24,7 @@ from streams.clock import Clock
 from streams.metrics import Metrics
 from streams.precedence import IntakeFirst
 from streams.shards import OwnedShards
-from tables.analytics import FILE, Copy, Fingerprint, copied, parquet, unstage
+from tables.analytics import FILE, Copy, Fingerprint, assemble, parquet, unstage
 from tables.database import BRIEFLY
 from tables.shard import Shard
 
@@ -88,7 +88,7 @@ class AnalyticsAgent:
         at = await self._shards.moment(self._clock)
         async with self._one_at_a_time:
             await asyncio.get_running_loop().run_in_executor(
-                self._thread, copied, self.folder, exported, at, self._lifecycle, self._memory
+                self._thread, assemble, self.folder, exported, at, self._lifecycle, self._memory
             )
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ class AnalyticsAgent:
             if exported or anyway:
                 at = await self._shards.moment(self._clock)
                 made = await asyncio.get_running_loop().run_in_executor(
-                    self._thread, copied, self.folder, exported, at, self._lifecycle, self._memory
+                    self._thread, assemble, self.folder, exported, at, self._lifecycle, self._memory
                 )
             self._copied |= prints
             self._count("unchanged" if made is None else "made")
