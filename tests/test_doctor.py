@@ -513,12 +513,12 @@ async def test_a_check_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
         found = await asyncio.wait_for(examine(Reading(settings), patience=3.0), 10)
     told = {finding.check: finding for finding in found}
     assert (told["broker"].outcome, told["broker"].what) == (FAILED, "there was no answer within 3 s")
-    assert {check: f.outcome for check, f in told.items() if check not in ("broker", "embedding")} == {
+    assert "for the database of each of 8 shards" in told["memory"].what  # how well depends on the machine
+    assert {check: f.outcome for check, f in told.items() if check not in ("broker", "embedding", "memory")} == {
         "settings": OK,
         "data": OK,
         "shards": OK,
         "judge": OK,
-        "memory": OK,
         "http": OK,
     }
 
