@@ -64,7 +64,7 @@ class OwnedShards:
         self._share_memory()
 
     def _share_memory(self) -> None:
-        """Each shard that is open has as much as any other; one that is being opened is given as much then."""
+        """Each shard that is open has as much as any other; one that is being opened is given its share then."""
         shards, limit = len(self._open), self._memory.limit
         if (needed := self._memory.needed(shards)) > limit:
             log.warning(
@@ -197,7 +197,10 @@ class OwnedShards:
                 Shard, partition, folder, model, dimension, self._settings, self._lifecycle, self._recent, memory
             )
             try:
-                return await asyncio.shield(asyncio.wrap_future(opening))
+                shard = await asyncio.shield(asyncio.wrap_future(opening))
+                # Others may have come or gone since it began to open.
+                thread.submit(shard.limit_memory, self._memory.a_shard(len(self._open)))
+                return shard
             except asyncio.CancelledError:
                 thread.submit(_close_opened, opening)
                 raise

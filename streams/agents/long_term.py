@@ -6,6 +6,7 @@ What is to be remembered for a while only goes to the notes of its session inste
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import uuid
 from collections import defaultdict
@@ -47,6 +48,10 @@ def decode(record: Any) -> LongTermEvent:
         raise invalid(exc) from exc
 
 
+#: A record, and the event in it.
+Decoded = tuple[Any, LongTermEvent]
+
+
 class Forgetting(NamedTuple):
     """A command to forget, when it came into the log (epoch ms), and its record."""
 
@@ -57,16 +62,20 @@ class Forgetting(NamedTuple):
 
 def forgettings(records: Iterable[Any], now: int) -> list[Forgetting]:
     """The commands to forget among records that were read at `now` (epoch ms); only what may be one is decoded."""
-    found = []
+    read = list[Decoded]()
     for record in records:
         if b"forget" in (record.value or b"") or b"\\u" in (record.value or b""):
-            try:
-                event = decode(record)
-            except BadRecord:
-                continue  # a dead letter, where it is read in its turn
-            if isinstance(event, Forget | ForgetUser):
-                found.append(Forgetting(event, ingested(record.timestamp, now), record))
-    return found
+            with contextlib.suppress(BadRecord):  # a dead letter, where it is read in its turn
+                read.append((record, decode(record)))
+    return _forgettings(read, now)
+
+
+def _forgettings(read: Iterable[Decoded], now: int) -> list[Forgetting]:
+    return [
+        Forgetting(event, ingested(record.timestamp, now), record)
+        for record, event in read
+        if isinstance(event, Forget | ForgetUser)
+    ]
 
 
 def apart(events: Sequence[LongTermEvent]) -> list[Sequence[LongTermEvent]]:
@@ -158,9 +167,10 @@ class LongTermAgent:
                 records = await self._not_in_for_good(partition, records)
                 if not records:
                     return
-            events = self._decoded(records)
+            read = self._decoded(records)
+            events = [event for _, event in read]
             await self._apply(partition, events, records[-1].offset + 1)
-            await self._follow(partition, self._forgettings(records))
+            await self._follow(partition, _forgettings(read, now_ms()))
             await self._notes.take(partition, events)
 
     async def _not_in_for_good(self, partition: int, records: Sequence[Any]) -> Sequence[Any]:
@@ -181,11 +191,6 @@ class LongTermAgent:
         left = [record for record in records if record.offset >= low.offset]
         self._count(Applied(repeated=len(records) - len(left)))
         return left
-
-    def _forgettings(self, records: Sequence[Any]) -> list[Forgetting]:
-        """Those of this partition's users."""
-        found = forgettings(records, now_ms())
-        return [one for one in found if not self._rerouting.is_astray(one.record, one.event.user_id)]
 
     async def _follow(self, partition: int, forgotten: Sequence[Forgetting]) -> None:
         """What else a worker keeps of these users goes after the shard has forgotten them."""
@@ -234,15 +239,19 @@ class LongTermAgent:
         async for records in self._read(partition, start, end):
             for first in range(0, len(records), EVENTS_A_TRANSACTION):
                 part = records[first : first + EVENTS_A_TRANSACTION]
-                await self._apply(partition, self._decoded(part, again=True), part[-1].offset + 1)
-                await self._follow_again(self._forgettings(part))
+                read = self._decoded(part, again=True)
+                await self._apply(partition, [event for _, event in read], part[-1].offset + 1)
+                await self._follow_again(_forgettings(read, now_ms()))
         await self._apply(partition, [], end)
         log.info("shard %d: it is whole again", partition)
         return end
 
-    def _decoded(self, records: Sequence[Any], *, again: bool = False) -> list[LongTermEvent]:
-        """The events of this partition's users. What is no event, or another's, is dealt with when first read."""
-        events = []
+    def _decoded(self, records: Sequence[Any], *, again: bool = False) -> list[Decoded]:
+        """The events of this partition's users, each with its record.
+
+        What is no event, or another's, is dealt with when first read.
+        """
+        read = list[Decoded]()
         for record in records:
             try:
                 event = decode(record)
@@ -253,10 +262,10 @@ class LongTermAgent:
             if again and self._rerouting.is_astray(record, event.user_id):
                 continue
             if again or not self._rerouting.sent_home(record, event.user_id):
-                events.append(event)
+                read.append((record, event))
                 if not again:
                     self._ages.note(event, record.headers)
-        return events
+        return read
 
     async def _apply(self, partition: int, events: Sequence[LongTermEvent], position: int) -> None:
         *before, last = apart(events)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import threading
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -91,5 +93,31 @@ async def test_a_shard_that_needs_more_than_its_share_says_which_setting(tmp_pat
             await shards.call(0, large)
         assert isinstance(told.value.__cause__, duckdb.OutOfMemoryException)
     finally:
+        await shards.close()
+        await shards.models.stop()
+
+
+async def test_a_shard_that_was_being_opened_while_others_came_shares_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opening, gate = threading.Event(), threading.Event()
+
+    def slowly(*given: Any) -> Shard:
+        opening.set()
+        gate.wait(30)
+        return Shard(*given)
+
+    shards = owned(tmp_path, 2 * GIB)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr("streams.shards.Shard", slowly)
+            shards.own(frozenset({0}))
+            await until(opening.is_set)
+            shards.own(frozenset({0, 1}))
+            gate.set()
+            await until(lambda: shards.ready)
+        assert await shards.call_each(limit_of) == ["864.0 MiB"] * 2
+    finally:
+        gate.set()
         await shards.close()
         await shards.models.stop()
