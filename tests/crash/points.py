@@ -52,8 +52,8 @@ POINTS = (
     Point("the index is saved", "after", "tables.vectors:VectorIndex.save"),
     Point("states are stored, transitions not sent", "after", "tables.shard:Shard.unpublished", 3),
     Point("transitions are sent, not marked", "before", "tables.shard:Shard.mark_published"),
-    Point("the analysts' copy is being made", "before", "streams.agents.analytics:copied"),
-    Point("the analysts' copy is made", "after", "streams.agents.analytics:copied"),
+    Point("the analysts' copy is being made", "before", "streams.agents.analytics:assemble"),
+    Point("the analysts' copy is made", "after", "streams.agents.analytics:assemble"),
     Point("a changelog is read back", "before", "tables.rows:Rows.restore"),
     Point("a shard is opened", "after", "tables.catalog:Catalog.__init__", 2),
     Point("shards are compared with the log", "before", "streams.agents.long_term:LongTermAgent.catch_up", 2),
@@ -62,12 +62,17 @@ POINTS = (
 )
 
 
-def arm(point: Point, nth: int, mark: Path) -> None:
-    """From now on, the `nth` call of the point's function is the last thing that this process does."""
+def found(point: Point) -> tuple[Any, str, Callable[..., Any]]:
+    """The module or class that has the point's function, the function's name there, and the function."""
     module, path = point.where.split(":")
     *owners, name = path.split(".")
     owner = pkgutil.resolve_name(":".join([module, ".".join(owners)]) if owners else module)
-    original: Callable[..., Any] = getattr(owner, name)
+    return owner, name, getattr(owner, name)
+
+
+def arm(point: Point, nth: int, mark: Path) -> None:
+    """From now on, the `nth` call of the point's function is the last thing that this process does."""
+    owner, name, original = found(point)
     calls = count(1)
 
     def strike() -> None:
