@@ -23,6 +23,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,8 +35,6 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from schemas.one_blas_thread import ONE_THREAD
-from streams.clients.children import Spawning
 from streams.clients.embedding import EMBEDDED_CHARS
 from streams.clients.embedding_lanes import SLICE
 
@@ -139,7 +138,7 @@ def table(figures: Figures) -> Table:
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
 def main(texts: int, rounds: int, files: tuple[Path, ...], as_json: bool) -> None:
     """Measure the embedded model beside the bare wheel."""
-    with ProcessPoolExecutor(1, mp_context=Spawning(ONE_THREAD)) as process:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         figures = process.submit(compare, files, texts, rounds).result()
     Console().print(table(figures))
     if as_json:

@@ -33,6 +33,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 from unittest import mock
@@ -45,13 +46,11 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.worker import kafka_at
-from schemas.one_blas_thread import ONE_THREAD
 from schemas.settings import EmbeddingSettings, KafkaSettings, Settings
 from schemas.topics import key_of
 from streams.cli.ingest import producing
 from streams.cli.process import configure_logging, run
 from streams.clients.broker import EMBEDDED_PARTITIONS, embedded_broker, ensure_topics
-from streams.clients.children import Spawning
 from streams.clients.embedders import load_embedder
 from streams.clients.embedding_lanes import SLICE
 from streams.clients.embedding_process import EmbeddingProcess
@@ -203,7 +202,7 @@ async def measure(messages: int, partitions: int, say: Callable[[str], None]) ->
     say("the bare model …")
     batches = [times.texts[first : first + size] for first in range(0, len(times.texts), size)]
     chosen = [text for batch in batches[:: -(-len(batches) // BARE_BATCHES)] for text in batch]
-    with ProcessPoolExecutor(1, mp_context=Spawning(ONE_THREAD)) as process:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         bare_per_s = await asyncio.get_running_loop().run_in_executor(process, bare, chosen)
     shares = times.shares(seconds)
     return {

@@ -86,14 +86,18 @@ class OwnedShards:
         """Whether every shard of ours is open."""
         return all(task.done() and not task.cancelled() and not task.exception() for task in self._open.values())
 
+    async def position(self, partition: int) -> int:
+        """Up to where in the log the shard's events are in. It is asked for before each group: no thread is.
+
+        Raises `ShardNotHere` where the partition is not ours.
+        """
+        return (await self._shard(partition)).position()
+
     async def call(
         self, partition: int, method: Callable[Concatenate[Shard, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """`method(shard, …)` on the shard's thread. Raises `ShardNotHere` where the partition is not ours."""
-        task = self._open.get(partition)
-        if task is None:
-            raise ShardNotHere(partition, "its partition is on another worker, or moving; ask again")
-        shard = await asyncio.shield(task)
+        shard = await self._shard(partition)
         try:
             return await asyncio.get_running_loop().run_in_executor(
                 self._threads[partition], lambda: method(shard, *args, **kwargs)
@@ -111,6 +115,12 @@ class OwnedShards:
             if partition not in self._open:
                 raise ShardNotHere(partition, "its partition has just moved; ask again") from exc
             raise
+
+    async def _shard(self, partition: int) -> Shard:
+        task = self._open.get(partition)
+        if task is None:
+            raise ShardNotHere(partition, "its partition is on another worker, or moving; ask again")
+        return await asyncio.shield(task)
 
     async def call_each(
         self, method: Callable[Concatenate[Shard, P], T], *args: P.args, **kwargs: P.kwargs

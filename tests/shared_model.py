@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from typing import Any, cast
+from multiprocessing import get_context
+from typing import TypeVar, TypeVarTuple, cast
 
 import pytest
 
 from schemas.settings import EmbeddingSettings
 from streams.clients import embedding_process
+from streams.clients.called_process import CalledProcess
 from streams.clients.embedders import Model, model_of
 from streams.clients.embedding_process import EmbeddingProcess
+
+Given = TypeVarTuple("Given")
+T = TypeVar("T")
 
 _real_load, _real_init = embedding_process._load, embedding_process.EmbeddingProcess.__init__
 
@@ -24,15 +30,15 @@ def load_once(settings: EmbeddingSettings) -> Model:
 
 
 class Lasting:
-    """A process that those who use it cannot end."""
+    """A `CalledProcess` for many event loops, that those who use it cannot end."""
 
     def __init__(self) -> None:
-        self.executor = embedding_process._process(EmbeddingSettings())
+        self.executor = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.executor, name)
+    async def call(self, function: Callable[[*Given], T], *given: *Given) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self.executor, function, *given)
 
-    def shutdown(self, **_: Any) -> None:
+    async def close(self) -> None:
         """It serves others."""
 
 
@@ -44,7 +50,7 @@ def shared() -> Iterator[None]:
     def begin(self: EmbeddingProcess, settings: EmbeddingSettings) -> None:
         _real_init(self, settings)
         if settings.backend == "use":
-            self._process = cast(ProcessPoolExecutor, lasting)  # the other has not started yet
+            self._process = cast(CalledProcess, lasting)  # the other has not started yet
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(EmbeddingProcess, "__init__", begin)

@@ -23,7 +23,7 @@ from streams.web.owned import WAIT_SECONDS
 from tests.making import line, until
 from tests.openai_server import DIMENSIONS, Answer, OpenAIServer
 from tests.streams.clients.test_embedding import transformer
-from tests.streams.clients.test_embedding_process import child, kill
+from tests.streams.clients.test_embedding_process import kill
 from tests.test_readme import siltstone
 
 pytestmark = pytest.mark.own_model
@@ -223,7 +223,7 @@ async def test_when_the_models_process_is_killed_nothing_is_lost(settings: Setti
         await running.until_ready(worker)
         await tell(worker, 0, 4)
         await until(lambda: written(worker) > 0)
-        kill(child())
+        kill(worker.embedding)
         await tell(worker, 4, 8)
         await until(lambda: written(worker) == 8)
         assert worker.hot.halted is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -113,7 +114,8 @@ def _wait_for(file: Path) -> None:
 async def test_the_service_is_up_before_the_model_is(settings: Settings, tmp_path: Path) -> None:
     """The API answers meanwhile, and says what it waits for."""
     worker = Siltstone(settings)
-    cast(EmbeddingProcess, worker.embedding._backend)._process.submit(_wait_for, tmp_path / "go")
+    process = cast(EmbeddingProcess, worker.embedding._backend)._process
+    waiting = asyncio.ensure_future(process.call(_wait_for, tmp_path / "go"))
     try:
         await worker.start()
         async with api(worker) as client:
@@ -126,6 +128,7 @@ async def test_the_service_is_up_before_the_model_is(settings: Settings, tmp_pat
             assert (await client.get("/readyz")).status_code == 200
     finally:
         (tmp_path / "go").touch()
+        await waiting
         await worker.stop()
 
 

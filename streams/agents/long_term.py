@@ -232,7 +232,7 @@ class LongTermAgent:
 
     async def _fill_up(self, partition: int, end: int) -> int:
         """Read again what is in the log up to `end` (an offset) and not in the shard; the shard's position then."""
-        start = await self._shards.call(partition, Shard.position)
+        start = await self._shards.position(partition)
         if start >= end:
             return start
         log.warning("shard %d: it is behind: offsets %d to %d are read again", partition, start, end - 1)

@@ -141,6 +141,10 @@ class Embedding:
                 )
 
         size = self._batch_size
+        if len(said) <= size:  # no task: beside a busy event loop, each step of one takes milliseconds
+            if said:
+                await fill(said)
+            return vectors
         tasks = [asyncio.ensure_future(fill(said[start : start + size])) for start in range(0, len(said), size)]
         try:
             await asyncio.gather(*tasks)

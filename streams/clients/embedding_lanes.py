@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
@@ -18,6 +17,7 @@ from typing import Final
 import numpy as np
 
 from schemas.errors import SiltstoneError
+from streams.clients.called_process import ProcessDied
 from streams.clients.embedders import Vectors
 
 #: Most texts of a call.
@@ -82,7 +82,7 @@ class _Part:
 class Lanes:
     """Calls of a model, `call(texts)`, of at most `most` texts each, made for all who wait.
 
-    A failed call of several callers is made again for each of them alone. `BrokenProcessPool` means that the process
+    A failed call of several callers is made again for each of them alone. `ProcessDied` means that the process
     died, and that there is another one.
     """
 
@@ -102,9 +102,11 @@ class Lanes:
         return await asked.done
 
     async def close(self) -> None:
-        """Cancel what waits; what is with the model must have been ended."""
+        """Cancel what waits, and what is with the model."""
         for part in chain(self._questions, self._bulk):
             part.asked.done.cancel()
+        for call in self._calls:
+            call.cancel()
         await asyncio.gather(*self._calls, return_exceptions=True)
 
     def _lane(self, asked: _Asked) -> deque[_Part]:
@@ -158,7 +160,7 @@ class Lanes:
             for part in parts:
                 part.asked.done.cancel()
             raise
-        except BrokenProcessPool:
+        except ProcessDied:
             for part in reversed(parts):
                 if part.deaths + 1 < MOST_DEATHS:
                     self._lane(part.asked).appendleft(replace(part, alone=True, deaths=part.deaths + 1))

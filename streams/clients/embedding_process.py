@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 
 from schemas.errors import SiltstoneError
 from schemas.one_blas_thread import ONE_THREAD
 from schemas.settings import EmbeddingSettings
-from streams.clients.children import Spawning, die_with_parent
+from streams.clients.called_process import CalledProcess, ProcessDied
 from streams.clients.embedders import Embedder, Model, Vectors, load_embedder, model_of
 from streams.clients.embedding_lanes import Lanes
 
@@ -44,7 +41,7 @@ class EmbeddingProcess:
         assert self._loaded is not None
         try:
             return await asyncio.shield(self._loaded)
-        except BrokenProcessPool as exc:
+        except ProcessDied as exc:
             raise SiltstoneError(
                 "the embedding model's process was ended while it was loaded, mostly for want of memory: "
                 "give it more, or set a smaller embedding.model"
@@ -56,36 +53,36 @@ class EmbeddingProcess:
 
     async def close(self) -> None:
         """End the process."""
-        await asyncio.to_thread(self._process.shutdown, cancel_futures=True)
         await self._lanes.close()
+        await self._process.close()
 
     async def _ask(self, texts: list[str]) -> Vectors:
-        """One call. Raises `BrokenProcessPool` where the process has died; then there is another one."""
+        """One call. Raises `ProcessDied` where the process has died; then there is another one."""
         process, loaded = self._process, self._loaded
         assert loaded is not None, "load() comes first"
         try:
             await asyncio.shield(loaded)
-            return await asyncio.get_running_loop().run_in_executor(process, _embed, texts)
-        except BrokenProcessPool:
+            return await process.call(_embed, texts)
+        except ProcessDied:
             if process is self._process:  # the first that noticed
                 log.warning("the embedding model's process was ended from outside; it is started again")
-                process.shutdown(wait=False)
                 self._process = _process(self._settings)
                 self._begin()
+                await process.close()
             raise
 
     def _begin(self) -> None:
-        self._loaded = asyncio.get_running_loop().run_in_executor(self._process, _load, self._settings)
+        self._loaded = asyncio.ensure_future(self._process.call(_load, self._settings))
         self._loaded.add_done_callback(lambda done: None if done.cancelled() else done.exception())
 
 
-def _process(settings: EmbeddingSettings) -> ProcessPoolExecutor:
+def _process(settings: EmbeddingSettings) -> CalledProcess:
     """With one thread for arithmetic: more would spin for work, and take it from all others on a busy machine.
 
     A transformer is given what the environment says, where it says it. `use` gains nothing by a second one.
     """
-    context = Spawning(ONE_THREAD, keep=settings.backend != "use")
-    return ProcessPoolExecutor(1, mp_context=context, initializer=die_with_parent, initargs=(os.getpid(),))
+    kept = os.environ if settings.backend != "use" else {}
+    return CalledProcess({name: value for name, value in ONE_THREAD.items() if name not in kept})
 
 
 _in_process: list[Embedder] = []
@@ -93,7 +90,6 @@ _in_process: list[Embedder] = []
 
 
 def _load(settings: EmbeddingSettings) -> Model:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the worker, which ends this process
     embedder = load_embedder(settings)
     _in_process.append(embedder)
     return model_of(embedder)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
 import pytest
 
 from schemas.errors import SiltstoneError
+from streams.clients.called_process import ProcessDied
 from streams.clients.embedders import Vectors
 from streams.clients.embedding_lanes import MOST_DEATHS, QUESTIONS_IN_A_ROW, SLICE, UNDER_WAY, Lanes
 
@@ -29,7 +29,7 @@ class Model:
             self.waiting.append(go := asyncio.Event())
             await go.wait()
         if self.deadly.intersection(texts):
-            raise BrokenProcessPool
+            raise ProcessDied
         if bad := self.refused.intersection(texts):
             raise SiltstoneError(f"cannot embed {min(bad)}")
         return np.array([[int(text[1:])] for text in texts], np.float32)

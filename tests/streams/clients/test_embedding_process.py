@@ -6,14 +6,12 @@ import asyncio
 import contextlib
 import importlib.util
 import logging
-import multiprocessing
 import os
 import pickle
 import signal
 import sys
 import time
 from collections.abc import AsyncIterator
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Literal, cast
 
@@ -24,6 +22,7 @@ from schemas.errors import EmbeddingUnavailable, SiltstoneError
 from schemas.one_blas_thread import ONE_THREAD
 from schemas.settings import EmbeddingSettings
 from streams.clients import embedding_process
+from streams.clients.called_process import CalledProcess
 from streams.clients.embedders import Embedder, recorded_name
 from streams.clients.embedding import Embedding
 from streams.clients.embedding_lanes import MOST_DEATHS
@@ -52,25 +51,25 @@ async def started(settings: EmbeddingSettings) -> AsyncIterator[Embedding]:
         await embedding.stop()
 
 
-def child() -> BaseProcess:
-    """The process that multiprocessing has started last: an earlier one serves other tests."""
-    return max(multiprocessing.active_children(), key=lambda process: process._identity)
+def process_of(embedding: Embedding) -> CalledProcess:
+    return cast(EmbeddingProcess, embedding._backend)._process
 
 
-def kill(process: BaseProcess) -> None:
-    assert process.pid is not None
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
+def kill(embedding: Embedding) -> None:
+    """Its process, which was started."""
+    pid = process_of(embedding).pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
 
 
 async def test_a_killed_process_is_started_again(caplog: pytest.LogCaptureFixture) -> None:
     """What is asked afterwards is answered as before."""
     async with started(EmbeddingSettings()) as embedding:
         before = await embedding.embed(TEXTS, patient=True)
-        first = child()
-        kill(first)
+        first = process_of(embedding).pid
+        kill(embedding)
         np.testing.assert_array_equal(await embedding.embed(TEXTS, patient=True), before)
-        assert child().pid != first.pid
+        assert process_of(embedding).pid not in (None, first)
     warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert warnings == ["the embedding model's process was ended from outside; it is started again"]
 
@@ -81,11 +80,9 @@ async def test_what_is_under_way_when_it_is_killed_is_not_lost() -> None:
     async with started(EmbeddingSettings(batch_size=8)) as embedding:
         texts = [f"{text} {i}" for i in range(100) for text in TEXTS]
         expected = await embedding.embed(TEXTS, patient=True)
-        first = child()
         asked = [asyncio.create_task(embedding.embed([*TEXTS, *texts], patient=True)) for _ in range(3)]
-        process = cast(EmbeddingProcess, embedding._backend)._process
-        await until(lambda: process._pending_work_items)
-        kill(first)
+        await until(lambda: cast(EmbeddingProcess, embedding._backend)._lanes._calls)
+        kill(embedding)
         for vectors in await asyncio.gather(*asked):
             assert vectors.shape == (303, 512)
             np.testing.assert_allclose(vectors[:3], expected, atol=1e-5)
@@ -95,10 +92,9 @@ async def test_what_is_under_way_when_it_is_killed_is_not_lost() -> None:
 # Threads
 
 
-def threads(embedding: Embedding) -> int:
+async def threads(embedding: Embedding) -> int:
     """Of the process: OpenBLAS starts its own when it is loaded."""
-    process = cast(EmbeddingProcess, embedding._backend)._process
-    return len(process.submit(os.listdir, "/proc/self/task").result())
+    return len(await process_of(embedding).call(os.listdir, "/proc/self/task"))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
@@ -111,19 +107,20 @@ async def test_embedding_takes_one_thread(monkeypatch: pytest.MonkeyPatch, said:
             monkeypatch.setenv(name, said)
     async with started(EmbeddingSettings()) as embedding:
         await embedding.embed(TEXTS * 20, patient=True)
-        assert threads(embedding) == 1
+        assert await threads(embedding) == 1
     assert {os.environ.get(name) for name in ONE_THREAD} == {said}
 
 
 @pytest.mark.parametrize(("backend", "found"), [("use", "1"), ("sentence-transformers", "4")])
-def test_a_transformer_has_the_threads_that_the_environment_says(
+async def test_a_transformer_has_the_threads_that_the_environment_says(
     monkeypatch: pytest.MonkeyPatch, backend: Literal["use", "sentence-transformers"], found: str
 ) -> None:
     """What is not said is one, too."""
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-    with embedding_process._process(EmbeddingSettings(backend=backend)) as process:
-        seen = [process.submit(os.getenv, name).result() for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")]
+    process = embedding_process._process(EmbeddingSettings(backend=backend))
+    seen = [await process.call(os.getenv, name) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")]
+    await process.close()
     assert seen == [found, "1"]
 
 
@@ -171,7 +168,6 @@ async def test_a_question_does_not_wait_for_a_model_that_hangs(monkeypatch: pyte
             patch.setattr("streams.clients.embedding_process._embed", _hang)
             with pytest.raises(EmbeddingUnavailable, match="is busy, or being started; ask again"):
                 await embedding.embed(TEXTS)
-        kill(child())
 
 
 def _refuse(texts: list[str]) -> None:

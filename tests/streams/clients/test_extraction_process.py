@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import date
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -21,36 +21,31 @@ import uvloop
 from schemas.messages import Message, Role
 from schemas.settings import MemorySettings
 from streams.agents.summaries import summary_request
-from streams.clients.extraction import EXTRACTION_NICE
-from streams.clients.extraction_process import ExtractionProcess, _told
+from streams.clients import extraction, extraction_process
+from streams.clients.extraction import Failed, made
+from streams.clients.extraction_process import EXTRACTION_NICE, ExtractionProcess
 from streams.rules.exchanges import Limits
-from streams.rules.summary.drafting import Order, drafted
+from streams.rules.summary.drafting import Draft, Order, drafted
 from tests.making import START, until
 
-#: A program that does what a word in an order says, and else its work.
-TROUBLED = """
-import os, sys
-from streams.clients import extraction
-from streams.rules.summary.drafting import drafted
 
-def made(order):
+def _troubled(orders: Sequence[Order], seconds: float) -> list[Draft | Failed]:
+    """In the process: does what a word in an order says, and else its work."""
+    setattr(extraction, "drafted", _in_trouble)  # noqa: B010 - it is another module's
+    return made(orders, seconds)
+
+
+def _in_trouble(order: Order) -> Draft:
     said = b"".join(order.requests)
     if b"die now" in said:
         os._exit(3)
-    if b"go on for ever" in said:
-        while True:
-            pass
+    while b"go on for ever" in said:
+        pass
     if b"print it" in said:
-        print("printed")
+        sys.stdout.write("printed\n")
     if b"divide by zero" in said:
-        return extraction.Failed("ZeroDivisionError")
+        raise ZeroDivisionError
     return drafted(order)
-
-extraction._made = made
-answers = os.fdopen(os.dup(1), "wb")
-os.dup2(2, 1)
-extraction.serve(sys.stdin.buffer, answers, float(sys.argv[1]))
-"""
 
 
 def order(*said: str) -> Order:
@@ -81,13 +76,10 @@ async def process() -> AsyncIterator[ExtractionProcess]:
     await one.close()
 
 
-@pytest_asyncio.fixture
-async def troubled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ExtractionProcess]:
-    (tmp_path / "troubled_extraction.py").write_text(TROUBLED, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    one = ExtractionProcess(seconds=20, program="troubled_extraction")
-    yield one
-    await one.close()
+@pytest.fixture
+def troubled(process: ExtractionProcess, monkeypatch: pytest.MonkeyPatch) -> ExtractionProcess:
+    monkeypatch.setattr(extraction_process, "made", _troubled)
+    return process
 
 
 async def test_a_draft_is_what_it_would_be_here(process: ExtractionProcess) -> None:
@@ -134,8 +126,9 @@ async def test_what_cannot_be_summed_up_costs_nobody_else_a_summary(troubled: Ex
     assert (first, last) == (drafted(orders[0]), drafted(orders[2]))
 
 
-async def test_what_does_not_come_to_an_end_is_ended(tmp_path: Path, troubled: ExtractionProcess) -> None:
-    quick = ExtractionProcess(seconds=0.5, program="troubled_extraction")
+@pytest.mark.usefixtures("troubled")
+async def test_what_does_not_come_to_an_end_is_ended() -> None:
+    quick = ExtractionProcess(seconds=0.5)
     first, stuck, last = await quick.drafted([order("I like tea"), order("go on for ever"), order("我喜欢猫")])
     assert (first is None, stuck is None, last is None) == (False, True, False)
     assert await quick.drafted([order("go on for ever")]) == [None]
@@ -162,20 +155,16 @@ async def test_a_process_that_cannot_be_started_is_a_failure(monkeypatch: pytest
     assert await ExtractionProcess().drafted([order("I like tea")]) == [None]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_one_that_died_while_it_had_nothing_to_do_costs_no_summary() -> None:
-    """On the worker's own event loop, which says of such a pipe that the handler is closed."""
+    """On the worker's own event loop as well."""
 
     async def died_in_between() -> None:
         process = ExtractionProcess()
         try:
             assert await process.drafted([order("I live in Oslo.")]) != [None]
-            assert process._process is not None
-            assert process._process.stdin is not None
-            os.kill(process._process.pid, signal.SIGKILL)
-            await until(process._process.stdin.is_closing)
-            with pytest.raises(BrokenPipeError):
-                await _told(process._process, b"for nobody")
+            assert process.pid is not None
+            os.kill(process.pid, signal.SIGKILL)
+            await until(lambda: process._process.gone)
             assert await process.drafted([order("I live in Oslo.")]) != [None]
         finally:
             await process.close()
