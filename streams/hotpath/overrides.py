@@ -528,7 +528,7 @@ class HotPath:
         transport.hot = self
         app.transport = transport
         tables = cast(Any, app.tables)
-        tables._recovery = KeptRecovery(app, tables, beacon=tables.beacon, loop=tables.loop)
+        tables._recovery = KeptRecovery(app, tables, beacon=tables.beacon)
 
     def connect(self) -> None:
         """The producer has started: the outbox may send."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from schemas.errors import FaustChanged
+from schemas.settings import Settings
+from streams.app import _faust_app
 from streams.hotpath import overrides
 
 
@@ -17,3 +21,10 @@ def test_another_faust_is_refused_at_start(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(overrides.EXPECTED_SOURCES, "Consumer.ack", "0" * 12)
     with pytest.raises(FaustChanged, match=r"Consumer\.ack"):
         overrides.check_faust()
+
+
+async def test_a_worker_can_be_made_where_no_event_loop_is(settings: Settings) -> None:
+    """As in a thread; from Python 3.14 on there is none before one runs, not even in the main thread."""
+    app = _faust_app(settings)
+    hot = await asyncio.to_thread(overrides.HotPath, app)
+    assert hot.app is app
