@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 from collections import defaultdict
 from collections.abc import Mapping
-from multiprocessing.connection import Connection
 
 from schemas.errors import SiltstoneError
 from schemas.settings import EmbeddingSettings
-from streams.clients.children import die_with_parent
+from streams.clients.called_process import CalledProcess, ProcessDied
 from streams.clients.embedders import Model, load_embedder, model_of
 from streams.doctor.data import numbered
 from streams.doctor.finding import Finding, failed, ok
-from streams.doctor.waiting import in_daemon
 from tables.peek import Peeked
 
 CHECK = "embedding"
@@ -31,25 +27,13 @@ async def load(settings: EmbeddingSettings) -> Model | Finding:
     """
     if settings.backend == "openai":
         return await _asked(settings)
-    spawning = multiprocessing.get_context("spawn")
-    ours, theirs = spawning.Pipe(duplex=False)
-    process = spawning.Process(target=_load, args=(theirs, settings, os.getpid()), daemon=True)
-    process.start()
-    theirs.close()
-
-    def answer() -> Model | str:
-        with ours:
-            loaded: Model | str = ours.recv()
-            return loaded
-
+    process = CalledProcess({})
     try:
-        loaded = await in_daemon(answer)
-    except EOFError:
+        loaded = await process.call(_load, settings)
+    except ProcessDied:
         loaded = "its process was ended while it was loaded, mostly for want of memory"
     finally:
-        process.kill()
-        await in_daemon(process.join)
-        process.close()
+        await process.close()
     return _failed(settings, loaded) if isinstance(loaded, str) else loaded
 
 
@@ -70,10 +54,8 @@ def _failed(settings: EmbeddingSettings, what: str) -> Finding:
     return failed(CHECK, what, f"mend it, or take another embedding.backend than {settings.backend}")
 
 
-def _load(answer: Connection, settings: EmbeddingSettings, parent: int) -> None:
+def _load(settings: EmbeddingSettings) -> Model | str:
     """In the child: loads and embeds, and says which model it is, or what came in between."""
-    die_with_parent(parent)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for output in (1, 2):  # packages have much to say while they load
         os.dup2(nowhere, output)
@@ -81,12 +63,11 @@ def _load(answer: Connection, settings: EmbeddingSettings, parent: int) -> None:
         embedder = load_embedder(settings)
         (vector,) = embedder.embed(["harmless"])
         assert vector.shape == (embedder.dimension,)
-        loaded: Model | str = model_of(embedder)
+        return model_of(embedder)
     except SiltstoneError as exc:
-        loaded = str(exc)
+        return str(exc)
     except Exception as exc:
-        loaded = f"{settings.backend} does not load: {type(exc).__name__}"
-    answer.send(loaded)
+        return f"{settings.backend} does not load: {type(exc).__name__}"
 
 
 def fitting(model: Model, seconds: float, shards: Mapping[int, Peeked]) -> list[Finding]:
