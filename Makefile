@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Tests wait for brokers and workers most of the time, so several run at once.
 BESIDE := --numprocesses 4 --dist worksteal
 
-.PHONY: demo test test-all test-fresh test-kafka test-newest lint bench update clean
+.PHONY: demo test test-all test-fresh test-kafka test-newest lint docs bench update clean
 
 # An installation that was interrupted leaves no stamp, and is begun anew.
 $(STAMP): pyproject.toml $(CONSTRAINTS)
@@ -39,11 +39,11 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint  ## Lint, types and the tests: under three minutes.
+test: lint  ## Lint, types and the tests.
 	$(BIN)/pytest -m "not slow" $(BESIDE)
 
 test-all: $(STAMP_ALL)  ## What takes longer: real models, crash tests, and properties on all of their examples.
-	ALL_EXAMPLES=1 $(BIN)/pytest -m "slow or hypothesis" --numprocesses 2 --dist worksteal
+	ALL_EXAMPLES=1 $(BIN)/pytest -m "slow or hypothesis" --numprocesses 3 --dist worksteal
 
 FRESH ?= trixie forky
 test-fresh:  ## The README's two commands on bare Debians; needs root and debootstrap.
@@ -55,6 +55,11 @@ test-kafka: $(STAMP)  ## On Apache Kafka, of a distribution in KAFKA_HOME or of 
 test-newest:  ## The tests with the newest of every package: what will come.
 	rm -f .venv-newest/.installed
 	$(MAKE) test VENV=.venv-newest CONSTRAINTS=
+
+docs: $(STAMP)  ## The documentation as a site in build/site; a link that leads nowhere fails.
+	$(INSTALL) --editable ".[embedded,docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "build/site/index.html"
 
 bench: $(STAMP)  ## Speed beside the peers; see benchmarks/README.md.
 	$(INSTALL) --editable ".[embedded,bench]"

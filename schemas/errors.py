@@ -4,7 +4,12 @@ SiltstoneError                 everything that we raise on purpose
 ├── SettingsError              a setting is wrong: names its key and the allowed values
 ├── BadRecord                  a record that cannot be used; it becomes a dead letter
 ├── BrokerUnavailable          no Kafka broker answers at the configured address
+│   └── BrokerRefused          a broker answers, and does not let us in
+├── NotAllowed                 the user of the settings has not the rights that it takes
 ├── BrokerEmptied              the broker came back without our topics
+│   └── TopicsRemade           topics were deleted and made anew
+├── TopicsUnfit                topics are set so that memory would be lost
+├── PartitionsChanged          a topic has another number of partitions than a moment ago
 ├── DataDirError               the data directory cannot be created, read or written
 ├── SummaryFilesError          the files of daily summaries cannot be read or removed
 │   └── SummaryNotWritten      a summary could be written nowhere
@@ -12,12 +17,13 @@ SiltstoneError                 everything that we raise on purpose
 │   ├── ShardLocked            another process holds the shard's DuckDB file
 │   ├── ShardNotHere           the partition is not (or no longer) this worker's
 │   └── EmbeddingMismatch      the shard was written with another model or dimension
+├── MemoryNotFound             the user has no such memory
 ├── ReembeddingRefused         a change of the embedding model cannot be begun, or not be stopped
 ├── NotReady                   the worker cannot answer yet, or not at this moment
 ├── EmbeddingUnavailable       no vectors for now: the embedding service or model does not answer
 ├── ApiError                   a running worker answered with an error, or did not answer
 │   └── NoWorker               no worker answers at the address
-└── FaustChanged               the installed Faust is not the one that streams/hotpath.py overrides
+└── FaustChanged               the installed Faust is not the one that streams/hotpath overrides
 """
 
 from __future__ import annotations
@@ -58,6 +64,27 @@ class BrokerUnavailable(SiltstoneError):
         )
 
 
+class BrokerRefused(BrokerUnavailable):
+    """A broker answers, and does not let us in: change the setting that `todo` names. It is not over by waiting."""
+
+    def __init__(self, address: str, cause: str, todo: str) -> None:
+        self.bootstrap_servers = address
+        self.cause, self.todo = cause, todo
+        SiltstoneError.__init__(self, f"Kafka at {address} does not let us in: {cause}: {todo}")
+
+
+class NotAllowed(SiltstoneError):
+    """The user of the settings lacks `rights`. Give them with `command`; `siltstone doctor` has one for each.
+
+    A worker that lacks one on its consumer group alone waits for it (`waits`); any other ends it.
+    """
+
+    def __init__(self, user: str, rights: Sequence[object], command: str, *, waits: bool = False) -> None:
+        self.rights, self.command, self.waits = tuple(rights), command, waits
+        more = "" if len(self.rights) == 1 else " (siltstone doctor has the commands for the others)"
+        super().__init__(f"Kafka does not allow {user} {', '.join(map(str, self.rights))}: {command}{more}")
+
+
 class BrokerEmptied(SiltstoneError):
     """The broker has come back without `topics`. A worker starts anew by itself, and has them created.
 
@@ -67,6 +94,41 @@ class BrokerEmptied(SiltstoneError):
     def __init__(self, topics: list[str]) -> None:
         self.topics = topics
         super().__init__(f"the broker has lost its topics ({', '.join(topics)}): start the worker anew")
+
+
+class TopicsRemade(BrokerEmptied):
+    """`topics` were deleted and made anew: what is under their names is another log. A worker begins anew with them.
+
+    What was in the former ones and had not been read is lost, unless its producers send it again.
+    """
+
+    def __init__(self, topics: list[str]) -> None:
+        self.topics = topics
+        SiltstoneError.__init__(
+            self, f"topics were deleted and made anew ({', '.join(topics)}): start the worker anew"
+        )
+
+
+class TopicsUnfit(SiltstoneError):
+    """Topics are set so that memory would be lost. `problems` has a line for each, with the command that mends it."""
+
+    def __init__(self, problems: list[str]) -> None:
+        self.problems = problems
+        super().__init__("\n".join(problems))
+
+
+class PartitionsChanged(SiltstoneError):
+    """A topic was given partitions while a worker was at work: producers send users to other ones than before.
+
+    The worker stops; at the next start it says what is right, and how to come back to it.
+    """
+
+    def __init__(self, topic: str, partitions: int, before: int) -> None:
+        self.topic, self.partitions, self.before = topic, partitions, before
+        super().__init__(
+            f"topic {topic} has {partitions} partitions now, and had {before}: users would be sent to other shards "
+            "than those that hold their memories; stop the producers, siltstone doctor says how to come back"
+        )
 
 
 class DataDirError(SiltstoneError):
@@ -138,6 +200,10 @@ class EmbeddingMismatch(ShardError):
 
 class NotReady(SiltstoneError):
     """The worker is starting, or its partitions are moving. Ask again; `/readyz` says what it waits for."""
+
+
+class MemoryNotFound(SiltstoneError):
+    """The user has no memory of this id. The text says whose and which."""
 
 
 class ReembeddingRefused(SiltstoneError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, tzinfo
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import quote
@@ -57,6 +57,11 @@ def parse_timestamp(value: object) -> int:
 def iso(millis: int) -> str:
     """ISO 8601 in UTC, to the millisecond: what our records and answers carry."""
     return datetime.fromtimestamp(millis / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def day_of(millis: int, zone: tzinfo) -> date:
+    """The day of a moment (epoch ms), in a time zone."""
+    return datetime.fromtimestamp(millis / 1000, zone).date()
 
 
 def _fits(content: str) -> str:

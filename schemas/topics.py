@@ -1,16 +1,24 @@
-"""Topic names, keys and partitions."""
+"""Topic names, keys and partitions; what each topic must be is in `topic_specs`."""
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Self
+from typing import Final, Self
 
 CONVERSATIONS = "conversations"
 LONG_TERM = "long-term"
 TRANSITIONS = "transitions"
 SUMMARY_REQUESTS = "summary-requests"
 DEAD_LETTERS = "dead-letters"
+
+#: The short-term tables. Each has a changelog, which is named for the consumer group.
+EXCHANGES = "exchanges"
+SESSIONS = "sessions"
+NOTES = "notes"
+PENDING_SUMMARIES = "pending-summaries"
+TABLES: Final = (SESSIONS, EXCHANGES, NOTES, PENDING_SUMMARIES)
 
 #: Set on a record that was produced again with its right key; never produced a third time.
 REROUTED_HEADER = "siltstone.rerouted"
@@ -48,6 +56,15 @@ class Topics:
         )
 
 
+def changelog_of(group_id: str, table: str) -> str:
+    """The topic that keeps a table's rows.
+
+    >>> changelog_of("siltstone", SESSIONS)
+    'siltstone-sessions-changelog'
+    """
+    return f"{group_id}-{table}-changelog"
+
+
 def key_of(user_id: str) -> bytes:
     """A keyed topic's record key: the raw UTF-8 of the user's id."""
     return user_id.encode()
@@ -64,7 +81,7 @@ def partition_of(user_id: str, partitions: int) -> int:
 
 
 @lru_cache(maxsize=65_536)
-def home_of(user_id: str, partitions: int) -> tuple[bytes, int]:
+def route_of(user_id: str, partitions: int) -> tuple[bytes, int]:
     """The key and the partition of every record of this user, in a keyed topic."""
     return key_of(user_id), partition_of(user_id, partitions)
 
@@ -73,12 +90,10 @@ def _murmur2(data: bytes) -> int:
     """MurmurHash2, 32 bit, as in `org.apache.kafka.common.utils.Utils.murmur2`."""
     length, m, mask = len(data), 0x5BD1E995, 0xFFFFFFFF
     h = 0x9747B28C ^ length
-    whole = length & ~3
-    for i in range(0, whole, 4):
-        k = int.from_bytes(data[i : i + 4], "little") * m & mask
-        k = (k ^ (k >> 24)) * m & mask
-        h = (h * m & mask) ^ k
-    if tail := data[whole:]:
+    for word in struct.unpack_from(f"<{length // 4}I", data):
+        k = word * m & mask
+        h = (h * m & mask) ^ ((k ^ (k >> 24)) * m & mask)
+    if tail := data[length & ~3 :]:
         h = (h ^ int.from_bytes(tail, "little")) * m & mask
     h = (h ^ (h >> 13)) * m & mask
     return h ^ (h >> 15)

@@ -1,4 +1,4 @@
-"""Bad records are buried with their coordinates; the stream goes on."""
+"""Bad records go to the dead-letters topic with their coordinates; the stream goes on."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pydantic import ValidationError
 from schemas.errors import BadRecord
 from schemas.events import DeadLetter
 from schemas.messages import iso
-from streams.clients.broker import MAX_VALUE_BYTES
+from schemas.topic_specs import MAX_VALUE_BYTES
 from streams.clock import now_ms
 from streams.hotpath import Outbox
-from streams.hotpath.outbox import Refused
+from streams.hotpath.outbox import RefusedRecord
 from streams.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class DeadLetters:
     def __init__(self, outbox: Outbox, topic: str, metrics: Metrics) -> None:
         self._outbox, self._topic, self._metrics = outbox, topic, metrics
 
-    def bury(self, record: Any, error: BadRecord) -> None:
+    def send(self, record: Any, error: BadRecord) -> None:
         """Keep the record's original bytes, with where it came from and what is wrong.
 
         No more of them than a broker takes: a compressed record can be of any size.
@@ -89,7 +89,7 @@ class DeadLetters:
         self._outbox.post(self._topic, value, key=key, headers=letter.headers())
         self._metrics.dead_letters.labels(record.topic, error.kind).inc()
 
-    def keep_refused(self, refused: Refused) -> None:
+    def keep_refused(self, refused: RefusedRecord) -> None:
         """Keep what a broker refused for good: the topic that it was meant for is named, and no offset.
 
         A dead letter that is refused itself is cut once more; after that only its coordinates are in the log.
@@ -116,7 +116,7 @@ class DeadLetters:
             headers=letter.headers(),
         )
 
-    def _cut(self, refused: Refused) -> None:
+    def _cut(self, refused: RefusedRecord) -> None:
         found = dict(refused.headers)
         topic, partition, offset = (found[f"source.{name}"].decode() for name in ("topic", "partition", "offset"))
         where = f"{topic}[{partition}]@{offset}"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tables.database import BRIEFLY
-from tables.recent import RECENT_BYTES
+from tables.catalog.database import BRIEFLY
+from tables.search.recent import RECENT_BYTES
 
 #: A catalog of a few hundred thousand memories can be recomputed and cleaned up with this.
 LEAST_FOR_A_SHARD: Final = 256 << 20

@@ -40,7 +40,13 @@ class Metrics:
         )
         self.lost_records = Counter(
             "siltstone_lost_records",
-            "Offsets of records that were deleted from the log before they were read, by topic",
+            "Offsets of records that were deleted from the log, or passed over, before they were read, by topic",
+            ["topic"],
+            registry=registry,
+        )
+        self.emptied_changelogs = Counter(
+            "siltstone_emptied_changelogs",
+            "Partitions of changelogs without a row when they were read back, although offsets were committed",
             ["topic"],
             registry=registry,
         )
@@ -164,7 +170,12 @@ class Metrics:
             registry=registry,
         )
         self.sessions = Gauge("siltstone_sessions", "Sessions in the short-term tables", registry=registry)
-        self.lag = Gauge("siltstone_lag_records", "Records not yet processed, by topic", ["topic"], registry=registry)
+        self.lag = Gauge("siltstone_lag_records", "Records not yet committed, by topic", ["topic"], registry=registry)
+        self.uncommitted_seconds = Gauge(
+            "siltstone_uncommitted_seconds",
+            "Seconds for which nothing of what is processed could be committed; 0 while it can be",
+            registry=registry,
+        )
         self.search_seconds = Histogram(
             "siltstone_search_seconds", "Seconds for a search, embedding included", registry=registry
         )

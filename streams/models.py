@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from streams.clients.embedding import Embedding, Model, Vectors
-from tables.shard import Shard
+from tables.shard.shard import Shard
 
 P = ParamSpec("P")
 T = TypeVar("T")

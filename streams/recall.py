@@ -11,23 +11,23 @@ import numpy as np
 import numpy.typing as npt
 from aiokafka.errors import KafkaError
 
+from schemas.lifecycle import in_states, scores_of, state_of
 from schemas.memories import Memory, SearchHit, State, shown_score
 from schemas.messages import iso
 from schemas.settings import LifecycleSettings
-from schemas.topics import Topics, key_of, partition_of
+from schemas.topics import partition_of
 from streams.accesses import Accesses
 from streams.clock import Clock
-from streams.hotpath import Outbox
+from streams.event_log import EventLog
 from streams.metrics import Metrics
 from streams.models import ShardModel
 from streams.rules.filtering import Filter
-from streams.rules.lifecycle import in_states, scores_of, state_of
 from streams.rules.ranking import Scale, bm25, carry, fuse, probe, questions, top
 from streams.shards import OwnedShards
-from tables.candidates import Candidates
-from tables.session_notes import Note
-from tables.shard import Shard
-from tables.vectors import Vectors
+from tables.search.candidates import Candidates
+from tables.shard.shard import Shard
+from tables.vectors.index import Vectors
+from tables.windows.session_notes import Note
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PreparedQuery:
     """A query ready to be ranked: its `parts`, their `vectors` float32[parts, d], and the moment (epoch ms)."""
 
     query: Query
@@ -70,15 +70,14 @@ class Recall:
         self,
         *,
         shards: OwnedShards,
-        outbox: Outbox,
+        event_log: EventLog,
         metrics: Metrics,
         clock: Clock,
-        topics: Topics,
         partitions: int,
         lifecycle: LifecycleSettings,
     ) -> None:
-        self._shards, self._outbox = shards, outbox
-        self._metrics, self._clock, self._topics = metrics, clock, topics
+        self._shards, self._event_log = shards, event_log
+        self._metrics, self._clock = metrics, clock
         self._partitions, self._lifecycle = partitions, lifecycle
         self._accesses = Accesses()
 
@@ -113,11 +112,11 @@ class Recall:
 
         return await self._shards.with_model(partition_of(user_id, self._partitions), ranked)
 
-    async def _asked(self, query: Query, speakers: frozenset[str], shard: ShardModel) -> Asked:
+    async def _asked(self, query: Query, speakers: frozenset[str], shard: ShardModel) -> PreparedQuery:
         parts = questions(query.text)
         model = await shard.model()
         vectors = await shard.embed([probe(part, speakers) for part in parts])
-        return Asked(query, parts, vectors, model.cosine.of(query.text), self._clock.now(), self._lifecycle)
+        return PreparedQuery(query, parts, vectors, model.cosine.of(query.text), self._clock.now(), self._lifecycle)
 
     async def tell_accesses(self) -> None:
         """Send the accesses since the last call, one event a user: a shard takes them in one transaction.
@@ -126,15 +125,15 @@ class Recall:
         """
         touches = self._accesses.take()
         for event in touches:
-            self._outbox.post(self._topics.long_term, event.model_dump_json().encode(), key=key_of(event.user_id))
+            self._event_log.append(event)
         if touches:
             try:
-                await self._outbox.deliver()
+                await self._event_log.deliver()
             except KafkaError as exc:
                 log.warning("accesses of %d users are counted later: %s", len(touches), exc)
 
 
-def answers(shard: Shard, asked: Asked) -> list[SearchHit]:
+def answers(shard: Shard, asked: PreparedQuery) -> list[SearchHit]:
     """The user's memories that answer, best first. Runs where the shard lives."""
     held = shard.held(asked.query.user_id)
     candidates = shard.candidates(held)
@@ -142,7 +141,7 @@ def answers(shard: Shard, asked: Asked) -> list[SearchHit]:
     return _ranked(asked, candidates, dense, lambda rows: shard.shown(held.places[rows]))
 
 
-def archived_answers(shard: Shard, asked: Asked) -> list[SearchHit]:
+def archived_answers(shard: Shard, asked: PreparedQuery) -> list[SearchHit]:
     """The user's archived memories that answer, best first. Runs where the shard lives.
 
     It asks for what is there now: what was forgotten while the question was embedded is no answer.
@@ -156,7 +155,7 @@ def archived_answers(shard: Shard, asked: Asked) -> list[SearchHit]:
 
 
 def _ranked(
-    asked: Asked, candidates: Candidates, dense: Vectors, shown: Callable[[Rows], list[Memory]]
+    asked: PreparedQuery, candidates: Candidates, dense: Vectors, shown: Callable[[Rows], list[Memory]]
 ) -> list[SearchHit]:
     """`dense` float32[parts, n]. Memories are `shown` where a filter has to see them, and those that are hits."""
     query, lifecycle = asked.query, asked.lifecycle

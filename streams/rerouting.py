@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from schemas.topics import REROUTED_HEADER, home_of
+from schemas.topics import REROUTED_HEADER, route_of
 from streams.hotpath import Outbox
 from streams.metrics import Metrics
 
@@ -13,25 +13,25 @@ MAX_HEADERS_BYTES = 64 * 1024
 
 
 class Rerouting:
-    """Sends records home, with their headers and their time. Correct producers pay nothing for it.
+    """Produces misrouted records again, with their headers and their time. Correct producers pay nothing for it.
 
     A message without a time of its own has that of its record, and its id follows from it.
     """
 
     def __init__(self, outbox: Outbox, metrics: Metrics, partitions: int) -> None:
-        self._outbox, self._metrics, self._partitions = outbox, metrics, partitions
+        self._outbox, self._metrics, self.partitions = outbox, metrics, partitions
 
-    def is_astray(self, record: Any, user_id: str) -> bool:
+    def is_misrouted(self, record: Any, user_id: str) -> bool:
         """Whether the record does not lie where the user's do, and has not been sent there."""
-        if (record.key, record.partition) == home_of(user_id, self._partitions):
+        if (record.key, record.partition) == route_of(user_id, self.partitions):
             return False  # before a generator is made: this is asked of every record
         return not any(name == REROUTED_HEADER for name, _ in record.headers)
 
-    def sent_home(self, record: Any, user_id: str) -> bool:
-        """Whether the record was astray: then it is posted again, and not to be used here."""
-        if not self.is_astray(record, user_id):
+    def reroute(self, record: Any, user_id: str) -> bool:
+        """Produce a misrouted record again, with the right key; whether it was one, and so not to be used here."""
+        if not self.is_misrouted(record, user_id):
             return False
-        key, partition = home_of(user_id, self._partitions)
+        key, partition = route_of(user_id, self.partitions)
         size = sum(len(name) + len(value or b"") for name, value in record.headers)
         headers = record.headers if size <= MAX_HEADERS_BYTES else ()
         self._outbox.post(

@@ -21,9 +21,9 @@ from streams.clients.embedding import Embedding
 from streams.clock import Clock
 from streams.memory_shares import MemoryShares, in_units
 from streams.models import ModelChanged, Models, ShardModel
-from tables.recent import Recent
-from tables.shard import Shard
-from tables.vectors import VectorIndex
+from tables.search.recent import Recent
+from tables.shard.shard import Shard
+from tables.vectors.index import VectorIndex
 
 log = logging.getLogger(__name__)
 
@@ -167,9 +167,11 @@ class OwnedShards:
         return await asyncio.shield(working)
 
     async def close(self) -> None:
-        """Save and close all."""
+        """Save and close all; what one of them cannot be saved for is raised when all of them are closed."""
         self.own(frozenset())
-        await asyncio.gather(*self._closing.values())
+        for fault in await asyncio.gather(*self._closing.values(), return_exceptions=True):
+            if isinstance(fault, Exception):
+                raise fault
 
     async def _opened(self, partition: int) -> Shard:
         if (closing := self._closing.get(partition)) is not None:

@@ -1,9 +1,11 @@
-"""Files: their names in SQL, and what stays of them after a power cut."""
+"""Files and folders: their names in SQL, whether they can be written to, and what stays after a power cut."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+from schemas.errors import DataDirError
 
 
 def quoted(path: Path | str) -> str:
@@ -18,3 +20,13 @@ def synced(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def make_usable(folder: Path) -> None:
+    """Make the folder, where it is not there. Raises `DataDirError` where nothing can be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise DataDirError(folder, exc.strerror or str(exc)) from exc
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise DataDirError(folder, "permission denied")

@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import httpcore2
+import httpx
 import pytest
 from hypothesis import settings as properties
 
@@ -19,15 +20,27 @@ from schemas.settings import SUMMARY_VARIABLES, Settings
 from streams.clients.broker import EmbeddedBroker, embedded_broker
 from tests.kafka.cluster import Cluster, cluster
 from tests.kafka.source import found
-from tests.shared_model import of_its_own, shared
+from tests.support import shared_servers
+from tests.support.examples import USUAL, examples
+from tests.support.late_api import late
+from tests.support.shared_catalog import migrated
+from tests.support.shared_model import of_its_own, shared
 
 #: How long an example takes says something of the machine.
-properties.register_profile("any machine", deadline=None)
+properties.register_profile("any machine", examples(USUAL))
 properties.load_profile("any machine")
+
+#: Each is a shard, which takes most of a worker's start: where tests are to be quick, two show what there is to show.
+FEW_PARTITIONS = 2
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--broker", choices=["embedded", "kafka"], default="embedded", help="see tests/kafka")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput") and getattr(config.option, "numprocesses", None):
+        shared_servers.begin()
 
 
 @pytest.fixture(autouse=True)
@@ -40,16 +53,24 @@ def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_certificate_store() -> Iterator[None]:
-    """Each client of `openai` would read the machine's certificates anew, which takes longer than most tests."""
+    """Each client of `openai` or `httpx` would read the machine's certificates anew, longer than most tests take."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("httpx._transports.default.create_ssl_context", functools.cache(httpx.create_ssl_context))
         patch.setattr(httpcore2, "default_ssl_context", functools.cache(httpcore2.default_ssl_context))
         yield
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_model() -> Iterator[None]:
-    """All workers that a test process starts embed in one process; a test marked `own_model` has its own."""
+    """All workers that a test process starts embed and sum up in one process; one marked `own_model` has its own."""
     with shared():
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _quick_starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What every start of a worker would do anew is done once, or not before somebody needs it."""
+    with migrated(tmp_path_factory.mktemp("catalog")), late():
         yield
 
 
@@ -72,13 +93,15 @@ def broker(request: pytest.FixtureRequest) -> Iterator[EmbeddedBroker | Cluster]
 
 
 @pytest.fixture
-def settings(broker: EmbeddedBroker | Cluster, tmp_path: Path) -> Settings:
+def settings(request: pytest.FixtureRequest, broker: EmbeddedBroker | Cluster, tmp_path: Path) -> Settings:
     """Settings of a worker of one's own, on the event clock."""
     name = uuid.uuid4().hex[:8]
     base = Settings.load()
     kafka = broker.settings(base.kafka).model_copy(
         update={"topic_prefix": f"{name}.", "group_id": name, "commit_seconds": 0.2}
     )
+    if isinstance(broker, EmbeddedBroker) and not request.node.get_closest_marker("slow"):
+        kafka = kafka.model_copy(update={"partitions": FEW_PARTITIONS})
     return base.model_copy(
         update={
             "data_dir": tmp_path / "data",

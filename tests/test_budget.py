@@ -9,8 +9,8 @@ import duckdb
 import pytest
 
 from streams.rules.estimator import estimate
-from tests.budget import MEANING, NOTE, PARTS, Figures, complaints, document, measured, noted, tolerance
-from tests.calls import Calls, Statements
+from tests.support.budget import MEANING, NOTE, PARTS, Figures, complaints, document, measured, noted, tolerance
+from tests.support.calls import Calls, Statements
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -17,9 +17,10 @@ from prometheus_client import Counter
 from prometheus_client.metrics import MetricWrapperBase
 
 from schemas.settings import SUMMARY_VARIABLES, Settings
+from schemas.topic_specs import MAX_RECORD_BYTES, topic_specs
 from schemas.topics import Topics
-from streams.clients.broker import MAX_RECORD_BYTES
 from streams.metrics import Metrics
+from streams.rules.topic_contract import differences
 
 ROOT = Path(__file__).parent.parent
 COMPOSE = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
@@ -95,6 +96,21 @@ def test_the_script_creates_every_topic_with_equal_partitions(tmp_path: Path) ->
     assert topics["siltstone.dead-letters"]["retention.ms"] == str(30 * 24 * 3600 * 1000)
 
 
+#: What Kafka tells of a topic that was created without these settings.
+UNTOLD = {"cleanup.policy": "delete", "message.timestamp.type": "CreateTime", "retention.bytes": "-1"}
+
+
+@pytest.mark.parametrize("long_term", ["-1", "31536000000"])
+def test_topics_of_the_script_are_as_the_worker_wants_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, long_term: str
+) -> None:
+    """Also where `.env` keeps `long-term` for a year: the worker is told so."""
+    env = {"LONG_TERM_RETENTION_MS": long_term}
+    topics = created_topics(tmp_path, env)
+    for spec in topic_specs(worker_settings(monkeypatch, env).kafka):
+        assert differences(spec, UNTOLD | topics[spec.name], replicas=1) == []
+
+
 def test_script_and_worker_take_the_same_prefix_and_partitions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,7 +123,7 @@ def test_script_and_worker_take_the_same_prefix_and_partitions(
 
 
 def test_kafka_takes_the_largest_record() -> None:
-    """The changelogs have no limit of their own: the broker's holds."""
+    """Changelogs of an earlier version have no limit of their own: the broker's holds."""
     assert environment("kafka")["KAFKA_MESSAGE_MAX_BYTES"] == str(MAX_RECORD_BYTES)
 
 
@@ -184,8 +200,8 @@ def test_the_image_asks_readyz_and_runs_as_a_user() -> None:
 
 
 def test_every_metric_is_documented() -> None:
-    """Each metric has a row in docs/operations.md, by the name that Prometheus sees and with its labels."""
-    docs = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    """Each metric has a row in docs/reference.md, by the name that Prometheus sees and with its labels."""
+    docs = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(siltstone_\w+)(?:\{([\w,]+)\})?`", docs, re.MULTILINE))
     metrics = [metric for metric in vars(Metrics()).values() if isinstance(metric, MetricWrapperBase)]
     assert rows == {

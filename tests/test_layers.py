@@ -25,3 +25,33 @@ def test_imports_point_down(layer: str) -> None:
                 names = [node.module]
             wrong += [f"{path.name}: {name}" for name in names if name.split(".")[0] in above]
     assert not wrong
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Not for their types either."""
+    imported = imports()
+    while free := [name for name, others in imported.items() if not others & imported.keys()]:
+        for name in free:
+            del imported[name]
+    assert sorted(imported) == []
+
+
+def imports() -> dict[str, set[str]]:
+    """Which of our modules each of them imports."""
+    files = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in modules()}
+    names = {name.removesuffix(".__init__"): path for path, name in files.items()}
+    found = {}
+    for name, path in names.items():
+        wanted: set[str] = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                wanted |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                within = {f"{node.module}.{alias.name}" for alias in node.names}
+                wanted |= {one if one in names else node.module for one in within}
+        found[name] = wanted & names.keys() - {name}
+    return found
+
+
+def modules() -> list[Path]:
+    return [path for layer in LAYERS for path in (ROOT / layer).rglob("*.py")]

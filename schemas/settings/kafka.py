@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from schemas.settings.section import Section
 
@@ -17,12 +17,22 @@ class KafkaSettings(Section):
     topic_prefix: str = "siltstone."
     group_id: str = "siltstone"
     partitions: Annotated[int, Field(ge=1, le=10_000)] = 8
-    replication: Annotated[int, Field(ge=1, le=9)] = 1
+    replication: Annotated[int, Field(ge=-1, le=9)] = Field(
+        default=-1, description="copies of the topics that are created; -1: the cluster's default"
+    )
+    long_term_retention_ms: Annotated[int, Field(ge=-1)] = Field(
+        default=-1,
+        description="for how long the topic `long-term`, of which shards are rebuilt, must be kept; -1: for ever",
+    )
     create_topics: bool = Field(default=True, description="create missing topics at start")
     session_timeout_seconds: Annotated[float, Field(gt=0)] = 6.0
     rebalance_timeout_seconds: Annotated[float, Field(gt=0)] = 2.0
     heartbeat_seconds: Annotated[float, Field(gt=0)] = 1.0
     commit_seconds: Annotated[float, Field(gt=0)] = 1.0
+    stall_seconds: Annotated[float, Field(gt=0)] = Field(
+        default=30.0,
+        description="a worker that could commit nothing of what it has processed for so long is not ready",
+    )
     isolation_level: Literal["read_committed", "read_uncommitted"] = Field(
         default="read_committed",
         description="read_committed: nothing of a transaction that is open or was aborted",
@@ -44,6 +54,13 @@ class KafkaSettings(Section):
     ssl_cafile: Path | None = None
     ssl_certfile: Path | None = None
     ssl_keyfile: Path | None = None
+
+    @field_validator("replication")
+    @classmethod
+    def _copies(cls, replication: int) -> int:
+        if not replication:
+            raise ValueError("no copy is none; -1 is the cluster's default")
+        return replication
 
     @model_validator(mode="after")
     def _credentials(self) -> Self:

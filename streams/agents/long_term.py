@@ -6,34 +6,32 @@ What is to be remembered for a while only goes to the notes of its session inste
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import uuid
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import ValidationError
 
-from schemas.errors import BadRecord, ShardNotHere
-from schemas.events import LONG_TERM_EVENT, Edit, Forget, ForgetUser, LongTermEvent, Promotion, Remember
+from schemas.errors import ShardNotHere
+from schemas.events import LONG_TERM_EVENT, Edit, LongTermEvent, Promotion, Remember
+from schemas.memories import Memory
 from streams.agents.group_commit import EVENTS_A_TRANSACTION, GroupWriter
-from streams.agents.notes import NotesAgent, is_short_term
-from streams.agents.refining import RefiningAgent
-from streams.agents.retention import Read, watermark_at
-from streams.agents.short_term import ShortTermAgent
-from streams.agents.summaries import SummariesAgent
-from streams.clock import Clock, ingested, now_ms
-from streams.dead_letters import DeadLetters, invalid, json_object
+from streams.backlog_gate import BacklogGate
+from streams.clock import Clock, now_ms
+from streams.dead_letters import invalid, json_object
+from streams.forgetting import Forgetters, forgettings
+from streams.inbox import Inbox
+from streams.jobs.retention import Read, watermark_at
 from streams.metrics import Metrics
 from streams.models import ShardModel
-from streams.precedence import IntakeFirst
 from streams.promotion_ages import PromotionAges
-from streams.rerouting import Rerouting
+from streams.session_notes import SessionNotes, is_short_term
 from streams.shards import OwnedShards
-from tables.batch import Applied
-from tables.shard import Shard
+from tables.shard.batch import Applied
+from tables.shard.shard import Shard
 
 log = logging.getLogger(__name__)
 
@@ -46,36 +44,6 @@ def decode(record: Any) -> LongTermEvent:
         return LONG_TERM_EVENT.validate_python(fields)
     except ValidationError as exc:
         raise invalid(exc) from exc
-
-
-#: A record, and the event in it.
-Decoded = tuple[Any, LongTermEvent]
-
-
-class Forgetting(NamedTuple):
-    """A command to forget, when it came into the log (epoch ms), and its record."""
-
-    event: Forget | ForgetUser
-    at: int
-    record: Any
-
-
-def forgettings(records: Iterable[Any], now: int) -> list[Forgetting]:
-    """The commands to forget among records that were read at `now` (epoch ms); only what may be one is decoded."""
-    read = list[Decoded]()
-    for record in records:
-        if b"forget" in (record.value or b"") or b"\\u" in (record.value or b""):
-            with contextlib.suppress(BadRecord):  # a dead letter, where it is read in its turn
-                read.append((record, decode(record)))
-    return _forgettings(read, now)
-
-
-def _forgettings(read: Iterable[Decoded], now: int) -> list[Forgetting]:
-    return [
-        Forgetting(event, ingested(record.timestamp, now), record)
-        for record, event in read
-        if isinstance(event, Forget | ForgetUser)
-    ]
 
 
 def apart(events: Sequence[LongTermEvent]) -> list[Sequence[LongTermEvent]]:
@@ -92,34 +60,29 @@ class LongTermAgent:
     """Writes what is promoted and commanded into the shard of its partition.
 
     A shard notes the offset up to which its events are in. One that is behind what it is given, because its disk was
-    lost or is another's, is filled up first: `read` gives the log of a partition between two offsets. `forgot` is
-    called when something was forgotten.
+    lost or is another's, is filled up first: `read` gives the log of a partition between two offsets. `born` is
+    called with a partition and its new memories.
     """
 
     def __init__(
         self,
         *,
         shards: OwnedShards,
-        dead_letters: DeadLetters,
+        inbox: Inbox[LongTermEvent],
         metrics: Metrics,
         clock: Clock,
-        precedence: IntakeFirst,
-        notes: NotesAgent,
-        windows: ShortTermAgent,
-        rerouting: Rerouting,
-        refining: RefiningAgent | None,
-        summaries: SummariesAgent | None,
+        gate: BacklogGate,
+        notes: SessionNotes,
+        forgetters: Forgetters,
         read: Read,
-        forgot: Callable[[], None] = lambda: None,
+        born: Callable[[int, Sequence[Memory]], None] = lambda partition, memories: None,
     ) -> None:
-        self._shards, self._precedence = shards, precedence
-        self._notes, self._windows, self._rerouting = notes, windows, rerouting
-        self._dead_letters, self._metrics, self._clock = dead_letters, metrics, clock
-        self._refining, self._summaries, self._read = refining, summaries, read
-        self._forgot = forgot
+        self._shards, self._gate = shards, gate
+        self._notes, self._forgetters, self._born, self._read = notes, forgetters, born, read
+        self._inbox, self._metrics, self._clock = inbox, metrics, clock
         self._ages = PromotionAges(metrics.promotion_age)
         self._order: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._whole: dict[int, asyncio.Event] = {}
+        self._caught_up: dict[int, asyncio.Event] = {}
         self._writers: dict[int, GroupWriter] = {}
         #: Partitions whose log is known to be that of the shard's low watermark.
         self._of_watermark = set[int]()
@@ -135,16 +98,16 @@ class LongTermAgent:
         return await writer.join(records)
 
     def own(self, partitions: frozenset[int]) -> None:
-        """These are ours from now on; until `catch_up` it is not known whether their shards are whole.
+        """These are ours from now on; until `catch_up` it is not known whether their shards have caught up.
 
         What waits is of an earlier assignment, and is read again.
         """
         self.revoke(frozenset(self._writers))
-        self._whole = {partition: asyncio.Event() for partition in partitions}
+        self._caught_up = {partition: asyncio.Event() for partition in partitions}
         self._of_watermark.clear()
         self._ages.clear()
         self._writers = {
-            partition: GroupWriter(partial(self._write, partition), self._precedence.wait) for partition in partitions
+            partition: GroupWriter(partial(self._write, partition), self._gate.wait) for partition in partitions
         }
 
     def revoke(self, partitions: frozenset[int]) -> None:
@@ -167,10 +130,12 @@ class LongTermAgent:
                 records = await self._not_in_for_good(partition, records)
                 if not records:
                     return
-            read = self._decoded(records)
+            read = list(self._inbox.read(records))
+            for record, event in read:
+                self._ages.note(event, record.headers)
             events = [event for _, event in read]
-            await self._apply(partition, events, records[-1].offset + 1)
-            await self._follow(partition, _forgettings(read, now_ms()))
+            await self._apply(partition, events, records[-1].offset + 1, again=records[0].offset < position)
+            await self._forgetters.follow(partition, forgettings(read, now_ms()))
             await self._notes.take(partition, events)
 
     async def _not_in_for_good(self, partition: int, records: Sequence[Any]) -> Sequence[Any]:
@@ -192,43 +157,27 @@ class LongTermAgent:
         self._count(Applied(repeated=len(records) - len(left)))
         return left
 
-    async def _follow(self, partition: int, forgotten: Sequence[Forgetting]) -> None:
-        """What else a worker keeps of these users goes after the shard has forgotten them."""
-        for event, at, _ in forgotten:
-            self._forgot()
-            if isinstance(event, ForgetUser):
-                self._windows.forget_user(partition, event.user_id, max(event.timestamp, at))
-                if self._summaries is not None:
-                    await self._summaries.forget_user(partition, event.user_id)
-
-    async def _follow_again(self, forgotten: Sequence[Forgetting]) -> None:
-        """Another worker has followed already, but where the files here were its own."""
-        for event, at, _ in forgotten:
-            self._forgot()
-            if isinstance(event, ForgetUser) and self._summaries is not None:
-                await self._summaries.forget_earlier(event.user_id, at)
-
     @property
-    def behind(self) -> list[int]:
-        """Partitions of which it is not known yet whether their shards are whole."""
-        return sorted(partition for partition, whole in self._whole.items() if not whole.is_set())
+    def catching_up(self) -> list[int]:
+        """Partitions of which it is not known yet whether their shards have caught up."""
+        return sorted(partition for partition, event in self._caught_up.items() if not event.is_set())
 
-    async def whole(self, partition: int) -> None:
+    async def caught_up(self, partition: int) -> None:
         """Wait until the partition's shard holds all that it should. Raises `ShardNotHere`."""
-        if partition not in self._whole:
+        if partition not in self._caught_up:
             raise ShardNotHere(partition, "its partition is on another worker, or moving; ask again")
-        await self._whole[partition].wait()
+        await self._caught_up[partition].wait()
 
     async def catch_up(self, partition: int, committed: int) -> None:
         """Have all in the shard that the group has `committed`: it may be new here, or have lost its disk."""
-        whole = self._whole[partition]
+        caught_up = self._caught_up[partition]
         try:
             async with self._order[partition]:
                 await self._fill_up(partition, committed)
             self._clock.observe(await self._shards.call(partition, Shard.newest_event))
         except ShardNotHere:
             return  # it has moved on
-        whole.set()
+        caught_up.set()
 
     async def _fill_up(self, partition: int, end: int) -> int:
         """Read again what is in the log up to `end` (an offset) and not in the shard; the shard's position then."""
@@ -239,45 +188,25 @@ class LongTermAgent:
         async for records in self._read(partition, start, end):
             for first in range(0, len(records), EVENTS_A_TRANSACTION):
                 part = records[first : first + EVENTS_A_TRANSACTION]
-                read = self._decoded(part, again=True)
-                await self._apply(partition, [event for _, event in read], part[-1].offset + 1)
-                await self._follow_again(_forgettings(read, now_ms()))
-        await self._apply(partition, [], end)
-        log.info("shard %d: it is whole again", partition)
+                read = list(self._inbox.read_again(part))
+                await self._apply(partition, [event for _, event in read], part[-1].offset + 1, again=True)
+                await self._forgetters.follow_again(forgettings(read, now_ms()))
+        await self._apply(partition, [], end, again=True)
+        log.info("shard %d: it has caught up", partition)
         return end
 
-    def _decoded(self, records: Sequence[Any], *, again: bool = False) -> list[Decoded]:
-        """The events of this partition's users, each with its record.
-
-        What is no event, or another's, is dealt with when first read.
-        """
-        read = list[Decoded]()
-        for record in records:
-            try:
-                event = decode(record)
-            except BadRecord as error:
-                if not again:
-                    self._dead_letters.bury(record, error)
-                continue
-            if again and self._rerouting.is_astray(record, event.user_id):
-                continue
-            if again or not self._rerouting.sent_home(record, event.user_id):
-                read.append((record, event))
-                if not again:
-                    self._ages.note(event, record.headers)
-        return read
-
-    async def _apply(self, partition: int, events: Sequence[LongTermEvent], position: int) -> None:
+    async def _apply(self, partition: int, events: Sequence[LongTermEvent], position: int, *, again: bool) -> None:
+        """`again`: some of them were read before. Those that are in are told apart before they are embedded."""
         *before, last = apart(events)
         for part in before:
-            await self._apply_apart(partition, part, None, position)
-        await self._apply_apart(partition, last, position, position)
+            await self._apply_apart(partition, part, None, position, again)
+        await self._apply_apart(partition, last, position, position, again)
 
     async def _apply_apart(
-        self, partition: int, events: Sequence[LongTermEvent], position: int | None, log_end: int
+        self, partition: int, events: Sequence[LongTermEvent], position: int | None, log_end: int, again: bool
     ) -> None:
-        lasting = [event for event in events if not is_short_term(event)]
-        fresh = await self._shards.call(partition, Shard.unapplied, lasting)
+        lasting: Sequence[LongTermEvent] = [event for event in events if not is_short_term(event)]
+        fresh = await self._shards.call(partition, Shard.unapplied, lasting) if again else lasting
         texts = {
             event.event_id: event.text
             for event in fresh
@@ -291,12 +220,11 @@ class LongTermAgent:
 
         applied = await self._shards.with_model(partition, written)
         applied.repeated += len(lasting) - len(fresh)
-        self._ages.committed(lasting, fresh)
-        for event in fresh:
+        self._ages.committed(lasting, applied.fresh)
+        for event in applied.fresh:
             self._clock.observe(event.timestamp)
         self._count(applied)
-        if self._refining is not None:
-            self._refining.born(partition, applied.born)
+        self._born(partition, applied.born)
 
     def _count(self, applied: Applied) -> None:
         for effect, count in applied.effects().items():

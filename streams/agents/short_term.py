@@ -10,33 +10,32 @@ import asyncio
 import logging
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import date
 from functools import partial
 from itertools import zip_longest
 from operator import attrgetter
 from typing import Any
 
+import msgspec
 from pydantic import ValidationError
 
-from schemas.errors import BadRecord
 from schemas.events import Promotion, event_id
 from schemas.messages import ChatMessage, ConversationRecord, Message, SessionEnded, Silence, render
 from schemas.plain_messages import plain_message
 from schemas.settings import MemorySettings
-from schemas.topics import CLOSED_AT_HEADER, Topics, key_of
-from streams.agents.quiet_sessions import QuietSessions
+from schemas.topics import CLOSED_AT_HEADER
 from streams.agents.summaries import request_of
 from streams.clock import Clock, ingested, now_ms
-from streams.dead_letters import DeadLetters, invalid, json_object
-from streams.hotpath import Outbox
+from streams.dead_letters import invalid, json_object
+from streams.event_log import EventLog
 from streams.hotpath.outbox import Headers
+from streams.inbox import Inbox
+from streams.jobs.idle_tracker import IdleTracker
+from streams.jobs.ratings import Key, Ratings
 from streams.metrics import Metrics
-from streams.ratings import Key, Ratings
-from streams.rerouting import Rerouting
 from streams.rules.promotion import Decision
-from streams.rules.session import Heard, Outcome, SessionRules
-from streams.rules.summary.triggers import Wanted
-from tables.short_term import Session, ShortTermStore
+from streams.rules.session import SessionChanges, SessionInput, SessionRules
+from streams.rules.summary.triggers import SummaryWanted
+from tables.windows.short_term import Session, ShortTermStore
 
 log = logging.getLogger(__name__)
 
@@ -63,10 +62,21 @@ def decode(record: Any) -> ConversationRecord:
         raise invalid(exc) from exc
 
 
-def _judged(record: Any) -> tuple[str, str, Heard]:
-    """User, session and what is heard of it, of a record that is not a plain message. Raises `BadRecord`."""
+class SessionRecord(msgspec.Struct, frozen=True, gc=False):
+    """What a record of `conversations` tells the rules, and of which session. One is made of every message."""
+
+    user_id: str
+    session_id: str
+    told: SessionInput
+
+
+def session_record(record: Any) -> SessionRecord:
+    """What a record says: a plain message is read the fast way, all others by `decode`. Raises `BadRecord`."""
+    plain = plain_message(record.value)
+    if plain is not None:
+        return SessionRecord(*plain)
     said = decode(record)
-    return said.user_id, said.session_id, Message.of(said) if isinstance(said, ChatMessage) else said
+    return SessionRecord(said.user_id, said.session_id, Message.of(said) if isinstance(said, ChatMessage) else said)
 
 
 class ShortTermAgent:
@@ -77,19 +87,17 @@ class ShortTermAgent:
         *,
         store: ShortTermStore,
         rules: SessionRules,
-        outbox: Outbox,
-        dead_letters: DeadLetters,
+        event_log: EventLog,
+        inbox: Inbox[SessionRecord],
         metrics: Metrics,
         clock: Clock,
-        topics: Topics,
-        rerouting: Rerouting,
         ratings: Ratings | None,
         now: Callable[[], int] = now_ms,
     ) -> None:
-        self._store, self._rules, self._outbox = store, rules, outbox
-        self._dead_letters, self._metrics, self._clock = dead_letters, metrics, clock
-        self._topics, self._rerouting, self._ratings, self._now = topics, rerouting, ratings, now
-        self.quiet = QuietSessions()
+        self._store, self._rules, self._event_log = store, rules, event_log
+        self._inbox, self._metrics, self._clock = inbox, metrics, clock
+        self._ratings, self._now = ratings, now
+        self.idle = IdleTracker()
         self._at_end: list[SessionEnd] = []
 
     def when_ended(self, call: SessionEnd) -> None:
@@ -98,27 +106,19 @@ class ShortTermAgent:
 
     async def handle(self, partition: int, records: Sequence[Any]) -> Awaitable[Any] | None:
         """One fetched batch of a partition; what comes back is to be awaited before it counts as processed."""
-        by_session: dict[tuple[str, str], list[tuple[int, Heard]]] = {}
+        by_session: dict[tuple[str, str], list[tuple[int, SessionInput]]] = {}
         leads: dict[tuple[str, str], int] = {}
         now = self._now()
-        for record in records:
-            plain = plain_message(record.value)
-            try:
-                user_id, session_id, heard = _judged(record) if plain is None else plain
-            except BadRecord as error:
-                self._dead_letters.bury(record, error)
-                continue
-            if self._rerouting.sent_home(record, user_id):
-                continue
-            ids = user_id, session_id
+        for record, said in self._inbox.read(records):
+            ids, told = (said.user_id, said.session_id), said.told
             of_session = by_session.get(ids)
             if of_session is None:
-                by_session[ids] = [(record.offset, heard)]
+                by_session[ids] = [(record.offset, told)]
             else:
-                of_session.append((record.offset, heard))
+                of_session.append((record.offset, told))
             appended = record.timestamp
-            if (heard.timestamp > now or appended is None or heard.timestamp > appended) and type(heard) is Message:
-                leads[ids] = max(leads.get(ids, 0), heard.timestamp - ingested(appended, now))
+            if (told.timestamp > now or appended is None or told.timestamp > appended) and type(told) is Message:
+                leads[ids] = max(leads.get(ids, 0), told.timestamp - ingested(appended, now))
         # Nothing is awaited before all of it is in the windows and posted: no commit and no rebalance in between.
         advanced = [
             self._advance(partition, *ids, of_session, leads.get(ids, 0)) for ids, of_session in by_session.items()
@@ -128,10 +128,10 @@ class ShortTermAgent:
             if outcome.ended_at is not None:
                 for call in self._at_end:
                     call(partition, outcome.session, outcome.ended_at)
-        await self._outbox.deliver()
+        await self._event_log.deliver()
         return self._ask(partition, advanced)
 
-    def _follow(self, partition: int, outcomes: Sequence[Outcome], records: Sequence[Any] = ()) -> None:
+    def _follow(self, partition: int, outcomes: Sequence[SessionChanges], records: Sequence[Any] = ()) -> None:
         """Count and promote what was decided, by `records` or by an answer; ask for the summaries that are due."""
         self._count(outcomes)
         for outcome in outcomes:
@@ -141,7 +141,7 @@ class ShortTermAgent:
             for wanted in outcome.summaries:
                 self._have_summed_up(partition, outcome.session, wanted)
 
-    def _ask(self, partition: int, outcomes: Sequence[Outcome]) -> Awaitable[Any] | None:
+    def _ask(self, partition: int, outcomes: Sequence[SessionChanges]) -> Awaitable[Any] | None:
         """Have values asked for; what comes back is done when each was asked for once."""
         if self._ratings is None:
             return None
@@ -163,11 +163,11 @@ class ShortTermAgent:
         outcome = self._rules.answered(session, self._store.exchange(partition, session, seq), value)
         self._store.save(partition, outcome.session, outcome.closed, outcome.gone)
         self._follow(partition, [outcome])
-        await self._outbox.deliver()
+        await self._event_log.deliver()
 
     def _advance(
-        self, partition: int, user_id: str, session_id: str, records: list[tuple[int, Heard]], lead: int
-    ) -> Outcome:
+        self, partition: int, user_id: str, session_id: str, records: list[tuple[int, SessionInput]], lead: int
+    ) -> SessionChanges:
         """`lead`: how far ahead of its record one of these is dated (ms)."""
         store = self._store
         session = store.session(partition, user_id, session_id)
@@ -181,36 +181,26 @@ class ShortTermAgent:
             if lead > session.lead:
                 outcome.session = outcome.session._replace(lead=lead)
             store.save(partition, outcome.session, outcome.closed, outcome.gone)
-            self.quiet.heard(partition, outcome.session)
+            self.idle.seen(partition, outcome.session)
             self._clock.observe(outcome.session.last_at)
         return outcome
 
     def _promote(self, session: Session, decision: Decision, headers: Headers) -> None:
-        event = promotion(session, decision)
-        value = event.model_dump_json().encode()
-        self._outbox.post(self._topics.long_term, value, key=key_of(session.user_id), headers=headers)
+        self._event_log.append(promotion(session, decision), headers)
 
-    def _have_summed_up(self, partition: int, session: Session, wanted: Wanted) -> None:
+    def _have_summed_up(self, partition: int, session: Session, wanted: SummaryWanted) -> None:
         """A user who asks for it means the whole day, not one session's newest messages."""
-        whole = self.said_on(partition, session.user_id, wanted.day) if wanted.reason == "manual" else ()
-        known = {message.message_id for message in wanted.messages}
-        others = [said for said in whole if said[1].message_id not in known]
+        triggers = self._rules.triggers
+        assert triggers is not None, "it is they who want it"
+        others: list[tuple[str, Message]] = []
+        if wanted.reason == "manual":
+            known = {message.message_id for message in wanted.messages}
+            whole = self._store.said_on(partition, session.user_id, wanted.day, triggers.timezone)
+            others = [said for said in whole if said[1].message_id not in known]
         request = request_of(session, wanted, others)
-        self._outbox.post(self._topics.summary_requests, request, key=key_of(session.user_id))
+        self._event_log.append_request(session.user_id, request)
 
-    def said_on(self, partition: int, user_id: str, day: date) -> list[tuple[str, Message]]:
-        """What the user's windows hold of a day: (session, message), in no particular order."""
-        triggers, store = self._rules.triggers, self._store
-        assert triggers is not None
-        return [
-            (session.session_id, message)
-            for session in store.of_user(partition, user_id)
-            for exchange in [*store.window(partition, session), session.open_exchange]
-            for message in exchange.messages
-            if triggers.day_of(message.timestamp) == day
-        ]
-
-    def _count(self, outcomes: Sequence[Outcome]) -> None:
+    def _count(self, outcomes: Sequence[SessionChanges]) -> None:
         metrics = self._metrics
         messages = exchanges = duplicates = late = 0
         decisions: dict[tuple[bool, str], int] = {}
@@ -231,17 +221,16 @@ class ShortTermAgent:
 
     async def note_silence(self, memory: MemorySettings) -> None:
         """Write a `Silence` for every session that has been quiet for as long as closes or ends something."""
-        for silence in self.quiet.due(memory, self._store.session, self._clock.now()):
-            value = silence.model_dump_json().encode()
-            self._outbox.post(self._topics.conversations, value, key=key_of(silence.user_id))
-        await self._outbox.deliver()
+        for silence in self.idle.due(memory, self._store.session, self._clock.now()):
+            self._event_log.append_silence(silence)
+        await self._event_log.deliver()
 
     def forget_expired(self, memory: MemorySettings) -> None:
         """Drop the sessions that are over and whose windows have expired; their keys get tombstones."""
-        for partition, user_id, session_id in self.quiet.expired(memory, self._clock.now()):
+        for partition, user_id, session_id in self.idle.expired(memory, self._clock.now()):
             session = self._store.session(partition, user_id, session_id)
             if session.asked:  # somebody is still asked what its exchanges are worth
-                self.quiet.heard(partition, session)
+                self.idle.seen(partition, session)
             else:
                 self._store.drop(partition, session)
 
@@ -265,7 +254,7 @@ class ShortTermAgent:
         former = self._store.of_partition(partition)
         for session in former:
             self._store.drop(partition, session)
-            self.quiet.forget(partition, session)
+            self.idle.forget(partition, session)
         return bool(former)
 
     async def recovered(self) -> None:
@@ -273,9 +262,9 @@ class ShortTermAgent:
         if lost := self._store.recovered():
             self._metrics.lost_exchanges.inc(lost)
             log.warning("%d exchanges of windows are not in their changelog; the sessions go on without them", lost)
-        self.quiet.clear()
+        self.idle.clear()
         for partition, session in self._store.all_sessions():
-            self.quiet.heard(partition, session)
+            self.idle.seen(partition, session)
             self._clock.observe(session.last_at)
         if self._ratings is not None:
             self._ratings.forget()

@@ -19,29 +19,28 @@ from pathlib import Path
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
-from schemas.errors import BadRecord, ShardNotHere, SummaryFilesError, SummaryNotWritten
+from schemas.errors import ShardNotHere, SummaryFilesError, SummaryNotWritten
 from schemas.events import Remember, event_id
 from schemas.messages import SILTSTONE
 from schemas.settings import MemorySettings, SummaryPlan
 from schemas.summaries import Summary
 from schemas.summary_requests import Heading, heading_of, request_in
-from schemas.topics import Topics, key_of
-from streams.agents.summary_requests import decode, request_of, summary_request
-from streams.agents.waiting_summaries import Asked, Batch, Day, Group, WaitingSummaries
+from streams.agents.summary_requests import request_of, summary_request
+from streams.agents.waiting_summaries import Day, Group, PendingRequest, RequestBatch, WaitingSummaries
+from streams.backlog_gate import LOOK_AGAIN_SECONDS, BacklogGate
 from streams.clients.summariser import Malformed, Unavailable
 from streams.clock import ingested, now_ms
-from streams.dead_letters import DeadLetters
-from streams.hotpath import Outbox
+from streams.ending import ended
+from streams.event_log import EventLog
+from streams.inbox import Inbox
 from streams.metrics import Metrics
-from streams.precedence import LOOK_AGAIN_SECONDS, IntakeFirst
-from streams.rerouting import Rerouting
 from streams.rules.exchanges import Limits
 from streams.rules.summary import Turn, grounded
 from streams.rules.summary.drafting import Draft, Order, read, written
 from streams.shards import OwnedShards
-from tables.notes import Already, DayFiles
-from tables.pending_summaries import Pending, PendingSummaries
-from tables.shard import Shard
+from tables.shard.shard import Shard
+from tables.summaries.day_files import Already, DayFiles
+from tables.summaries.pending_summaries import Pending, PendingSummaries
 
 __all__ = ["SummariesAgent", "request_of", "summary_request"]
 
@@ -101,19 +100,17 @@ class SummariesAgent:
         memory: MemorySettings,
         pending: PendingSummaries,
         shards: OwnedShards,
-        outbox: Outbox,
-        dead_letters: DeadLetters,
-        rerouting: Rerouting,
+        event_log: EventLog,
+        inbox: Inbox[Heading],
         metrics: Metrics,
-        precedence: IntakeFirst,
+        gate: BacklogGate,
         backlog: Callable[[], int],
-        topics: Topics,
     ) -> None:
         self.plan, self.files = plan, DayFiles(folder, plan.fallback_dir)
         self._summariser, self._extraction, self._limits = summariser, extraction, Limits.of(memory)
-        self._pending, self._shards, self._outbox = pending, shards, outbox
-        self._dead_letters, self._rerouting, self._metrics = dead_letters, rerouting, metrics
-        self._precedence, self._backlog, self._topics = precedence, backlog, topics
+        self._pending, self._shards, self._event_log = pending, shards, event_log
+        self._inbox, self._metrics = inbox, metrics
+        self._gate, self._backlog = gate, backlog
         self._users: WeakValueDictionary[str, _User] = WeakValueDictionary()
         self._waiting, self._generation = WaitingSummaries(), pending.generation
         self._some, self._room = asyncio.Event(), asyncio.Event()
@@ -122,13 +119,15 @@ class SummariesAgent:
 
     async def handle(self, partition: int, records: Sequence[Any]) -> asyncio.Future[None] | None:
         """One fetched batch of a partition; it is processed when the future is done."""
-        requests = self._decoded(records)
+        requests = list(self._inbox.read(records))
         if not requests:
             return None
         self._leave_former()
-        batch = Batch(len(requests))
+        batch, now = RequestBatch(len(requests)), now_ms()
         for record, heading in requests:
-            self._waiting.add(partition, heading, record.value, batch)
+            # Whatever its messages are dated, they were said before it was asked for.
+            newest = min(heading.newest, ingested(record.timestamp, now))
+            self._waiting.add(partition, heading._replace(newest=newest), record.value, batch)
         self._metrics.summaries_waiting.set(len(self._waiting))
         self._begin()
         while self._waiting.size > MOST_WAITING_BYTES:
@@ -169,25 +168,9 @@ class SummariesAgent:
 
     async def stop(self) -> None:
         """Begin nothing more, and end the process. What is not answered is read again after the next start."""
-        for task in self._at_work:
-            task.cancel()
-        await asyncio.gather(*self._at_work, return_exceptions=True)
+        await ended(self._at_work)
         self._waiting.leave()
         await self._extraction.close()
-
-    def _decoded(self, records: Sequence[Any]) -> list[tuple[Any, Heading]]:
-        requests, now = [], now_ms()
-        for record in records:
-            try:
-                heading = decode(record)
-            except BadRecord as error:
-                self._dead_letters.bury(record, error)
-                continue
-            if not self._rerouting.sent_home(record, heading.user_id):
-                # Whatever its messages are dated, they were said before it was asked for.
-                newest = min(heading.newest, ingested(record.timestamp, now))
-                requests.append((record, heading._replace(newest=newest)))
-        return requests
 
     # When, and how many at a time
 
@@ -239,7 +222,7 @@ class SummariesAgent:
         loop = asyncio.get_running_loop()
         until = loop.time() + GIVE_WAY_SECONDS
         while len(self._waiting) and not self._waiting.urgent and self._before_giving_way <= 0:
-            if not self._precedence.must_wait() and (self._backlog() <= BACKLOG or loop.time() >= until):
+            if not self._gate.must_wait() and (self._backlog() <= BACKLOG or loop.time() >= until):
                 self._before_giving_way = len(self._waiting)
             else:
                 await asyncio.sleep(LOOK_AGAIN_SECONDS)
@@ -279,17 +262,17 @@ class SummariesAgent:
 
     def _with_pending(self, groups: Sequence[Group]) -> tuple[list[Group], list[Group]]:
         """Other days of their users that failed before, oldest first; and the groups, with what had failed first."""
-        earlier: dict[Day, list[Asked]] = {}
-        kept: dict[Day, list[Asked]] = {group.of: [] for group in groups}
+        earlier: dict[Day, list[PendingRequest]] = {}
+        kept: dict[Day, list[PendingRequest]] = {group.of: [] for group in groups}
         for partition, user_id in dict.fromkeys((group.of.partition, group.of.user_id) for group in groups):
             for pending in self._pending.of_user(partition, user_id):
                 heading = heading_of(pending.request)
                 day = Day(partition, user_id, heading.day)
                 of_day = kept[day] if day in kept else earlier.setdefault(day, [])
-                of_day.append(Asked(heading, pending.request.model_dump_json().encode(), pending.tries))
+                of_day.append(PendingRequest(heading, pending.request.model_dump_json().encode(), pending.tries))
         return (
             [Group(day, tuple(asked)) for day, asked in earlier.items()],
-            [group.behind(kept[group.of]) for group in groups],
+            [group.after(kept[group.of]) for group in groups],
         )
 
     async def _tried(self, groups: Sequence[Group], generation: int) -> bool:
@@ -302,7 +285,7 @@ class SummariesAgent:
     async def _wanted(self, groups: Sequence[Group], generation: int) -> list[Group]:
         """What is neither in its file nor of a user who is forgotten; the rest is answered."""
         asked = [(group.of, one) for group in groups for one in group.asked]
-        outcomes: dict[Asked, str] = {}
+        outcomes: dict[PendingRequest, str] = {}
         there = await asyncio.to_thread(self._runs, groups)
         for of, one in asked:
             if one.heading.run_id in there[of]:
@@ -437,7 +420,7 @@ class SummariesAgent:
         log.warning("a summary is in %s: %s cannot be written to (%s)", place.path, wanted.path, wanted.reason)
         return "written_elsewhere"
 
-    def _settle(self, of: Day, one: Asked, outcome: str, generation: int) -> None:
+    def _settle(self, of: Day, one: PendingRequest, outcome: str, generation: int) -> None:
         if generation != self._pending.generation:  # it is read again, and found in its file if it is there
             one.leave()
             return
@@ -467,7 +450,7 @@ class SummariesAgent:
                 message_ids=list(item.sources),
                 metadata={"date": group.of.day.isoformat()},
             )
-            await self._outbox.send(self._topics.long_term, event.model_dump_json().encode(), key=key_of(user_id))
+            await self._event_log.send(event)
 
 
 def _leave(groups: Sequence[Group]) -> None:

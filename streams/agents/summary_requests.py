@@ -14,10 +14,10 @@ from schemas.errors import BadRecord
 from schemas.events import SummaryRequest
 from schemas.messages import SILTSTONE, Message, Role
 from schemas.summary_requests import Heading, Reason, heading_of, plain_heading
-from streams.clients.broker import MAX_VALUE_BYTES
+from schemas.topic_specs import MAX_VALUE_BYTES
 from streams.dead_letters import invalid, json_object
-from streams.rules.summary.triggers import Wanted
-from tables.short_term import Session
+from streams.rules.summary.triggers import SummaryWanted
+from tables.windows.short_term import Session
 
 #: All texts of a request, in characters; each message of a longer day is cut to its share.
 REQUEST_CHARS = 1_000_000
@@ -40,7 +40,7 @@ def decode(record: Any) -> Heading:
         raise BadRecord("invalid", f"date: {exc}") from exc
 
 
-def request_of(session: Session, wanted: Wanted, others: Iterable[tuple[str, Message]] = ()) -> bytes:
+def request_of(session: Session, wanted: SummaryWanted, others: Iterable[tuple[str, Message]] = ()) -> bytes:
     """The record that asks for what the rules want of a session, with messages of the user's `others`.
 
     The same always has the same run id.

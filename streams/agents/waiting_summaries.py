@@ -11,7 +11,7 @@ from typing import NamedTuple
 from schemas.summary_requests import Heading, Reason
 
 
-class Batch:
+class RequestBatch:
     """Records that were fetched together: `done` when each is answered, so that their offset may be committed.
 
     Cancelled, they are another worker's, or are read again: nothing is committed for them here.
@@ -37,7 +37,7 @@ class Batch:
 
 
 @dataclass(slots=True, eq=False)
-class Asked:
+class PendingRequest:
     """A request, its record, how often it was tried in vain, and the batches of records that it stands in.
 
     There are none for one that was kept since it failed, and two for one that was delivered again meanwhile.
@@ -46,7 +46,7 @@ class Asked:
     heading: Heading
     raw: bytes
     tries: int = 0
-    batches: list[Batch] = field(default_factory=list)
+    batches: list[RequestBatch] = field(default_factory=list)
 
     def answered(self) -> None:
         """Written, or kept to be tried again."""
@@ -71,7 +71,7 @@ class Group(NamedTuple):
     """Requests for one day, in the order in which they came."""
 
     of: Day
-    asked: tuple[Asked, ...]
+    asked: tuple[PendingRequest, ...]
 
     @property
     def reason(self) -> Reason:
@@ -79,14 +79,14 @@ class Group(NamedTuple):
         reasons = {one.heading.reason for one in self.asked}
         return next(reason for reason in _FIRST if reason in reasons)
 
-    def behind(self, kept: Sequence[Asked]) -> Group:
+    def after(self, kept: Sequence[PendingRequest]) -> Group:
         """With requests of the day that were kept since they failed; one that has come again is the same one."""
         tries = {one.heading.run_id: one.tries for one in kept}
         for one in self.asked:
             one.tries = tries.pop(one.heading.run_id, one.tries)
         return self._replace(asked=(*(one for one in kept if one.heading.run_id in tries), *self.asked))
 
-    def only(self, asked: Iterable[Asked]) -> Group:
+    def only(self, asked: Iterable[PendingRequest]) -> Group:
         return self._replace(asked=tuple(asked))
 
 
@@ -100,7 +100,7 @@ class WaitingSummaries:
     """
 
     def __init__(self) -> None:
-        self._days: dict[Day, dict[object, Asked]] = {}
+        self._days: dict[Day, dict[object, PendingRequest]] = {}
         self._urgent: dict[Day, None] = {}
         self.size = 0
 
@@ -113,12 +113,12 @@ class WaitingSummaries:
         """Whether a person waits."""
         return bool(self._urgent)
 
-    def add(self, partition: int, heading: Heading, raw: bytes, batch: Batch) -> None:
+    def add(self, partition: int, heading: Heading, raw: bytes, batch: RequestBatch) -> None:
         day = Day(partition, heading.user_id, heading.day)
         of_day = self._days.setdefault(day, {})
         asked = of_day.get(heading.run_id)
         if asked is None:
-            asked = of_day[heading.run_id] = Asked(heading, raw)
+            asked = of_day[heading.run_id] = PendingRequest(heading, raw)
             self.size += len(raw)
         asked.batches.append(batch)
         if heading.reason == "manual":

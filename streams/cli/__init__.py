@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 import schemas.one_blas_thread  # noqa: F401 - before any command loads numpy
-from schemas.errors import SettingsError, SiltstoneError
+from schemas.errors import SettingsError, SiltstoneError, TopicsUnfit
 from streams.cli.process import configure_logging
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ def main() -> None:
     configure_logging("WARNING")
     try:
         cli()
-    except SettingsError as exc:
+    except (SettingsError, TopicsUnfit) as exc:
         for problem in exc.problems:
             click.echo(f"siltstone: {problem}", err=True)
         sys.exit(1)

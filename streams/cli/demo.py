@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from schemas.errors import BadRecord, SiltstoneError
+from schemas.lifecycle import DAY_MS
 from schemas.memories import Memory, State
 from schemas.messages import SessionEnded, iso, parse_timestamp
 from schemas.settings import Settings
@@ -30,8 +31,7 @@ from streams.cli.process import run
 from streams.clients.broker import embedded_broker
 from streams.clock import EventClock
 from streams.metrics import labelled
-from streams.rules.lifecycle import DAY_MS
-from tables.shard import Shard
+from tables.shard.shard import Shard
 
 SAMPLES = Path(__file__).parent.parent / "samples"
 #: Later looks at the memories' states, in days.
@@ -159,11 +159,11 @@ async def _run(
         if now is not None:
             assert isinstance(worker.clock, EventClock), "the demo's settings say so"
             worker.clock.go_to(now)
-        await worker.lifecycle.recompute()
+        await worker.jobs.lifecycle.recompute()
         at = now if now is not None else worker.clock.now()
         memories = [m for p in worker.shards.partitions() for m in await _memories(worker, p, chats)]
         api = await stack.enter_async_context(
-            httpx.AsyncClient(base_url=f"http://127.0.0.1:{worker.port}", trust_env=False, timeout=API_SECONDS)
+            httpx.AsyncClient(base_url=f"http://127.0.0.1:{worker.api.port}", trust_env=False, timeout=API_SECONDS)
         )
         with console.status("Summing up the days …"):
             summed = await days_summed_up(worker, api, chats.newest)
@@ -212,7 +212,7 @@ async def _memories(worker: Siltstone, partition: int, chats: Chats) -> list[Mem
     users = sorted({user for user, _ in chats.sessions})
     found: list[Memory] = []
     for user in users:
-        if worker.partition_of(user) == partition:
+        if worker.context.partition_of(user) == partition:
             found += await worker.shards.call(partition, Shard.memories_of, user)
     return found
 
@@ -223,7 +223,7 @@ async def _summary(worker: Siltstone, at: int) -> dict[str, Any]:
         outcome: sum(n for (kind, _), n in decisions.items() if kind == outcome)
         for outcome in ("promoted", "dropped")
     }
-    by_state = await worker.state_counts(at)
+    by_state = await worker.service.state_counts(at)
     return {
         "messages": sum(labelled(worker.metrics.messages).values()),
         "exchanges": sum(labelled(worker.metrics.exchanges).values()),
@@ -324,7 +324,7 @@ async def _show_answers(api: httpx.AsyncClient, asked: list[dict[str, Any]], con
 async def _show_states(worker: Siltstone, at: int, console: Console) -> None:
     rows = []
     for days in LATER:
-        counts = await worker.state_counts(at + days * DAY_MS)
+        counts = await worker.service.state_counts(at + days * DAY_MS)
         when = "now" if days == 0 else f"+{days} days"
         rows.append((when, iso(at + days * DAY_MS)[:10], *(counts[state] for state in State)))
     columns = ("", "date", *(f">{show.state(state.value)}" for state in State))

@@ -15,10 +15,11 @@ from streams.app import Siltstone
 from streams.cli.markdown import shown
 from streams.metrics import labelled
 from streams.rules.summary.triggers import Triggers
-from tables.user_folders import folder_of
+from tables.summaries.user_folders import folder_of
 
-#: A large input's summaries take longer than anybody wants to watch: the demo goes on without the rest of them.
-PATIENCE_SECONDS = 8.0
+#: A large input's summaries take longer than anybody wants to watch: the demo goes on without the rest of them. Those
+#: of the bundled chats take two seconds of a processor, which they yield to whatever else wants it.
+PATIENCE_SECONDS = 60.0
 #: Users whose day is not over and is summed up on request.
 ASKED_USERS = 10
 
@@ -34,15 +35,15 @@ async def days_summed_up(worker: Siltstone, api: httpx.AsyncClient, newest: Mapp
     """Days that are over by themselves, as at midnight; of those that are not, the `newest` (epoch ms) by user."""
     hot, topics = worker.hot, worker.topics
     deadline = time.monotonic() + PATIENCE_SECONDS
-    await worker.short_term.note_silence(worker.settings.memory)
-    await hot.outbox.settle()
+    await worker.intake.short_term.note_silence(worker.settings.memory)
+    await hot.outbox.flush()
     silences = await hot.ends(topics.conversations)
     await _until(lambda: hot.processed(topics.conversations, silences) == sum(silences.values()), deadline)
-    end_of_day = Triggers(worker.summary_plan).end_of_day
+    end_of_day = Triggers(worker.summaries.plan).end_of_day
     still = [user for user, at in newest.items() if end_of_day(at) > worker.clock.now()]
     for user in sorted(still, key=lambda user: newest[user])[-ASKED_USERS:]:
         await api.post("/v1/summaries", json={"user_id": user})  # 404 where nobody but tools has spoken
-    await hot.outbox.settle()
+    await hot.outbox.flush()
     wanted = sum((await hot.ends(topics.summary_requests)).values())
     await _until(lambda: _tried(worker) >= wanted, deadline)
     outcomes = labelled(worker.metrics.summaries)
@@ -63,6 +64,8 @@ async def show_richest(worker: Siltstone, users: list[str], summed: Summed, cons
     """The file with the most items."""
     found = await asyncio.to_thread(_richest, worker, users)
     if found is None:
+        if summed.left:
+            console.print(f"No summary was written within {PATIENCE_SECONDS:.0f} s: the machine has other work.")
         return
     path, markdown = found
     left = f", {summed.left} were not waited for" if summed.left else ""

@@ -31,7 +31,7 @@ def dev(data: Path, port: int | None, kafka_port: int, log_level: str) -> None:
 
     The broker keeps its topics in memory: they end with it. The memories stay in the data directory.
     """
-    configure_logging(log_level)
+    configure_logging(log_level, serving=True)
     settings = Settings.load()
     with embedded_broker(kafka_port) as broker:
         embedded = settings.model_copy(
@@ -46,7 +46,7 @@ def dev(data: Path, port: int | None, kafka_port: int, log_level: str) -> None:
 
 def _announce(worker: Siltstone) -> None:
     settings, console = worker.settings, show.console()
-    base = f"http://{settings.http.host}:{worker.port}"
+    base = f"http://{settings.http.host}:{worker.api.port}"
     console.print(f"produce to  {settings.kafka.bootstrap_servers}, topic {worker.topics.conversations}")
     console.print(f"ask         {base}  (pages at {base}/docs)")
     console.print(f"data        {settings.data_dir}")

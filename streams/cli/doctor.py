@@ -15,7 +15,7 @@ from streams.cli import show
 from streams.cli.client import json_option
 from streams.cli.options import bootstrap_option, data_option, port_option, with_options
 from streams.cli.process import configure_logging, run
-from streams.doctor import Finding, Outcome, Reading, examine
+from streams.doctor import Finding, Outcome, ReadSettings, examine
 
 STYLE = {Outcome.OK: "green", Outcome.WARNING: "yellow", Outcome.FAILED: "bold red"}
 
@@ -32,7 +32,7 @@ def doctor(data: Path | None, bootstrap_servers: str | None, port: int | None, a
     (a configured model is asked once) and the HTTP port. Nothing is changed. The exit code is 1 if anything failed.
     """
     configure_logging("CRITICAL")
-    reading = Reading.now()
+    reading = ReadSettings.now()
     if reading.settings is not None:
         settings = with_options(reading.settings, data, bootstrap_servers, port)
         reading = replace(reading, settings=settings)

@@ -82,9 +82,9 @@ def _forgotten(url: str, user: str, commands: int, seconds: float) -> dict[str, 
 async def _remains(user: str, bootstrap_servers: str | None) -> list[dict[str, Any]]:
     from schemas.settings import Settings  # these take long to import, and only a report needs them
     from streams.cli.options import with_options
-    from streams.clients.remains import Remains, Span, remains_of
+    from streams.clients.remains import RecordSpan, Remains, remains_of
 
-    def shown(span: Span | None) -> dict[str, Any] | None:
+    def shown(span: RecordSpan | None) -> dict[str, Any] | None:
         return None if span is None else {"partition": span.partition, "offset": span.offset, "at": iso(span.at)}
 
     def row(one: Remains) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _show(receipt: dict[str, Any]) -> None:
     console.print(f"{receipt['memories_erased']} memories were erased by {receipt['worker']}.", markup=False)
     console.print(show.table("Left there", ("what", ">how many"), left.items()))
     if receipt["in_pages"]:
-        console.print("Bytes of the catalog may hold what is gone until it is written anew: see docs/operations.md.")
+        console.print("Bytes of the catalog may hold what is gone until it is written anew: see docs/reference.md.")
     if "kafka" in receipt:
         rows = [_row(one) for one in receipt["kafka"]]
         console.print(show.table("Left in Kafka", ("topic", ">records", "oldest", "newest", "until"), rows))

@@ -15,15 +15,17 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from schemas.errors import BadRecord, BrokerUnavailable
+from schemas.errors import BadRecord, SiltstoneError
 from schemas.messages import ChatMessage, SessionEnded
+from schemas.rights import Right
 from schemas.settings import KafkaSettings, Settings
 from schemas.topics import Topics, key_of
 from streams.cli import show
 from streams.cli.client import json_option
 from streams.cli.process import run
-from streams.clients.broker import ensure_topics, require_topics
+from streams.clients.broker import NOT_ALLOWED, ensure_topics, require_topics, translated
 from streams.clients.producing import started_producer
+from streams.clients.rights import require_write
 from streams.clock import now_ms
 from streams.dead_letters import invalid, json_object
 
@@ -54,9 +56,10 @@ def ingest(file: Path, bootstrap_servers: str | None, as_json: bool) -> None:
 
 
 async def _ingest(file: Path, size: int, kafka: KafkaSettings) -> tuple[int, int]:
-    await ensure_topics(kafka, check=False)
-    if not kafka.create_topics:  # a producer would make them, on a cluster that allows it
-        await require_topics(kafka)
+    if not await require_write(kafka, Topics.with_prefix(kafka.topic_prefix).conversations):
+        await ensure_topics(kafka, check=False)
+        if not kafka.create_topics:  # a producer would make them, on a cluster that allows it
+            await require_topics(kafka)
     bad = 0
     progress = Progress(
         TextColumn("producing"),
@@ -128,7 +131,10 @@ class producing:  # noqa: N801  (reads as what happens in the block)
 
     async def send(self, key: bytes | None, value: bytes | None) -> None:
         """Send one record; waits only where the producer's buffer is full."""
-        self._sent.append(await self._producer.send(self._topic, value, key=key))
+        try:
+            self._sent.append(await self._producer.send(self._topic, value, key=key))
+        except NOT_ALLOWED as exc:
+            raise await self._failed(exc) from exc
         if len(self._sent) >= 10_000:
             await self._settle()
 
@@ -144,5 +150,8 @@ class producing:  # noqa: N801  (reads as what happens in the block)
             try:
                 record = await future
             except aiokafka.errors.KafkaError as exc:
-                raise BrokerUnavailable(self._kafka.bootstrap_servers, type(exc).__name__) from exc
+                raise await self._failed(exc) from exc
             self.ends[record.partition] = max(record.offset + 1, self.ends.get(record.partition, 0))
+
+    async def _failed(self, exc: aiokafka.errors.KafkaError) -> SiltstoneError:
+        return await translated(self._kafka, exc, Right("WRITE", "topic", self._topic))

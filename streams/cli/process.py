@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import sys
@@ -10,8 +11,15 @@ from typing import Any, TypeVar
 
 import uvloop
 
+from streams.ending import AGAIN_SECONDS, ended
+from streams.repeats import Repeats
+
 T = TypeVar("T")
 
+log = logging.getLogger(__name__)
+
+#: How long what is left of a worker that has stopped may take to end.
+LEAVE_SECONDS = 5.0
 #: New objects before the youngest generation is collected, and how many of its collections make an older one's.
 #: Windows are large, live long and hold no cycles: with Python's own numbers, looking through them again and again
 #: takes half of the intake's time.
@@ -23,28 +31,50 @@ COLLECT_AFTER = 100_000, 20, 1_000
 SWITCH_SECONDS = 0.0005
 
 
-LIBRARIES = ("aiokafka", "faust", "httpx", "httpx2", "kafka", "mode", "uvicorn")
+#: The Kafka clients: what they cannot reach, they say each time that they try.
+CLIENTS = ("aiokafka", "kafka")
+LIBRARIES = (*CLIENTS, "faust", "httpx", "httpx2", "mode", "uvicorn")
+#: Modules of ours under whose names Faust logs as well, because its classes are theirs.
+FAUSTS = ("streams.hotpath.overrides", "streams.hotpath.recovery")
+#: What is tried again and again, and said each time.
+REPEATING = (*CLIENTS, "faust", "mode", "streams.hotpath.outbox", "streams.hotpath.overrides")
 
 
-def configure_logging(level: str) -> None:
+def configure_logging(level: str, *, serving: bool = False) -> None:
     """Log lines go to standard error; of the libraries, only what they warn of.
 
-    At DEBUG, what they inform of as well: whoever looks for a fault wants to see theirs.
+    What the Kafka clients say reaches the log of a worker (`serving`), where repeats are counted; a command says
+    itself, in one line, what it cannot reach. At DEBUG, what they inform of as well: whoever looks for a fault wants
+    to see theirs.
     """
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True)
     if level == "DEBUG":
         for name in LIBRARIES:
             logging.getLogger(name).setLevel(logging.INFO)
-        logging.getLogger("streams.hotpath.overrides").setLevel(logging.NOTSET)
+        for name in FAUSTS:
+            logging.getLogger(name).setLevel(logging.NOTSET)
         return
     for name in ("faust", "mode", "uvicorn", "httpx", "httpx2", "streams.hotpath.overrides"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    for name in ("aiokafka", "kafka"):  # what they cannot reach, we say once and with what to do
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    logging.getLogger("streams.hotpath.recovery").setLevel(max(logging.WARNING, logging.getLogger().level))
+    for name in CLIENTS:
+        logging.getLogger(name).setLevel(logging.WARNING if serving else logging.CRITICAL)
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(Repeats(REPEATING))
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Run on uvloop, with a garbage collector that leaves the windows alone and threads that take turns."""
     gc.set_threshold(*COLLECT_AFTER)
     sys.setswitchinterval(SWITCH_SECONDS)
-    return uvloop.run(main)
+    return uvloop.run(_leaving_nothing(main))
+
+
+async def _leaving_nothing(main: Coroutine[Any, Any, T]) -> T:
+    """What Faust has left behind beside a broker that does not answer would pass over the loop's one cancellation."""
+    try:
+        return await main
+    finally:
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in await ended(left, LEAVE_SECONDS, first=AGAIN_SECONDS):
+            log.error("not ended: %r", task)

@@ -13,7 +13,7 @@ from streams.cli import show
 from streams.cli.client import json_option
 from streams.cli.options import data_option
 from streams.cli.shard_files import RowsBar, shard_files
-from tables.rebuilding import rebuild_index
+from tables.offline.rebuilding import rebuild_index
 
 
 @click.command("rebuild-index")

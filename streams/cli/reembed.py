@@ -18,7 +18,7 @@ from streams.cli.process import run
 from streams.cli.reembed_files import abandon_files, reembed_files
 from streams.cli.shard_files import RowsBar
 from streams.doctor.data import numbered
-from streams.reembedding import Phase
+from streams.jobs.reembedding import Phase
 
 BACKENDS = click.Choice(["use", "sentence-transformers", "openai"])
 PATH = "/v1/reembed"

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 from schemas.errors import SiltstoneError
 from schemas.settings import EmbeddingSettings
-from streams.cli.shard_files import RowsBar, ShardFiles, Tell, shard_files
+from streams.cli.shard_files import RowProgress, RowsBar, ShardFiles, shard_files
 from streams.clients.embedding import Embedding
-from streams.reembedding import Phase, embed_missing, to_set
-from tables.catalog import Catalog
-from tables.rebuilding import rebuild_index
-from tables.reembedding import Reembedding, VectorModel
+from streams.jobs.reembedding import Phase, embed_missing, to_set
+from tables.catalog.catalog import Catalog
+from tables.offline.rebuilding import rebuild_index
+from tables.shard.reembedding import Reembedding, VectorModel
 
 T = TypeVar("T")
 
@@ -80,7 +80,7 @@ def _all_free(data: Path) -> ShardFiles:
 
 def _to_change(files: ShardFiles, target: VectorModel) -> list[int]:
     """The shards with vectors of another model. Raises `ShardError` where any is half changed to a third."""
-    held = {p: (peeked.model, peeked.dimension) for p, peeked in sorted(files.free.items()) if peeked.model}
+    held = {p: (found.model, found.dimension) for p, found in sorted(files.free.items()) if found.model}
     for partition in held:
         with _opened(files, partition) as catalog:
             catalog.reembedding.refuse_other(target)
@@ -96,7 +96,7 @@ def _opened(files: ShardFiles, partition: int) -> Iterator[Catalog]:
         catalog.close()
 
 
-async def _embed(side: Reembedding, embedding: Embedding, tell: Tell) -> None:
+async def _embed(side: Reembedding, embedding: Embedding, tell: RowProgress) -> None:
     async def ask(method: Callable[[Reembedding], T]) -> T:
         return method(side)
 

@@ -27,9 +27,9 @@ from streams.cli.process import run
 from streams.cli.replay_files import as_rows, compared, free, swap, table_of
 from streams.cli.shard_files import RowsBar
 from streams.clock import now_ms
-from streams.replaying.plan import EARLIEST, NOW, Asked, planned
+from streams.replaying.plan import EARLIEST, NOW, ReplayOptions, planned
 from streams.replaying.replay import replaying
-from tables.comparing import Difference
+from tables.offline.diff import TableDifference
 
 STOPPED = "stopped; what is done is kept: run the same command again to go on"
 _TIME: TypeAdapter[int] = TypeAdapter(Timestamp)
@@ -52,7 +52,7 @@ class When(click.ParamType):
 @dataclass(frozen=True, slots=True)
 class _Wanted:
     settings: Settings
-    asked: Asked
+    asked: ReplayOptions
     folder: Path
     rebuild: bool
     check: bool
@@ -99,7 +99,7 @@ def replay(
         settings = settings.model_copy(update={"kafka": kafka})
     named = tuple(sorted({user.strip() for user in users.split(",")} - {""}))
     prefix, partitions = settings.kafka.topic_prefix, settings.kafka.partitions
-    asked = Asked(begin, end, named, source == "conversations", prefix, partitions)
+    asked = ReplayOptions(begin, end, named, source == "conversations", prefix, partitions)
     _refuse(asked, into, check, swapping)
     if check or swapping:
         _before_it_takes_long(settings.data_dir, check)
@@ -126,7 +126,7 @@ def replay(
         raise SystemExit(1)
 
 
-def _refuse(asked: Asked, into: Path | None, check: bool, swapping: bool) -> None:
+def _refuse(asked: ReplayOptions, into: Path | None, check: bool, swapping: bool) -> None:
     """Raises `UsageError` for options that make no sense together."""
     if asked.begin == NOW or asked.end == EARLIEST:
         raise click.UsageError(f"--from takes a time or {EARLIEST}, --to a time or {NOW}.")
@@ -146,7 +146,7 @@ def _before_it_takes_long(data: Path, check: bool) -> None:
 
 
 @contextlib.contextmanager
-def _folder(settings: Settings, asked: Asked, into: Path | None, check: bool) -> Iterator[Path]:
+def _folder(settings: Settings, asked: ReplayOptions, into: Path | None, check: bool) -> Iterator[Path]:
     """Where the replay keeps what it needs. A folder that nobody named is gone when the replay is through."""
     if into is not None:
         yield into
@@ -167,7 +167,7 @@ def _temporary(data: Path) -> tempfile.TemporaryDirectory[str]:
         raise DataDirError(data, exc.strerror or str(exc)) from exc
 
 
-async def _replayed(wanted: _Wanted) -> tuple[dict[str, Any], list[Difference] | None]:
+async def _replayed(wanted: _Wanted) -> tuple[dict[str, Any], list[TableDifference] | None]:
     """The figures, and with a check the differences."""
     settings, asked, folder = wanted.settings, wanted.asked, wanted.folder
     lead_ms = settings.memory.session_idle_seconds * 1000
@@ -183,7 +183,7 @@ async def _replayed(wanted: _Wanted) -> tuple[dict[str, Any], list[Difference] |
         return result, compared(settings.data_dir, folder, asked.users, bar.of("comparing"))
 
 
-def _tell(result: dict[str, Any], found: list[Difference] | None) -> None:
+def _tell(result: dict[str, Any], found: list[TableDifference] | None) -> None:
     click.echo(
         f"{result['messages']:,} messages, {result['exchanges']:,} exchanges, {result['promoted']:,} promoted: "
         f"{result['in_log']:,} are in the log, {result['found']:,} are new, {result['forgotten']:,} were forgotten; "

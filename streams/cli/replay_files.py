@@ -10,9 +10,9 @@ from rich.table import Table
 
 from schemas.errors import DataDirError, SiltstoneError
 from streams.cli import show
-from streams.cli.shard_files import Tell, shard_files
-from tables.comparing import Difference, differences
-from tables.peek import catalogs
+from streams.cli.shard_files import RowProgress, shard_files
+from tables.offline.diff import TableDifference, differences
+from tables.offline.inspection import catalogs
 
 
 def free(data: Path) -> None:
@@ -22,17 +22,17 @@ def free(data: Path) -> None:
         raise SiltstoneError(f"{files.holders}: end it first, and start it again afterwards")
 
 
-def compared(data: Path, folder: Path, users: tuple[str, ...], tell: Tell) -> list[Difference]:
+def compared(data: Path, folder: Path, users: tuple[str, ...], tell: RowProgress) -> list[TableDifference]:
     """How the live shards in `data` differ from those in `folder`; with users, what they hold of these."""
     free(data)
     live, made = catalogs(data), catalogs(folder)
     both = sorted(made if users else live.keys() | made.keys())
-    found: list[Difference] = []
+    found: list[TableDifference] = []
     for done, partition in enumerate(both, 1):
         if partition in live and partition in made:
             found += differences(partition, live[partition], made[partition], users)
         else:
-            found.append(Difference(partition, "shard", int(partition in live), int(partition in made)))
+            found.append(TableDifference(partition, "shard", int(partition in live), int(partition in made)))
         tell(done, len(both))
     return found
 
@@ -66,7 +66,7 @@ def swap(data: Path, folder: Path, stamp: str) -> Path | None:
     return former
 
 
-def table_of(found: list[Difference]) -> Table:
+def table_of(found: list[TableDifference]) -> Table:
     return show.table(
         "Differences",
         (">shard", "table", ">only live", ">only rebuilt", "for example"),
@@ -74,5 +74,5 @@ def table_of(found: list[Difference]) -> Table:
     )
 
 
-def as_rows(found: list[Difference]) -> list[dict[str, Any]]:
+def as_rows(found: list[TableDifference]) -> list[dict[str, Any]]:
     return [asdict(one) for one in found]

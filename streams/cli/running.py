@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 
 import click
 
-from schemas.errors import BrokerEmptied
+from schemas.errors import BrokerEmptied, NotAllowed, TopicsRemade
 from schemas.settings import Settings
 from streams.app import Siltstone
 
@@ -32,7 +32,7 @@ async def until_ready(worker: Siltstone) -> None:
     """Wait until the worker is ready; raises what stopped it."""
     stopped = asyncio.ensure_future(worker.stopped())
     try:
-        while worker.not_ready():
+        while worker.health.not_ready():
             if stopped.done():
                 await stopped
             await asyncio.sleep(0.05)
@@ -68,5 +68,10 @@ async def _work(settings: Settings, patient: bool, announce: Callable[[Siltstone
                 announce(worker)
                 await worker.stopped()
                 return
+        except TopicsRemade as exc:
+            log.info("%s; that is done now", exc)  # the new one warns of it, as it would have at any other start
         except BrokerEmptied as exc:
             log.warning("%s; that is done now", exc)
+        except NotAllowed as exc:
+            if not (patient and exc.waits):
+                raise  # of the others a start says the same, and ends

@@ -13,10 +13,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from schemas.errors import DataDirError, ShardError, ShardLocked
 from streams.doctor.data import numbered
-from tables.peek import Peeked, catalogs, peek
+from tables.offline.inspection import Inspection, catalogs, inspect_catalog
 
 
-class Tell(Protocol):
+class RowProgress(Protocol):
     """Shows how many rows are done, of how many; `note` says what else there is to know."""
 
     def __call__(self, done: int, total: int, note: str = "") -> None: ...
@@ -27,7 +27,7 @@ class ShardFiles:
     """Catalogs by partition, with what they say of themselves; and of those that are held, by whom."""
 
     paths: dict[int, Path]
-    free: dict[int, Peeked]
+    free: dict[int, Inspection]
     held: dict[int, str]
 
     @property
@@ -47,7 +47,7 @@ def shard_files(data: Path, partitions: Collection[int] = ()) -> ShardFiles:
     files = ShardFiles({p: path for p, path in paths.items() if not partitions or p in partitions}, {}, {})
     for partition, path in files.paths.items():
         try:
-            files.free[partition] = peek(partition, path)
+            files.free[partition] = inspect_catalog(partition, path)
         except ShardLocked as exc:
             files.held[partition] = str(exc).partition(": ")[2]
     return files
@@ -81,7 +81,7 @@ class RowsBar:
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def of(self, name: str) -> Tell:
+    def of(self, name: str) -> RowProgress:
         """A bar in place of the one before; to be called with the rows that are done, and how many there are."""
         for earlier in self._progress.task_ids:
             self._progress.update(earlier, visible=False)

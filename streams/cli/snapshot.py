@@ -14,7 +14,7 @@ from streams.cli import show
 from streams.cli.client import ask, json_option, url_option
 from streams.cli.options import data_option
 from streams.clock import now_ms
-from tables.analytics import described, snapshot_of_files
+from tables.analysts.copy import described, snapshot_of_files
 
 #: A worker answers when the copy is in its place.
 WAIT_SECONDS = 3600.0

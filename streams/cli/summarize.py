@@ -14,7 +14,7 @@ from streams.cli import show
 from streams.cli.client import ask, json_option, url_option
 from streams.cli.markdown import shown
 from streams.cli.options import DAY
-from tables.notes import written_by
+from tables.summaries.day_files import written_by
 
 PATH = "/v1/summaries"
 LOOK_AGAIN_SECONDS = 0.2

@@ -23,7 +23,7 @@ def worker(data: Path | None, bootstrap_servers: str | None, port: int | None, l
 
     A broker that is down is waited for.
     """
-    configure_logging(log_level)
+    configure_logging(log_level, serving=True)
     settings = with_options(Settings.load(), data, bootstrap_servers, port)
     run(serve(settings, patient=True, announce=_announce))
 
@@ -31,7 +31,7 @@ def worker(data: Path | None, bootstrap_servers: str | None, port: int | None, l
 def _announce(worker: Siltstone) -> None:
     settings = worker.settings
     click.echo(
-        f"worker ready: http://{settings.http.host}:{worker.port}, "
+        f"worker ready: http://{settings.http.host}:{worker.api.port}, "
         f"brokers {settings.kafka.bootstrap_servers}, data in {settings.data_dir}",
         err=True,
     )

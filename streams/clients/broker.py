@@ -6,33 +6,36 @@ import asyncio
 import contextlib
 import os
 import socket
-import ssl
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import aiokafka.errors
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.helpers import create_ssl_context
 
 from schemas.errors import BrokerUnavailable, SettingsError, SiltstoneError
+from schemas.rights import Right, not_allowed
 from schemas.settings import KafkaSettings
+from schemas.topic_specs import TopicSpec, topic_specs
 from schemas.topics import Topics
+from streams.clients.asking import ask_without_making
 from streams.clients.children import die_with_parent
 from streams.clients.ports import reserved_port
+from streams.clients.refusals import refusal
+from streams.clients.tls import ssl_context
 
 START_SECONDS = 20.0
 EMBEDDED_PARTITIONS = 4
-#: What a broker says to a user without the right to create a topic.
-NOT_ALLOWED = (aiokafka.errors.TopicAuthorizationFailedError, aiokafka.errors.ClusterAuthorizationFailedError)
-#: An exchange of 16 messages of 32 KiB, escaped, fits.
-MAX_RECORD_BYTES = 8 * 1024 * 1024
-#: Of a value: the rest is for its key and headers, and for those that it is sent on with.
-MAX_VALUE_BYTES = 7 * 1024 * 1024
+#: What a broker says to a user without the right to do it.
+NOT_ALLOWED = (
+    aiokafka.errors.TopicAuthorizationFailedError,
+    aiokafka.errors.GroupAuthorizationFailedError,
+    aiokafka.errors.ClusterAuthorizationFailedError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,23 +112,9 @@ def _wait_until_it_accepts(process: subprocess.Popen[bytes], port: int, output: 
     raise SiltstoneError(f"the embedded broker did not start on port {port}: {why}")
 
 
-def ssl_context(kafka: KafkaSettings) -> ssl.SSLContext | None:
-    """The TLS context of the settings; None where the protocol has none."""
-    if "SSL" not in kafka.security_protocol:
-        return None
-    try:
-        context: ssl.SSLContext = create_ssl_context(
-            cafile=kafka.ssl_cafile and str(kafka.ssl_cafile),
-            certfile=kafka.ssl_certfile and str(kafka.ssl_certfile),
-            keyfile=kafka.ssl_keyfile and str(kafka.ssl_keyfile),
-        )
-    except (OSError, ssl.SSLError) as exc:
-        raise SettingsError([f"kafka.ssl_cafile, ssl_certfile, ssl_keyfile: {exc}"]) from exc
-    return context
-
-
 def client_options(kafka: KafkaSettings) -> dict[str, Any]:
-    """What every aiokafka client needs to connect."""
+    """What every aiokafka client needs to connect. From then on, none makes a topic by asking for it."""
+    ask_without_making()
     options: dict[str, Any] = {
         "bootstrap_servers": kafka.bootstrap_servers,
         "security_protocol": kafka.security_protocol,
@@ -145,15 +134,30 @@ def consumer_options(kafka: KafkaSettings) -> dict[str, Any]:
     return {**client_options(kafka), "isolation_level": kafka.isolation_level}
 
 
+async def translated(kafka: KafkaSettings, exc: BaseException, *used: Right) -> SiltstoneError:
+    """What an aiokafka client's error comes to, to be raised from it: why we are not let in, where that is so.
+
+    `used` are the rights that it takes to do what failed.
+    """
+    if isinstance(exc, NOT_ALLOWED) and used:
+        refused = {exc.args[0]} if exc.args and isinstance(exc.args[0], str) else set(*exc.args[:1])
+        return not_allowed(kafka, [right for right in used if right.name in refused] or used)
+    if isinstance(exc, aiokafka.errors.BrokerResponseError):  # it has let us in
+        return BrokerUnavailable(kafka.bootstrap_servers, type(exc).__name__)
+    return await refusal(kafka, client_options(kafka)) or BrokerUnavailable(
+        kafka.bootstrap_servers, type(exc).__name__
+    )
+
+
 @contextlib.asynccontextmanager
 async def admin_client(kafka: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
-    """What asks a broker about its topics. Raises `BrokerUnavailable`."""
+    """What asks a broker about its topics. Raises `BrokerUnavailable`, `BrokerRefused` where it lets us not in."""
     admin = AIOKafkaAdminClient(**client_options(kafka), request_timeout_ms=10_000)
     try:
         await admin.start()
         yield admin
     except (aiokafka.errors.KafkaError, OSError) as exc:
-        raise BrokerUnavailable(kafka.bootstrap_servers, type(exc).__name__) from exc
+        raise await translated(kafka, exc) from exc
     finally:
         await admin.close()
 
@@ -164,10 +168,8 @@ async def ensure_topics(kafka: KafkaSettings, *, check: bool = True) -> None:
     Raises `BrokerUnavailable` where nothing answers, `SettingsError` where a topic has another number.
     """
     names = Topics.with_prefix(kafka.topic_prefix)
-    if kafka.create_topics and (missing := await missing_topics(kafka)):
-        async with admin_client(kafka) as admin:
-            answer = await admin.create_topics([_new_topic(name, kafka) for name in missing])
-        _refuse_uncreated(answer)
+    if kafka.create_topics:
+        await create_missing(kafka, topic_specs(kafka))
     if not check:
         return
     async with admin_client(kafka) as admin:
@@ -177,10 +179,20 @@ async def ensure_topics(kafka: KafkaSettings, *, check: bool = True) -> None:
         raise SettingsError(
             [
                 f"kafka.partitions: is {kafka.partitions}, but topic {name} "
-                + (f"has {count}: set it to {count}" if count else "does not exist: create it")
+                + (f"has {count}: siltstone doctor says which is right" if count else "does not exist: create it")
                 for name, count in wrong.items()
             ]
         )
+
+
+async def create_missing(kafka: KafkaSettings, specs: Sequence[TopicSpec]) -> None:
+    """Create those of the topics that are not there. Raises `BrokerUnavailable`, `SettingsError` where refused."""
+    async with admin_client(kafka) as admin:
+        existing = set(await admin.list_topics())
+        if not (missing := [spec for spec in specs if spec.name not in existing]):
+            return
+        answer = await admin.create_topics([new_topic(spec) for spec in missing])
+    _refuse_uncreated(answer)
 
 
 def _refuse_uncreated(answer: Any) -> None:
@@ -215,13 +227,11 @@ async def require_topics(kafka: KafkaSettings) -> None:
         )
 
 
-def _new_topic(name: str, kafka: KafkaSettings) -> NewTopic:
-    return NewTopic(
-        name,
-        num_partitions=kafka.partitions,
-        replication_factor=kafka.replication,
-        topic_configs={"max.message.bytes": str(MAX_RECORD_BYTES)},
-    )
+def new_topic(spec: TopicSpec) -> NewTopic:
+    """As aiokafka asks for its creation."""
+    topic = NewTopic(spec.name, spec.partitions, 1, topic_configs=spec.configs())
+    topic.replication_factor = spec.replication  # its constructor refuses -1, the cluster's default
+    return topic
 
 
 async def _partitions(admin: AIOKafkaAdminClient, names: list[str]) -> dict[str, int]:

@@ -28,11 +28,12 @@ def frame(content: Any) -> bytes:
 def serve(asked: IO[bytes], told: IO[bytes]) -> None:
     """Answer each frame, until there is none."""
     while head := asked.read(LENGTH_BYTES):
-        told.write(_answer(asked.read(int.from_bytes(head))))
+        told.write(answered(asked.read(int.from_bytes(head))))
         told.flush()
 
 
-def _answer(call: bytes) -> bytes:
+def answered(call: bytes) -> bytes:
+    """The frame that answers this one's content."""
     try:
         function, arguments = pickle.loads(call)
         return frame((True, function(*arguments)))

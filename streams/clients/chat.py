@@ -15,7 +15,7 @@ from openai.types.shared_params import ResponseFormatJSONSchema
 from schemas.settings import ChatSettings
 from streams.clients.answers import NoAnswer
 from streams.clients.openai_client import connected, retry_after
-from streams.clients.prompting import Question
+from streams.clients.prompting import Messages
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class ChatModel:
         self._places: asyncio.Semaphore | None = None
 
     async def ask(
-        self, question: Question, *, read: Callable[[str], T], max_tokens: int, failure: str, whole: bool = False
+        self, question: Messages, *, read: Callable[[str], T], max_tokens: int, failure: str, whole: bool = False
     ) -> T | None:
         """As `attempt`, and a failure is None and one warning. `failure` says in it what did not come about."""
         answer = await self.attempt(question, read=read, max_tokens=max_tokens, whole=whole)
@@ -57,7 +57,7 @@ class ChatModel:
 
     async def attempt(
         self,
-        question: Question,
+        question: Messages,
         *,
         read: Callable[[str], T],
         max_tokens: int,
@@ -108,7 +108,7 @@ class ChatModel:
             await self._client.close()
 
     async def _answer(
-        self, question: Question, max_tokens: int, response_format: ResponseFormatJSONSchema | None
+        self, question: Messages, max_tokens: int, response_format: ResponseFormatJSONSchema | None
     ) -> Choice:
         if self._client is None:
             self._client = connected(self._settings.api_key, self._settings.base_url)

@@ -13,6 +13,7 @@ import numpy as np
 
 from schemas.errors import EmbeddingUnavailable
 from schemas.settings import EmbeddingSettings
+from streams.backoff import Backoff
 from streams.clients.embedders import Model, Vectors
 from streams.clients.embedding_process import EmbeddingProcess
 from streams.clients.question_vectors import QuestionVectors
@@ -29,8 +30,7 @@ EMBEDDED_CHARS = 800
 QUESTION_SECONDS = 8.0
 #: Attempts for what does not wait for ever, and at loading.
 ATTEMPTS = 3
-#: Seconds before the second attempt; each further pause is twice as long, up to the longest.
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+BACKOFF = Backoff(first=0.5, longest=30.0)
 #: While it fails, the log says so once in so many seconds.
 REMINDER_SECONDS = 60.0
 
@@ -155,7 +155,7 @@ class Embedding:
 
     async def _insisting(self, ask: Callable[[int], Awaitable[T]], attempts: float) -> T:
         """What is asked for. `ask` is told the number of the attempt, from 1."""
-        attempt, pause = 1, FIRST_PAUSE
+        attempt = 1
         while True:
             try:
                 answer = await ask(attempt)
@@ -163,8 +163,8 @@ class Embedding:
                 if attempt >= attempts or not (exc.passing or math.isinf(attempts)):
                     raise
                 self._outage.goes_on(str(exc))
-                await asyncio.sleep(max(pause, exc.retry_after))
-                attempt, pause = attempt + 1, min(LONGEST_PAUSE, 2 * pause)
+                await asyncio.sleep(max(BACKOFF.after(attempt), exc.retry_after))
+                attempt += 1
             else:
                 self._outage.is_over()
                 return answer

@@ -31,7 +31,7 @@ MOST_DEATHS: Final = 3
 
 
 @dataclass(eq=False, slots=True)
-class _Asked:
+class _Caller:
     """What one caller waits for."""
 
     texts: Sequence[str]
@@ -57,7 +57,7 @@ class _Asked:
 class _Part:
     """Some of a caller's texts, that wait or are with the model."""
 
-    asked: _Asked
+    asked: _Caller
     start: int
     stop: int
     #: A call that held it failed: it has a call of its own now, so that it fails no other caller.
@@ -96,7 +96,7 @@ class Lanes:
 
     async def embed(self, texts: Sequence[str], *, urgent: bool) -> Vectors:
         """float32[n, d] of at least one text. Raises what the model raises of these texts alone."""
-        asked = _Asked(texts, urgent, asyncio.get_running_loop().create_future(), len(texts))
+        asked = _Caller(texts, urgent, asyncio.get_running_loop().create_future(), len(texts))
         self._lane(asked).append(_Part(asked, 0, len(texts)))
         self._go_on()
         return await asked.done
@@ -109,7 +109,7 @@ class Lanes:
             call.cancel()
         await asyncio.gather(*self._calls, return_exceptions=True)
 
-    def _lane(self, asked: _Asked) -> deque[_Part]:
+    def _lane(self, asked: _Caller) -> deque[_Part]:
         return self._questions if asked.urgent else self._bulk
 
     def _go_on(self) -> None:

@@ -23,7 +23,7 @@ class EmbeddingProcess:
     A thread would not do: it would take half of the worker's interpreter. Its priority is the worker's: a process
     that is nice by 10 has a ninth of the other's share of a core that both want; beside two busy processes a question
     took 95 ms instead of 16, and bulk went on at a fifth of the pace. Intake goes first because the long-term agent
-    gives less to do while there is a backlog (`streams/precedence.py`), and because it takes one core at most.
+    gives less to do while there is a backlog (`streams/backlog_gate.py`), and because it takes one core at most.
     """
 
     #: Batches of one caller: while the process works on one, the next lies ready.

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import aiokafka
 import aiokafka.errors
 
-from schemas.errors import BrokerUnavailable
+from schemas.rights import Right
 from schemas.settings import KafkaSettings
-from streams.clients.broker import consumer_options
+from streams.clients.broker import consumer_options, translated
+from streams.clients.closing import stop_when_stopped
 from streams.clients.header_names import take_any_header_name
 
 log = logging.getLogger(__name__)
@@ -37,6 +39,7 @@ async def records_between(
     what is there. Who may leave early closes it (`aclosing`).
     """
     take_any_header_name()
+    stop_when_stopped()
     tp = aiokafka.TopicPartition(topic, partition)
     consumer = aiokafka.AIOKafkaConsumer(
         **consumer_options(kafka),
@@ -72,14 +75,50 @@ async def records_between(
                 yield wanted
                 heard = now()
     except (aiokafka.errors.KafkaError, TimeoutError) as exc:
-        raise BrokerUnavailable(kafka.bootstrap_servers, type(exc).__name__) from exc
+        raise await translated(kafka, exc, Right("READ", "topic", topic)) from exc
     finally:
         await consumer.stop()
+
+
+async def records_before(
+    consumer: aiokafka.AIOKafkaConsumer, ends: Mapping[aiokafka.TopicPartition, int], session_seconds: float
+) -> AsyncGenerator[Mapping[aiokafka.TopicPartition, Sequence[Any]], None]:
+    """Fetched records of several partitions, from where the consumer is on, until its positions have passed the ends.
+
+    Records behind the ends may come along. Raises `TimeoutError` where nothing comes of what is there.
+    """
+    now, silent = asyncio.get_running_loop().time, max(SILENT_SECONDS, session_seconds)
+    positions = {tp: await asyncio.wait_for(consumer.position(tp), silent) for tp in ends}
+    heard = now()
+    while unread := [tp for tp, end in ends.items() if positions[tp] < end]:
+        if fetched := await consumer.getmany(*unread, timeout_ms=LOOK_MS):
+            yield fetched
+        reached = {tp: await asyncio.wait_for(consumer.position(tp), silent) for tp in unread}
+        if any(reached[tp] > positions[tp] for tp in unread):
+            heard = now()
+        elif now() > heard + silent:
+            for tp in unread:
+                await _refuse_silence(consumer, tp, positions[tp])
+            return
+        positions |= reached
+
+
+async def time_of(kafka: KafkaSettings, topic: str, partition: int, start: int, end: int) -> int | None:
+    """The Kafka timestamp (epoch ms) of the first record between these offsets; None where none is there.
+
+    Raises `BrokerUnavailable`.
+    """
+    async with aclosing(records_between(kafka, topic, partition, start, end)) as batches:
+        async for records in batches:
+            at: int = records[0].timestamp
+            return at
+    return None
 
 
 async def end_of(kafka: KafkaSettings, topic: str, partition: int) -> int:
     """The offset after the newest record of a partition. Raises `BrokerUnavailable` and `TimeoutError`."""
     take_any_header_name()
+    stop_when_stopped()
     tp = aiokafka.TopicPartition(topic, partition)
     consumer = aiokafka.AIOKafkaConsumer(**consumer_options(kafka), group_id=None, enable_auto_commit=False)
     try:
@@ -88,7 +127,7 @@ async def end_of(kafka: KafkaSettings, topic: str, partition: int) -> int:
         end: int = (await ends(consumer, [tp]))[tp]
         return end
     except aiokafka.errors.KafkaError as exc:
-        raise BrokerUnavailable(kafka.bootstrap_servers, type(exc).__name__) from exc
+        raise await translated(kafka, exc, Right("READ", "topic", topic)) from exc
     finally:
         await consumer.stop()
 
@@ -119,6 +158,7 @@ async def ends(consumer: aiokafka.AIOKafkaConsumer, partitions: Sequence[aiokafk
     before it lost the records. Apache Kafka says the same in both ways.
     """
     take_any_header_name()
+    stop_when_stopped()
     said: dict[Any, int] = dict(await consumer.end_offsets(partitions))
     unsure = [tp for tp in partitions if said[tp]]
     for tp in unsure:

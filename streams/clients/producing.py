@@ -8,9 +8,9 @@ from typing import Any
 import aiokafka
 import aiokafka.errors
 
-from schemas.errors import BrokerUnavailable, SiltstoneError
+from schemas.errors import SiltstoneError
 from schemas.settings import KafkaSettings
-from streams.clients.broker import client_options
+from streams.clients.broker import client_options, translated
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ async def started_producer(kafka: KafkaSettings, **options: Any) -> aiokafka.AIO
     try:
         return await _started(kafka, **options)
     except aiokafka.errors.KafkaError as exc:
-        raise BrokerUnavailable(kafka.bootstrap_servers, type(exc).__name__) from exc
+        raise await translated(kafka, exc) from exc
 
 
 async def _started(kafka: KafkaSettings, **options: Any) -> aiokafka.AIOKafkaProducer:
@@ -48,7 +48,7 @@ async def _started(kafka: KafkaSettings, **options: Any) -> aiokafka.AIOKafkaPro
         await producer.start()
     except UNREACHABLE as exc:
         await producer.stop()
-        raise BrokerUnavailable(kafka.bootstrap_servers, type(exc).__name__) from exc
+        raise await translated(kafka, exc) from exc
     except aiokafka.errors.KafkaError:
         await producer.stop()
         raise

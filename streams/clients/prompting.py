@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 _PROMPTS = Path(__file__).parent / "prompts"
 
 
-class Question(NamedTuple):
+class Messages(NamedTuple):
     """What a chat model is asked: one message of each role."""
 
     system: str
@@ -30,10 +30,10 @@ class Prompt:
     def named(cls, name: str) -> Self:
         return cls(_read(f"{name}_system"), template(f"{name}_user"))
 
-    def about(self, data: object, **words: str) -> Question:
+    def about(self, data: object, **words: str) -> Messages:
         """The question about this data, which is quoted; the words are not."""
         mark, line = quotation(data)
-        return Question(self.system, self.user.substitute(words, mark=mark, data=line))
+        return Messages(self.system, self.user.substitute(words, mark=mark, data=line))
 
 
 def template(name: str) -> Template:

@@ -35,7 +35,7 @@ def estimated_tokens(text: str) -> int:
     return -(-quarters * 11 // 40)
 
 
-class Said(NamedTuple):
+class QuotedMessage(NamedTuple):
     """A message as it is shown."""
 
     id: str
@@ -54,7 +54,7 @@ class QuotedDay:
     """What is shown of a day; and of every shown message, by its short id (m1, m2, …), its own id and its turn."""
 
     date: str
-    said: tuple[Said, ...]
+    said: tuple[QuotedMessage, ...]
     ids: Mapping[str, str]
     turns: Mapping[str, int]
 
@@ -68,7 +68,7 @@ class QuotedDay:
                 short = f"m{len(own) + 1}"
                 own[short] = message.message_id
                 at, text = _clock(message.timestamp, zone), shortened(message.content, QUOTED_CHARS)
-                said.append(Said(short, turn.number, message.role.value, at, text))
+                said.append(QuotedMessage(short, turn.number, message.role.value, at, text))
         shown = tuple(_fitted(said, tokens))
         return cls(date, shown, {one.id: own[one.id] for one in shown}, {one.id: one.turn for one in shown})
 
@@ -82,9 +82,9 @@ def _clock(millis: int, zone: tzinfo) -> str:
     return datetime.fromtimestamp(millis / 1000, zone).strftime("%H:%M")
 
 
-def _fitted(said: Sequence[Said], tokens: int) -> list[Said]:
+def _fitted(said: Sequence[QuotedMessage], tokens: int) -> list[QuotedMessage]:
     """Messages of so many tokens together; each step goes from the oldest one on and no further than it must."""
-    kept: list[Said | None] = list(said)
+    kept: list[QuotedMessage | None] = list(said)
     cost = [one.tokens for one in said]
     over = sum(cost) - tokens
     for step in (_brief_answer, _no_answer, _brief_question, _nothing):
@@ -98,17 +98,17 @@ def _fitted(said: Sequence[Said], tokens: int) -> list[Said]:
     return [one for one in kept if one is not None]
 
 
-def _brief_answer(one: Said) -> Said:
+def _brief_answer(one: QuotedMessage) -> QuotedMessage:
     return one if one.role == Role.USER else one._replace(text=shortened(one.text, BRIEF_ANSWER_CHARS))
 
 
-def _no_answer(one: Said) -> Said | None:
+def _no_answer(one: QuotedMessage) -> QuotedMessage | None:
     return one if one.role == Role.USER else None
 
 
-def _brief_question(one: Said) -> Said:
+def _brief_question(one: QuotedMessage) -> QuotedMessage:
     return one._replace(text=shortened(one.text, BRIEF_QUESTION_CHARS))
 
 
-def _nothing(_: Said) -> Said | None:
+def _nothing(_: QuotedMessage) -> QuotedMessage | None:
     return None

@@ -5,26 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import aiokafka
 import aiokafka.errors
 import orjson
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from schemas.errors import BrokerUnavailable
 from schemas.settings import KafkaSettings
-from schemas.topics import Topics, key_of
-from streams.clients.broker import admin_client, client_options
+from schemas.topics import TABLES, Topics, changelog_of, key_of
+from streams.clients.broker import admin_client, client_options, translated
+from streams.clients.closing import stop_when_stopped
 from streams.clients.header_names import take_any_header_name
-from streams.clients.log_reader import SILENT_SECONDS, ends
-
-#: Tables whose changelogs are named for the group.
-TABLES: Final = ("sessions", "exchanges", "notes", "pending-summaries")
+from streams.clients.log_reader import ends, records_before
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class RecordSpan:
     """The oldest or newest record: where, and its Kafka timestamp (epoch ms)."""
 
     partition: int
@@ -38,8 +35,8 @@ class Remains:
 
     topic: str
     records: int
-    oldest: Span | None
-    newest: Span | None
+    oldest: RecordSpan | None
+    newest: RecordSpan | None
     retention_ms: int | None
     compacted: bool
 
@@ -58,8 +55,9 @@ async def remains_of(kafka: KafkaSettings, user_id: str) -> list[Remains]:
     one. A table's changelog has rows under keys that begin with the user's id.
     """
     take_any_header_name()
+    stop_when_stopped()
     names = Topics.with_prefix(kafka.topic_prefix)
-    wanted = (*names.all(), *(f"{kafka.group_id}-{table}-changelog" for table in TABLES))
+    wanted = (*names.all(), *(changelog_of(kafka.group_id, table) for table in TABLES))
     try:
         async with admin_client(kafka) as admin:
             there = set(await admin.list_topics())
@@ -71,14 +69,14 @@ async def remains_of(kafka: KafkaSettings, user_id: str) -> list[Remains]:
             await _of_topic(kafka, name, partitions.get(name, []), user_id, settings.get(name, {})) for name in topics
         ]
     except (aiokafka.errors.KafkaError, TimeoutError) as exc:
-        raise BrokerUnavailable(kafka.bootstrap_servers, type(exc).__name__) from exc
+        raise await translated(kafka, exc) from exc
 
 
 async def _of_topic(
     kafka: KafkaSettings, topic: str, partitions: Sequence[int], user_id: str, settings: Mapping[str, str]
 ) -> Remains:
-    found = list[Span]()
-    consumer = aiokafka.AIOKafkaConsumer(
+    found = list[RecordSpan]()
+    consumer = aiokafka.AIOKafkaConsumer(  # what was aborted is there as well
         **client_options(kafka), group_id=None, enable_auto_commit=False, auto_offset_reset="earliest"
     )
     try:
@@ -88,14 +86,9 @@ async def _of_topic(
         unread = {tp: end for tp, end in (await ends(consumer, assigned)).items() if end}
         if unread:
             await consumer.seek_to_beginning(*unread)
-        while unread:
-            fetched = await consumer.getmany(*unread, timeout_ms=round(SILENT_SECONDS * 1000))
-            if not fetched:
-                break  # what is left was deleted, or is of transactions
+        async for fetched in records_before(consumer, unread, kafka.session_timeout_seconds):
             for tp, records in fetched.items():
-                found += [Span(tp.partition, r.offset, r.timestamp) for r in records if _is_of(r, user_id)]
-                if records[-1].offset + 1 >= unread[tp]:
-                    del unread[tp]
+                found += [RecordSpan(tp.partition, r.offset, r.timestamp) for r in records if _is_of(r, user_id)]
     finally:
         await consumer.stop()
     retention = settings.get("retention.ms")

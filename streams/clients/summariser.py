@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from schemas.settings import SummaryPlan
 from schemas.summaries import Summary
 from streams.clients.answers import NoAnswer
-from streams.clients.prompting import Prompt, Question, template
+from streams.clients.prompting import Messages, Prompt, template
 from streams.clients.quoted_day import QuotedDay, estimated_tokens
 from streams.clients.summary_answer import response_format, summary_in
 
@@ -93,7 +93,7 @@ class ModelSummariser:
         """Seconds until the service wants to be asked again; 0 where it may be asked now."""
         return self._chat.resumes_in()
 
-    def _question(self, turns: Sequence[Turn], date: str) -> tuple[QuotedDay, Question, int]:
+    def _question(self, turns: Sequence[Turn], date: str) -> tuple[QuotedDay, Messages, int]:
         """What is quoted of the day, the question about it, and how many tokens its answer may have."""
         room = self._plan.context_tokens - self._around
         least = min(LEAST_ANSWER_TOKENS, self._plan.max_tokens)
@@ -101,7 +101,7 @@ class ModelSummariser:
         question = self._prompt.about(day.data, language=_LANGUAGES[self._plan.language])
         return day, question, max(least, min(self._plan.max_tokens, room - sum(one.tokens for one in day.said)))
 
-    async def _asked(self, question: Question, day: QuotedDay, tokens: int) -> Summary | NoAnswer:
+    async def _asked(self, question: Messages, day: QuotedDay, tokens: int) -> Summary | NoAnswer:
         """One answer; what the service refuses to be asked for is left out, each thing once."""
         formed, most = self._formed, tokens
         while True:

@@ -25,7 +25,6 @@ _TOLD = 3
 _SECTIONS = tuple(Summary.model_fields)
 _THINKING = re.compile(r"\A.*</think>", re.DOTALL)
 _SHORT_ID = re.compile(r"\W*[mM]?(\d{1,6})\W*", re.ASCII)
-_DECODER = json.JSONDecoder()
 
 ItemT = TypeVar("ItemT", bound=BaseModel)
 
@@ -55,7 +54,7 @@ def summary_in(answer: str, day: QuotedDay) -> Summary:
     of another form; its text says what is wrong without a word of the answer's, so that the model can be told.
     """
     try:
-        read = Summary.model_validate(_cleaned(_object_in(answer)))
+        read = Summary.model_validate(_object_in(answer))
     except ValidationError as exc:
         mistakes = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in exc.errors()[:_TOLD]]
         raise ValueError("; ".join(mistakes)) from None
@@ -75,14 +74,24 @@ def summary_in(answer: str, day: QuotedDay) -> Summary:
 def _object_in(answer: str) -> dict[str, Any]:
     """The first JSON object with a section in it: behind thoughts and prefaces, within fences and other objects."""
     text = _THINKING.sub("", answer, count=1)
+    decoder = json.JSONDecoder(object_pairs_hook=_tidied)
     for start in _braces(text):
         try:
-            found, _ = _DECODER.raw_decode(text, start)
+            found, _ = decoder.raw_decode(text, start)
         except ValueError:
             continue
         if isinstance(found, dict) and any(isinstance(found.get(name), list) for name in _SECTIONS):
             return found
     raise ValueError(f"there is no JSON object with {', '.join(_SECTIONS)}")
+
+
+def _tidied(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object without nulls, and with its sources as texts: the rest is for pydantic to judge."""
+    found = {key: value for key, value in dict(pairs).items() if value is not None}
+    if "sources" in found:
+        listed = found["sources"]
+        found["sources"] = [str(one) for one in (listed if isinstance(listed, list) else [listed])]
+    return found
 
 
 def _braces(text: str) -> Iterator[int]:
@@ -92,25 +101,6 @@ def _braces(text: str) -> Iterator[int]:
         if start < 0:
             return
         yield start
-
-
-def _cleaned(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Without nulls, and with sources as text: the rest is for pydantic to judge."""
-    return {
-        name: [_cleaned_item(item) for item in found[name]] if isinstance(found[name], list) else found[name]
-        for name in _SECTIONS
-        if found.get(name) is not None
-    }
-
-
-def _cleaned_item(item: Any) -> Any:
-    if not isinstance(item, dict):
-        return item
-    cleaned = {key: value for key, value in item.items() if value is not None}
-    if "sources" in cleaned:
-        listed = cleaned["sources"]
-        cleaned["sources"] = [str(one) for one in (listed if isinstance(listed, list) else [listed])]
-    return cleaned
 
 
 def _sourced(items: Iterable[ItemT], day: QuotedDay) -> tuple[ItemT, ...]:

@@ -1,11 +1,11 @@
 """Whether a worker could work here: settings, broker, data directory, models, memory and port.
 
-    for finding in await examine(Reading.now()):
+    for finding in await examine(ReadSettings.now()):
         print(finding.check, finding.outcome, finding.what, finding.todo)
 
 Every check runs, whatever the others find, at the same time as they, and for a while only. Nothing is created,
-changed or sent, but for one harmless question to a configured judge, and harmless sentences to a configured
-embedding service.
+changed or sent that would stay, but for one harmless question to a configured judge, and harmless sentences to a
+configured embedding service.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from functools import partial
 
 from schemas.errors import SiltstoneError
 from schemas.settings import Settings
-from streams.doctor import broker, data, embedding, http, judge, memory
+from streams.doctor import broker, data, embedding, http, judge, memory, rights
 from streams.doctor.finding import Finding, Outcome, failed, warning
-from streams.doctor.settings import CORRECT, Reading
+from streams.doctor.settings import CORRECT, ReadSettings
 from streams.doctor.waiting import in_daemon
 
-__all__ = ["Finding", "Outcome", "Reading", "examine"]
+__all__ = ["Finding", "Outcome", "ReadSettings", "examine"]
 
 DATA_SECONDS = 10.0
 
@@ -39,7 +39,7 @@ class _Check:
     run: Callable[[], Awaitable[list[Finding]]]
 
 
-async def examine(reading: Reading, patience: float | None = None) -> list[Finding]:
+async def examine(reading: ReadSettings, patience: float | None = None) -> list[Finding]:
     """Everything that is found, check by check. With `patience`, no check takes more seconds than that."""
     settings = reading.settings or Settings.model_construct()
     unknown = reading.settings is None or "data_dir" in reading.wrong
@@ -61,6 +61,13 @@ def _checks(settings: Settings, shards: asyncio.Future[data.Shards]) -> list[_Ch
             10.0,
             broker.unreachable(settings.kafka),
             partial(broker.check_broker, settings),
+        ),
+        _Check(
+            rights.CHECK,
+            frozenset({"kafka"}),
+            15.0,
+            broker.unreachable(settings.kafka),
+            partial(rights.check_rights, settings),
         ),
         _Check(
             data.CHECK,
@@ -94,7 +101,7 @@ def _checks(settings: Settings, shards: asyncio.Future[data.Shards]) -> list[_Ch
     ]
 
 
-async def _found(check: _Check, reading: Reading, seconds: float) -> list[Finding]:
+async def _found(check: _Check, reading: ReadSettings, seconds: float) -> list[Finding]:
     if reading.settings is None or check.needs & reading.wrong:
         return [warning(check.name, "not checked: its settings are wrong", "correct them first")]
     try:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from schemas.errors import ShardLocked, SiltstoneError
 from streams.doctor.finding import Finding, failed, ok, warning
-from tables.peek import Peeked, catalogs, peek
+from tables.offline.inspection import Inspection, catalogs, inspect_catalog
 
 CHECK, SHARDS = "data", "shards"
 #: An index is written beside the old one, and DuckDB's log grows until it is folded in: less is little, then none.
@@ -24,7 +24,7 @@ LITTLE_BYTES, NONE_BYTES = 1 << 30, 64 << 20
 class Shards:
     """What the shards of a data directory say of themselves, and what keeps some from saying it."""
 
-    read: dict[int, Peeked] = field(default_factory=dict)
+    read: dict[int, Inspection] = field(default_factory=dict)
     locked: dict[int, str] = field(default_factory=dict)
     broken: dict[int, str] = field(default_factory=dict)
 
@@ -33,7 +33,7 @@ class Shards:
         shards = cls()
         for partition, path in catalogs(data_dir).items():
             try:
-                shards.read[partition] = peek(partition, path)
+                shards.read[partition] = inspect_catalog(partition, path)
             except ShardLocked as exc:
                 shards.locked[partition] = str(exc).partition(": ")[2]
             except SiltstoneError as exc:

@@ -12,7 +12,7 @@ from streams.clients.called_process import CalledProcess, ProcessDied
 from streams.clients.embedders import Model, load_embedder, model_of
 from streams.doctor.data import numbered
 from streams.doctor.finding import Finding, failed, ok
-from tables.peek import Peeked
+from tables.offline.inspection import Inspection
 
 CHECK = "embedding"
 #: The longest that a service's answer is waited for here, however patient the settings are.
@@ -70,12 +70,12 @@ def _load(settings: EmbeddingSettings) -> Model | str:
         return f"{settings.backend} does not load: {type(exc).__name__}"
 
 
-def fitting(model: Model, seconds: float, shards: Mapping[int, Peeked]) -> list[Finding]:
+def fitting(model: Model, seconds: float, shards: Mapping[int, Inspection]) -> list[Finding]:
     """The model beside what the shards have recorded of theirs."""
     others: Mapping[tuple[str, int], list[int]] = defaultdict(list)
-    for partition, peeked in sorted(shards.items()):
-        if peeked.model is not None and (peeked.model, peeked.dimension) != (model.name, model.dimension):
-            others[peeked.model, peeked.dimension].append(partition)
+    for partition, found in sorted(shards.items()):
+        if found.model is not None and (found.model, found.dimension) != (model.name, model.dimension):
+            others[found.model, found.dimension].append(partition)
     loaded = f"{model.name}, {model.dimension} dimensions"
     if not others:
         return [ok(CHECK, f"{loaded}, loaded in {seconds:.1f} s")]

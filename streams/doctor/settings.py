@@ -30,7 +30,7 @@ class _Tolerant(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadSettings:
     """Settings as far as they can be read: `wrong` sections stand at their defaults; None where nothing is usable."""
 
     settings: Settings | None
@@ -38,7 +38,7 @@ class Reading:
     problems: tuple[str, ...] = ()
 
     @classmethod
-    def now(cls) -> Reading:
+    def now(cls) -> ReadSettings:
         """From file and environment, as a worker would read them."""
         try:
             return cls(Settings.load())

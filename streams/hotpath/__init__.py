@@ -5,7 +5,8 @@ only when everything that its records caused is acknowledged by the broker. `ove
 touches Faust's inside; `ledger` and `outbox` know nothing of Faust.
 """
 
-from streams.hotpath.outbox import Keeper, Outbox
-from streams.hotpath.overrides import BatchHandler, HotPath, Lost, check_faust
+from streams.hotpath.attempts import Failing
+from streams.hotpath.outbox import Outbox, StateStore
+from streams.hotpath.overrides import BatchHandler, HotPath, Lost, Restored, check_faust
 
-__all__ = ["BatchHandler", "HotPath", "Keeper", "Lost", "Outbox", "check_faust"]
+__all__ = ["BatchHandler", "Failing", "HotPath", "Lost", "Outbox", "Restored", "StateStore", "check_faust"]

@@ -25,17 +25,19 @@ class Ledger:
     151
     """
 
-    __slots__ = ("_acknowledged", "_delivered", "_next", "_position")
+    __slots__ = ("_acknowledged", "_delivered", "_next", "_position", "start")
 
     def __init__(self) -> None:
         self._delivered: deque[int] = deque()
         self._acknowledged: set[int] = set()
         self._position: int | None = None
         self._next: int | None = None
+        #: Where reading began.
+        self.start = 0
 
     def begin(self, offset: int) -> None:
         """The partition is read from this offset on."""
-        self._next = offset
+        self._next = self.start = offset
 
     def deliver(self, last_offset: int) -> None:
         """A batch that ends at `last_offset` is on its way to the agent. One that was there before is ignored."""

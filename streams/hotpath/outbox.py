@@ -1,6 +1,6 @@
 """What must be acknowledged by the broker before an offset is committed: records sent, and tables' changes.
 
-    settle()  =  take everything that is due now, in one step without waiting
+    flush()  =  take everything that is due now, in one step without waiting
                  1. all records that agents posted or sent are acknowledged
                  2. the tables' new values, table by table in their order
                  3. the tables' deletions, in the reverse order
@@ -29,7 +29,9 @@ from aiokafka.errors import (
     UnsupportedForMessageFormatError,
 )
 
-from tables.rows import Change
+from streams.clients.broker import NOT_ALLOWED
+from streams.hotpath.positions import Positions
+from tables.windows.rows import Change
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +47,7 @@ REFUSED_FOR_GOOD: Final = (
 )
 
 
-class Keeper(Protocol):
+class StateStore(Protocol):
     """Keeps a table's rows for the partitions that this worker owns; knows what its changelog has not yet."""
 
     def restore(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
@@ -54,11 +56,17 @@ class Keeper(Protocol):
     def own(self, partitions: frozenset[int]) -> None:
         """The partitions of this worker from now on: rows of all others are dropped."""
 
-    def take_changes(self) -> list[Change]:
+    def drain(self) -> list[Change]:
         """Everything changed since the last call, each key once; the caller writes it or gives it back."""
 
-    def give_back(self, changes: Sequence[Change]) -> None:
+    def requeue(self, changes: Sequence[Change]) -> None:
         """Changes that could not be written; newer ones of the same keys win."""
+
+    def has_changes(self, partition: int) -> bool:
+        """Whether any of its rows was changed since changes were last taken."""
+
+    def undo(self) -> None:
+        """Rows are as they were when changes were last taken; nothing is changed."""
 
 
 class Producer(Protocol):
@@ -84,7 +92,7 @@ class Producer(Protocol):
 _Arguments = tuple[str, bytes | None, bytes | None, int | None, int | None, Headers]
 
 
-class Refused(NamedTuple):
+class RefusedRecord(NamedTuple):
     """A record, or a table's row, that the broker refuses for good, and what it says of it."""
 
     topic: str
@@ -94,25 +102,36 @@ class Refused(NamedTuple):
     error: KafkaError
 
 
+class _Table(NamedTuple):
+    changelog: str
+    store: StateStore
+    positions: Positions | None
+
+
 class _Sent(NamedTuple):
     arguments: _Arguments
     acknowledged: asyncio.Future[Any]
 
 
 class Outbox:
-    """Sends for the agents, and settles before each commit.
+    """Sends for the agents, and is flushed before each commit.
 
     `when_refused` is given what the broker refuses for good, and may post in its place; without one it stays due.
+    `on_not_allowed` is told that a right is missing: sending again is no use before somebody gives it.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self.when_refused: Callable[[Refused], None] | None = None
+        self.when_refused: Callable[[RefusedRecord], None] | None = None
+        self.on_not_allowed: Callable[[KafkaError], None] | None = None
         self._monotonic = monotonic
-        self._settling_since: float | None = None
+        self._flushing_since: float | None = None
+        self._flushing_to = ""
+        #: Why the last attempt failed, with the topic; empty where it did not.
+        self.failure = ""
         self._producer: Producer | None = None
         self._posted: deque[_Arguments] = deque()
         self._pending: list[_Sent] = []
-        self._tables: list[tuple[str, Keeper]] = []
+        self._tables: list[_Table] = []
         self._lock: asyncio.Lock | None = None
         self._delivery: asyncio.Lock | None = None
 
@@ -126,9 +145,12 @@ class Outbox:
         """Whether there is a producer to send with."""
         return self._producer is not None
 
-    def add_table(self, changelog_topic: str, keeper: Keeper) -> None:
-        """Write this keeper's changes; tables are written in the order in which they were added."""
-        self._tables.append((changelog_topic, keeper))
+    def add_table(self, changelog_topic: str, store: StateStore, positions: Positions | None = None) -> None:
+        """Write this store's changes; tables are written in the order in which they were added.
+
+        `positions` are told where its rows came to lie.
+        """
+        self._tables.append(_Table(changelog_topic, store, positions))
 
     def post(
         self,
@@ -153,8 +175,9 @@ class Outbox:
         assert self._delivery is not None
         async with self._delivery:
             while self._posted:
-                arguments = self._posted[0]  # it stays until it is sent, for whoever settles meanwhile
+                arguments = self._posted[0]  # it stays until it is sent, for whoever flushes meanwhile
                 topic, value, key, partition, timestamp, headers = arguments
+                self._flushing_to = topic
                 try:
                     acknowledged = await self._producer.send(topic, value, key, partition, timestamp, headers=headers)
                 except REFUSED_FOR_GOOD as exc:
@@ -183,44 +206,68 @@ class Outbox:
         assert self._producer is not None, "the producer has not started"
         return await self._producer.send(topic, value, key, None, headers=())
 
+    def abandon(self) -> None:
+        """Nobody asks any more what became of what is due: the worker ends, and its next life sends it again."""
+        for sent in self._pending:
+            sent.acknowledged.add_done_callback(_passed_over)
+
     def waits(self) -> float:
         """For how many seconds the attempt that is under way has waited for the broker; 0 where there is none."""
-        return 0.0 if self._settling_since is None else self._monotonic() - self._settling_since
+        return 0.0 if self._flushing_since is None else self._monotonic() - self._flushing_since
 
-    async def settle(self) -> bool:
+    @property
+    def waits_for(self) -> str:
+        """The topic that the attempt which is under way waits for; empty where there is none."""
+        return "" if self._flushing_since is None else self._flushing_to
+
+    async def flush(self) -> bool:
         """Whether all that was due is acknowledged. A failure is logged; the next call tries again."""
         if self._producer is None or self._lock is None:
             return False
         async with self._lock:
-            self._settling_since = self._monotonic()
+            self._flushing_since = self._monotonic()
             try:
-                return await self._settle()
+                return await self._flush()
             finally:
-                self._settling_since = None
+                self._flushing_since = None
 
-    async def _settle(self) -> bool:
+    async def _flush(self) -> bool:
         sent: list[_Sent] = []
-        taken = [(topic, keeper, keeper.take_changes()) for topic, keeper in self._tables]
+        taken = [(table, table.store.drain()) for table in self._tables]
+        for table, changes in taken:
+            if table.positions is not None:
+                table.positions.begin(change.partition for change in changes)
         try:
             await self.deliver()
             sent, self._pending = self._pending, []
             for record in sent:
+                self._flushing_to = record.arguments[0]
                 if not record.acknowledged.done():  # most of them are, and a shield is not free
                     await asyncio.shield(record.acknowledged)
                 record.acknowledged.result()
-            for topic, _, changes in taken:
-                await self._write(topic, [change for change in changes if change.value is not None])
-            for topic, _, changes in reversed(taken):
-                await self._write(topic, [change for change in changes if change.value is None])
+            for table, changes in taken:
+                await self._write(table, [change for change in changes if change.value is not None])
+            for table, changes in reversed(taken):
+                await self._write(table, [change for change in changes if change.value is None])
+            for table, _ in taken:
+                if table.positions is not None:
+                    table.positions.end()
         except BaseException as exc:
-            for _, keeper, changes in taken:
-                keeper.give_back(changes)
+            for table, changes in taken:
+                table.store.requeue(changes)
+                if table.positions is not None:
+                    table.positions.fail()
             self._pending[:0] = sent  # due until they are acknowledged, whatever becomes of this attempt
             if not isinstance(exc, Exception):
                 raise
-            log.error("nothing committed: the broker did not take what is due (%s: %s)", type(exc).__name__, exc)
+            if isinstance(exc, NOT_ALLOWED) and self.on_not_allowed is not None:
+                self.on_not_allowed(exc)
+                return False
+            self.failure = f"{self._flushing_to} does not take what is due ({type(exc).__name__}: {exc})"
+            log.error("nothing committed: %s", self.failure)
             await self._send_again()
             return False
+        self.failure = ""
         return True
 
     async def _send_again(self) -> None:
@@ -265,38 +312,51 @@ class Outbox:
         topic, value, key, _, _, headers = arguments
         if self.when_refused is None:
             raise error
-        self.when_refused(Refused(topic, key, value, headers, error))
+        self.when_refused(RefusedRecord(topic, key, value, headers, error))
 
-    async def _write(self, topic: str, changes: Sequence[Change]) -> None:
+    async def _write(self, table: _Table, changes: Sequence[Change]) -> None:
         """One record a key, packed into whole batches: a tenth of the cost of sending them one by one."""
         assert self._producer is not None
+        topic = self._flushing_to = table.changelog
         by_partition: dict[int, list[Change]] = {}
         for change in changes:
             by_partition.setdefault(change.partition, []).append(change)
-        written: list[tuple[Sequence[Change], asyncio.Future[Any]]] = []
+        written: list[tuple[int, Sequence[Change], asyncio.Future[Any]]] = []
         for partition, rows in by_partition.items():
             batch, first = self._producer.create_batch(), 0
             for number, row in enumerate(rows):
                 if batch.append(key=row.key, value=row.value, timestamp=None) is None:
                     future = await self._producer.send_batch(batch, topic, partition=partition)
-                    written.append((rows[first:number], future))
+                    written.append((partition, rows[first:number], future))
                     batch, first = self._producer.create_batch(), number
                     batch.append(key=row.key, value=row.value, timestamp=None)  # the first one always fits
             batch.close()
-            written.append((rows[first:], await self._producer.send_batch(batch, topic, partition=partition)))
-        for together, future in written:
+            future = await self._producer.send_batch(batch, topic, partition=partition)
+            written.append((partition, rows[first:], future))
+        for partition, together, future in written:
             try:
-                await asyncio.shield(future)
+                taken_at = await asyncio.shield(future)
             except REFUSED_FOR_GOOD as exc:
                 if self.when_refused is None:
                     raise
-                await self._write_apart(topic, together, exc)
+                if table.positions is not None:
+                    table.positions.left_out(partition)
+                await self._write_apart(table, together, exc)
+            else:
+                if table.positions is not None:
+                    table.positions.wrote(partition, taken_at.offset, len(together))
 
-    async def _write_apart(self, topic: str, rows: Sequence[Change], error: KafkaError) -> None:
+    async def _write_apart(self, table: _Table, rows: Sequence[Change], error: KafkaError) -> None:
         """Rows whose batch was refused for good: one at a time, so that only the one that is meant is left out."""
         if len(rows) > 1:
             for row in rows:
-                await self._write(topic, [row])
+                await self._write(table, [row])
             return
         (row,) = rows
-        self._refuse((topic, row.value, row.key, row.partition, None, ()), error)
+        self._refuse((table.changelog, row.value, row.key, row.partition, None, ()), error)
+
+
+def _passed_over(acknowledged: asyncio.Future[Any]) -> None:
+    """Its exception counts as retrieved: asyncio would log each one, hundreds of lines for one cause."""
+    if not acknowledged.cancelled():
+        acknowledged.exception()

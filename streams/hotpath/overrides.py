@@ -11,28 +11,34 @@ Replaced, and why:
     Consumer._add_gap,
     Consumer._filter_tps_with_pending_acks,
     Consumer._new_offset         the ledger answers instead of lists of single offsets
-    Consumer._commit_offsets     the outbox settles first: no offset without its effects; and before that, the group
-                                 confirms that we are a member: what a worker that was paused holds is out of date
+    Consumer._commit_offsets     the outbox is flushed first: no offset without its effects; and before that, the
+                                 group confirms that we are a member: what a worker that was paused holds is out of
+                                 date
     Consumer.wait_first          handing a batch to an agent that has room for it makes no tasks: four of them for a
                                  batch wait for all else that is ready, and under load that was a tenth of a second
     Consumer.perform_seek        flow stops, then partitions without a commit go to their start: Faust reads
                                  between the resumption of partitions and of flow, and drops what it read
+    Consumer.seek_wait           … and of changelogs, to where recovery begins: a fetch that was under way brings rows
+                                 before flow resumes, which Faust would drop, and wait for them for ever
     Consumer.on_partitions_…     ledgers end with their assignment
     Stream.__aiter__             the Python iteration: the Cython one acknowledges past `Consumer.ack`
     AIOKafkaConsumerThread._create_worker_consumer   fetches are not held back for one and a half seconds, and bring
-                                 no records of transactions that were aborted
+                                 no records of transactions that were aborted; commits say that they are ours
     AIOKafkaConsumerThread.Worker   a daemon: beside a dead broker it would outlive the worker
     AIOKafkaConsumerThread._highwaters   Tansu answers with the base offset of the last batch + 1, where recovery
                                  would stop early, or with an end that is not there, for which it would wait. The end
                                  is taken from a fetch; on Apache Kafka both agree
     AIOKafkaConsumerThread._commit   … notes what the broker took: Faust notes what was refused as committed, too
-    AIOKafkaConsumerThread.seek_to_committed   … asks for no partitions where there are none
+    AIOKafkaConsumerThread.seek_to_committed   … asks for no partitions where there are none, and notes which offsets
+                                 are not ours
     Table.apply_changelog_batch, persisted_offset, on_rebalance, on_recovery_completed
-                                 rows live in a `Keeper`, by partition; each assignment reads them anew, a fetched
-                                 batch at a time
+                                 rows live in a `StateStore`, by partition; they are read a fetched batch at a time,
+                                 of partitions that stay only what we have not read or written ourselves
     Recovery._slurp_changelogs, _set_recovery_started
                                  no event of an earlier assignment counts as read, and an end that comes before
                                  anybody waits for it is not missed: Faust would wait for another one for ever
+    Recovery._build_offsets      a changelog that ends before what we have of it is another one
+    TableManager.on_start        no second is waited for tables: they are there
     Recovery._wait               a broker that does not answer in time is asked again: Faust's recovery would end
 
 `check_faust` compares the sources of these methods with what this module was written for.
@@ -42,11 +48,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import hashlib
 import inspect
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import aiokafka
@@ -55,6 +63,7 @@ from aiokafka.errors import IllegalStateError, KafkaError
 from aiokafka.protocol.group import JoinGroupRequest
 from faust.serializers.schemas import Schema
 from faust.tables.base import Collection
+from faust.tables.manager import TableManager
 from faust.tables.recovery import Recovery
 from faust.transport import consumer as base
 from faust.transport.drivers import aiokafka as driver
@@ -63,12 +72,15 @@ from mode.services import WaitResults
 from mode.threads import WorkerThread
 from yarl import URL
 
-from schemas.errors import FaustChanged, SiltstoneError
+from schemas.errors import BrokerEmptied, FaustChanged, SiltstoneError
+from streams.clients.broker import NOT_ALLOWED
+from streams.clients.closing import stop_when_stopped
 from streams.clients.header_names import FetchedRecord, take_any_header_name
 from streams.clients.log_reader import ends
+from streams.hotpath.attempts import Attempts, Failing
 from streams.hotpath.ledger import Ledger
-from streams.hotpath.outbox import Keeper, Outbox
-from streams.hotpath.recovery import KeptRecovery, KeptTable
+from streams.hotpath.outbox import Outbox, StateStore
+from streams.hotpath.recovery import KeptTable, KeptTables
 
 log = logging.getLogger(__name__)
 
@@ -89,8 +101,21 @@ RECOVERY_BUFFER = 2
 #: that is read to its buffer's end waits for one that asks others: with Faust's 1,500 ms, intake stands still.
 FETCH_WAIT_MS = 50
 
+#: The longest that a fetch waits here: it is for the partitions that were active when it began, and after a recovery
+#: none of them is an agent's.
+FETCH_SECONDS = 0.2
+
 #: Before a leader that did not answer is asked once more.
 ASK_AGAIN_SECONDS = 1.0
+
+#: Why an attempt to commit ends before it has written anything, and at its end.
+NO_MEMBER = "the group does not know this worker any more, or does not answer"
+NOT_TAKEN = "the group does not take the offsets"
+
+#: What an offset that a worker has committed comes with; who sets the group's offsets by hand leaves it out.
+OURS = "siltstone"
+#: With what it is tried whether that is kept.
+TRIED = "siltstone?"
 
 UNKNOWN_MEMBER_ID = JoinGroupRequest.UNKNOWN_MEMBER_ID
 
@@ -112,6 +137,7 @@ EXPECTED_SOURCES = {
     "driver.AIOKafkaConsumerThread._create_worker_consumer": "c2701bfc3e6f",
     "driver.AIOKafkaConsumerThread._highwaters": "a7f4f97d9f32",
     "ThreadDelegateConsumer._getmany": "f9d47aa9010b",
+    "ThreadDelegateConsumer.seek_wait": "e9db5bbc4ceb",
     "Stream.__aiter__": "e815c0e831f1",
     "Stream._py_aiter": "3a48ee257a65",
     "Collection.apply_changelog_batch": "b980a78d3ae9",
@@ -121,14 +147,17 @@ EXPECTED_SOURCES = {
     "driver.AIOKafkaConsumerThread._commit": "932852ce7a23",
     "driver.AIOKafkaConsumerThread.seek_to_committed": "775ab0adc4b0",
     "Recovery._restart_recovery": "6bd8a8558a2d",
+    "Recovery._build_offsets": "27eec86be06c",
     "Recovery._slurp_changelogs": "7825c7e50f76",
     "Recovery._set_recovery_started": "bcfebf81ae13",
+    "TableManager.on_start": "365dd25fbc0e",
     "Recovery._wait": "ec7429b70176",
 }
 
 
+@functools.cache
 def fingerprints() -> dict[str, str]:
-    """The sources of the installed Faust, as in `EXPECTED_SOURCES`."""
+    """The sources of the installed Faust, as in `EXPECTED_SOURCES`; a process has imported one, and reads it once."""
     owners = {
         "Consumer": base.Consumer,
         "ThreadDelegateConsumer": base.ThreadDelegateConsumer,
@@ -137,6 +166,7 @@ def fingerprints() -> dict[str, str]:
         "Stream": faust.Stream,
         "Collection": Collection,
         "Recovery": Recovery,
+        "TableManager": TableManager,
     }
     found = {}
     for name in EXPECTED_SOURCES:
@@ -159,7 +189,7 @@ def check_faust() -> None:
 
 
 class _RecordsSchema(Schema[Any, Any]):
-    """Keys and values reach the agent as they were fetched; agents decode, and bury what does not decode."""
+    """Keys and values reach the agent as they were fetched; agents decode, and make the dead letters."""
 
     def loads_key(self, app: Any, message: Any, *, loads: Any = None, serializer: Any = None) -> Any:
         return message.key
@@ -186,11 +216,22 @@ class _Thread(driver.AIOKafkaConsumerThread):
         super().__init__(*args, **kwargs)
         #: The offsets that the broker has, as it said itself.
         self.known: dict[TP, int] = {}
+        #: Where this worker has committed an offset itself.
+        self.committed: set[TP] = set()
+        #: Of those that were sought, what somebody else has committed.
+        self.moved: dict[TP, int] = {}
+        self._keeps: bool | None = None
 
     def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
         consumer._isolation_level = cast(_Transport, self.transport).hot.isolation_level
+        commit = consumer.commit
+
+        async def signed(offsets: Mapping[Any, Any]) -> None:
+            await commit({tp: (committed.offset, OURS) for tp, committed in offsets.items()})
+
+        consumer.commit = signed
         return consumer
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
@@ -199,6 +240,7 @@ class _Thread(driver.AIOKafkaConsumerThread):
         if not taken or not await super()._commit(taken):
             return False
         self.known |= taken
+        self.committed |= taken.keys()
         return True
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
@@ -208,7 +250,23 @@ class _Thread(driver.AIOKafkaConsumerThread):
             return {}
         committed = await self.call_thread(consumer.seek_to_committed, *ours)
         self.known |= {TP(*tp): offset for tp, offset in committed.items() if offset}
+        found = await self.call_thread(consumer._coordinator.fetch_committed_offsets, ours)
+        others = {TP(*tp): by.offset for tp, by in found.items() if by.offset > 0 and by.metadata != OURS}
+        self.moved = others if others and await self.call_thread(self._keeps_metadata, others) else {}
         return cast(Mapping[TP, int], committed)
+
+    async def _keeps_metadata(self, offsets: Mapping[TP, int]) -> bool:
+        """Whether the broker keeps what offsets come with, tried with one of these; the embedded one does not."""
+        if self._keeps is None:
+            consumer = self._ensure_consumer()
+            tp, offset = next((driver.ensure_aiokafka_TP(tp), offset) for tp, offset in offsets.items())
+            try:
+                await type(consumer).commit(consumer, {tp: (offset, TRIED)})
+            except KafkaError as exc:  # the partitions are moving: whoever has them next seeks them, too
+                log.info("%s[%d]: whose offset it is was not found out: %s", tp.topic, tp.partition, exc)
+                return False
+            self._keeps = (await consumer._coordinator.fetch_committed_offsets([tp]))[tp].metadata == TRIED
+        return self._keeps
 
     async def is_member(self) -> bool:
         """Whether the group's coordinator says, now, that we belong to the group's current generation."""
@@ -217,6 +275,8 @@ class _Thread(driver.AIOKafkaConsumerThread):
             return False
         try:
             return bool(await coordinator._do_heartbeat())
+        except NOT_ALLOWED:
+            raise
         except KafkaError as exc:
             log.error("the group's coordinator refuses a heartbeat: %s", exc)
             return False
@@ -247,6 +307,9 @@ class _Consumer(driver.Consumer):
         self._hot: HotPath = cast(_Transport, self.transport).hot
         self._ledgers: defaultdict[TP, Ledger] = defaultdict(Ledger)
         self._seeks = 0
+        #: Where the last recovery began to read its changelogs, and how many have begun.
+        self._restored_from: Mapping[TP, int] = {}
+        self._recoveries = 0
         self._connections: dict[Any, Any] = {}
         self._expected: dict[TP, int] = {}
         self._told_lost: dict[TP, int] = {}
@@ -257,8 +320,18 @@ class _Consumer(driver.Consumer):
         return _Thread(self, loop=self.loop, beacon=self.beacon)
 
     async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
-        seeks = self._seeks
+        try:
+            return await self._fetched(active_partitions, min(timeout, FETCH_SECONDS))
+        except NOT_ALLOWED as exc:
+            self._hot.halt(exc, "a fetch")
+            await asyncio.sleep(timeout)  # it is refused at once, and would be asked for again at once
+            return {}
+
+    async def _fetched(self, active_partitions: set[TP] | None, timeout: float) -> Any:
+        seeks, recoveries = self._seeks, self._recoveries
         fetched = await super()._getmany(set(active_partitions or ()), timeout)
+        if recoveries != self._recoveries:
+            fetched = await self._without_rows(fetched)
         if gaps := self._gaps(fetched):
             await self._pass_over(gaps, fetched)
         if seeks != self._seeks:
@@ -266,7 +339,7 @@ class _Consumer(driver.Consumer):
             with contextlib.suppress(IllegalStateError):  # they are being revoked: those that come are sought then
                 await self._seek_to_start()
             return {}
-        if self._reconnected() and not await self._is_still_the_same_log(self._hot.when_reconnected):
+        if self._reconnected() and not await self._is_still_the_same_log(self._hot.on_reconnect):
             return {}
         return {
             tp: [_whole(records)]
@@ -274,6 +347,13 @@ class _Consumer(driver.Consumer):
             else records
             for tp, records in fetched.items()
         }
+
+    async def _without_rows(self, fetched: Mapping[TP, Any]) -> Mapping[TP, Any]:
+        """Changelogs are read from where recovery begins: these rows may be of before, and would be dropped."""
+        rows = {tp: start for tp, start in self._restored_from.items() if tp in fetched}
+        with contextlib.suppress(IllegalStateError):  # they are being revoked: whoever has them next seeks them, too
+            await super().seek_wait(rows)
+        return {tp: records for tp, records in fetched.items() if tp not in rows}
 
     def _gaps(self, fetched: Mapping[TP, Sequence[Any]]) -> dict[TP, tuple[int, int]]:
         """Where offsets were passed that no record came of: from the one that was expected up to the next.
@@ -305,7 +385,7 @@ class _Consumer(driver.Consumer):
             if first > begin:  # a seek before the next commit passes the same ones again
                 self._told_lost[tp] = first
                 lost = Lost(tp.topic, tp.partition, begin, first, records[0].timestamp if records else None)
-                for tell in self._hot.when_lost:
+                for tell in self._hot.on_lost:
                     tell(lost)
             if not records:
                 self._expected[tp] = end
@@ -316,6 +396,8 @@ class _Consumer(driver.Consumer):
         while True:
             try:
                 return await self.earliest_offsets(*partitions)
+            except NOT_ALLOWED:
+                raise
             except KafkaError as exc:
                 log.error("the log's first offsets are not to be had: %s", exc)
                 await asyncio.sleep(ASK_AGAIN_SECONDS)
@@ -399,18 +481,44 @@ class _Consumer(driver.Consumer):
     async def _commit_offsets(self, offsets: Mapping[TP, int], start_new_transaction: bool = True) -> bool:
         if self._hot.halted:
             return False
+        try:
+            return await self._flushed_and_committed(offsets, start_new_transaction)
+        except NOT_ALLOWED as exc:
+            self._hot.halt(exc, "a commit")
+            return False
+
+    async def _flushed_and_committed(self, offsets: Mapping[TP, int], start_new_transaction: bool) -> bool:
+        attempts = self._hot.attempts
+        attempts.begin()
         # Our partitions' next owner writes to the same changelogs: an older row must not come after a newer one.
         if not await self._thread.call_thread(cast(_Thread, self._thread).is_member):
-            log.warning("nothing committed: the group does not know this worker any more, or does not answer")
+            attempts.fail(NO_MEMBER)
+            log.warning("nothing committed: %s", NO_MEMBER)
             return False
-        if not await self._hot.outbox.settle():
+        if not await self._hot.outbox.flush():
+            attempts.fail(self._hot.outbox.failure)
             return False
         if not await self._is_still_the_same_log(self._hot.before_commit):
             return False
-        took = await super()._commit_offsets(offsets, start_new_transaction)
+        if took := await super()._commit_offsets(offsets, start_new_transaction):
+            attempts.succeed()
+        else:
+            attempts.fail(NOT_TAKEN)
         known = cast(_Thread, self._thread).known
         self._committed_offset.update({tp: known.get(tp) for tp in offsets if tp in self._committed_offset})
         return took
+
+    def done(self, tp: TP) -> int:
+        """Records of the partition before this offset are processed."""
+        return self._ledgers[tp].committable() or self.kept(tp)
+
+    def kept(self, tp: TP) -> int:
+        """Records of the partition before this offset are committed, or were there before we began."""
+        return self._committed_offset.get(tp) or self._ledgers[tp].start
+
+    async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
+        self._restored_from, self._recoveries = dict(partitions), self._recoveries + 1
+        await super().seek_wait(partitions)
 
     async def perform_seek(self) -> None:
         if self.flow_active:
@@ -427,6 +535,11 @@ class _Consumer(driver.Consumer):
         for tp in ours:
             self._committed_offset.pop(tp, None)  # what is not known any more stays as it was otherwise
         await super().perform_seek()
+        thread = cast(_Thread, self._thread)
+        for tp in ours:
+            if tp.topic in self._hot.begun_anew and tp not in thread.committed:
+                self._committed_offset.pop(tp, None)
+                thread.known.pop(tp, None)
         uncommitted = [
             tp for tp in self.assignment() if not self._committed_offset.get(tp) and not self._is_changelog_tp(tp)
         ]
@@ -443,7 +556,7 @@ class _Consumer(driver.Consumer):
                 self._ledgers[tp].begin(offset)
                 self._expected[tp] = offset
         self.sought = ours  # what has come since is not among them, and its committed offset not known
-        for call in self._hot.when_sought:
+        for call in self._hot.on_seek:
             await call()
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
@@ -469,6 +582,16 @@ class Lost(NamedTuple):
     start: int
     end: int
     next_at: int | None
+
+
+class Restored(NamedTuple):
+    """What is held of a table's partition: so many records were read or written; its changelog begins at `start`."""
+
+    table: str
+    topic: str
+    partition: int
+    start: int
+    rows: int
 
 
 class _Begun:
@@ -503,32 +626,38 @@ class HotPath:
     """Installs itself in a Faust app; then topics are read in batches and tables write behind.
 
     hot = HotPath(app)
-    hot.table("sessions", keeper, partitions=8)
+    hot.table("sessions", store, partitions=8)
     hot.agent("siltstone.conversations", handle)      # async def handle(partition, records)
     """
 
     def __init__(self, app: faust.App, isolation_level: str = "read_committed") -> None:
         check_faust()
         take_any_header_name()
+        stop_when_stopped()
         self.app = app
         self.isolation_level = isolation_level
         self.topics: set[str] = set()
+        #: The tables' topics. They are there when the app starts.
         self.changelogs: set[str] = set()
+        #: Topics that are another log than the group's offsets may be of: Kafka forgets those of a topic that is
+        #: deleted, but perhaps after the next of its name was made. None counts before this worker commits one.
+        self.begun_anew: frozenset[str] = frozenset()
         self.outbox = Outbox()
+        self.outbox.on_not_allowed = partial(self.halt, where="what is due")
+        self.attempts = Attempts()
         self.effects: dict[tuple[TP, int], asyncio.Future[Any]] = {}
-        self.when_sought: list[Callable[[], Awaitable[None]]] = []
-        self.when_reconnected: list[Callable[[], Awaitable[None]]] = []
+        self.on_seek: list[Callable[[], Awaitable[None]]] = []
+        self.on_reconnect: list[Callable[[], Awaitable[None]]] = []
         self.before_commit: list[Callable[[], Awaitable[None]]] = []
-        self.when_lost: list[Callable[[Lost], None]] = []
+        self.on_lost: list[Callable[[Lost], None]] = []
         self.halted: BaseException | None = None
         self._halted = asyncio.Event()
         app.conf.Stream = cast(Any, _Stream)
+        app.conf.TableManager = cast(Any, KeptTables)
         app.conf.stream_buffer_maxsize = WAITING_CHANGELOG_BATCHES
         transport = _Transport(app.conf.broker_consumer, app)
         transport.hot = self
         app.transport = transport
-        tables = cast(Any, app.tables)
-        tables._recovery = KeptRecovery(app, tables, beacon=tables.beacon)
 
     def connect(self) -> None:
         """The producer has started: the outbox may send."""
@@ -537,28 +666,29 @@ class HotPath:
     def table(
         self,
         name: str,
-        keeper: Keeper,
+        store: StateStore,
         *,
         partitions: int,
         on_recovered: Callable[[], Awaitable[None]] | None = None,
-        topic_configs: Mapping[str, str] | None = None,
     ) -> None:
-        """A write-behind changelog for the keeper's rows. Tables are written in the order of these calls."""
+        """A write-behind changelog for the store's rows, whose topic is there when the app starts.
+
+        Tables are written in the order of these calls.
+        """
         table = KeptTable(
             self.app,
             name=name,
-            keeper=keeper,
+            kept=store,
             halt=self.halt,
             partitions=partitions,
             schema=_RecordsSchema(),
-            extra_topic_configs=topic_configs,
             recovery_buffer_size=RECOVERY_BUFFER,
         )
         if on_recovered is not None:
             table.on_recover(on_recovered)
         self.app.tables.add(table)
         self.changelogs.add(table.changelog_topic_name)
-        self.outbox.add_table(table.changelog_topic_name, keeper)
+        self.outbox.add_table(table.changelog_topic_name, store, table.positions)
 
     def agent(self, topic: str, handle: BatchHandler, *, name: str) -> None:
         """One agent, to which each fetched batch of a partition of `topic` is one event."""
@@ -584,14 +714,18 @@ class HotPath:
         """Nothing is acknowledged or committed from now on: what was being processed is read again later."""
         if self.halted is None:
             self.halted = exc
-            log.critical("%s: the worker stops, nothing is lost: %s: %s", where, type(exc).__name__, exc)
+            if isinstance(exc, BrokerEmptied):  # whoever runs the worker says so, and starts it anew
+                log.info("%s: the worker begins anew: %s", where, exc)
+            elif not isinstance(exc, NOT_ALLOWED):  # which right it is, is found out, and told
+                log.critical("%s: the worker stops, nothing is lost: %s: %s", where, type(exc).__name__, exc)
             self._halted.set()
 
     def abandon(self) -> None:
         """Faust was not stopped in time: what is cancelled from now on ends, is not begun anew, and is no news."""
         logging.getLogger("faust").setLevel(logging.CRITICAL)
         for agent in self.app.agents.values():
-            agent.supervisor._stopped.set()
+            if agent.supervisor is not None:  # it was not stopped yet
+                agent.supervisor._stopped.set()
 
     async def until_halted(self) -> None:
         """Wait for a fault that must not be passed over; raises it."""
@@ -633,6 +767,38 @@ class HotPath:
         consumer = cast(_Consumer, self.app.consumer)
         return [tp.partition for tp in consumer.from_start if tp.topic == topic]
 
+    def has_begun_anew(self) -> bool:
+        """Whether this worker has committed wherever its partitions of topics that are another log have records."""
+        consumer = cast(_Consumer, self.app.consumer)
+        ours = [tp for tp in consumer.assignment() if tp.topic in self.begun_anew]
+        done = cast(_Thread, consumer._thread).committed
+        return bool(ours) and all(tp in done or consumer.highwater(tp) == 0 for tp in ours)
+
+    def moved(self, topic: str) -> dict[int, int]:
+        """The group's offset in each of our partitions of the topic where it is none that a worker committed."""
+        moved = cast(_Thread, cast(Any, self.app.consumer)._thread).moved
+        return {tp.partition: offset for tp, offset in moved.items() if tp.topic == topic}
+
+    async def restored(self) -> list[Restored]:
+        """What we hold since the last recovery, of each of our partitions of each table."""
+        consumer = cast(_Consumer, self.app.consumer)
+        ours = {TP(*tp) for tp in consumer.assignment()}
+        tables = {
+            TP(table.changelog_topic_name, partition): table
+            for table in self.app.tables.values()
+            if isinstance(table, KeptTable)
+            for partition in range(table.partitions or 0)
+        }
+        found = {tp: table for tp, table in tables.items() if tp in ours}
+        if not found:
+            return []
+        starts = await consumer._earliest(found)
+        return [
+            Restored(table.name, tp.topic, tp.partition, starts[tp], table.positions.rows[tp.partition])
+            for tp, table in found.items()
+            if tp.partition in table.positions.rows  # else it was assigned anew meanwhile, and is being read
+        ]
+
     async def forgotten(self) -> list[str]:
         """Topics of which the broker knows a smaller committed offset than it has acknowledged to us."""
         thread = cast(Any, self.app.consumer)._thread
@@ -655,11 +821,26 @@ class HotPath:
         return next((url.rstrip("/") for url, held in members.items() if partition in held.get(topic, ())), None)
 
     def lag(self) -> dict[str, int]:
-        """Records of the assigned partitions that are not yet processed, by topic."""
+        """Records of the assigned partitions that are not yet committed, by topic."""
+        return self._lag_from(cast(_Consumer, self.app.consumer).kept)
+
+    def backlog(self, topic: str) -> int:
+        """Records of the assigned partitions of the topic that are not yet processed."""
+        return self._lag_from(cast(_Consumer, self.app.consumer).done)[topic]
+
+    def _lag_from(self, reached: Callable[[TP], int]) -> dict[str, int]:
         consumer = cast(_Consumer, self.app.consumer)
-        lag = dict.fromkeys(self.topics, 0)
+        behind = dict.fromkeys(self.topics, 0)
         for tp in consumer.assignment():
             if tp.topic in self.topics and (end := consumer.highwater(tp)) is not None:
-                done = consumer._ledgers[tp].committable() or consumer._committed_offset.get(tp) or 0
-                lag[tp.topic] += max(0, end - done)
-        return lag
+                behind[tp.topic] += max(0, end - reached(tp))
+        return behind
+
+    def not_committing(self) -> Failing | None:
+        """Since when what is processed could not be committed; None where it can be, or nothing is."""
+        consumer = cast(_Consumer, self.app.consumer)
+        ours = [tp for tp in consumer.assignment() if tp.topic in self.topics]
+        if not any(consumer.done(tp) > consumer.kept(tp) for tp in ours):
+            return None
+        topic = self.outbox.waits_for
+        return self.attempts.failing(f"{topic} has not taken what is due" if topic else "the broker does not answer")

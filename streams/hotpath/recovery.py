@@ -1,63 +1,88 @@
 """Changelogs become rows again after each assignment: what of Faust's recovery (`overrides` says why) is replaced.
 
-A fetched batch of a changelog is one event. An event of an earlier assignment is of no use: its table reads each of
-its partitions from the start again, and what is taken as read would not be read.
+A fetched batch of a changelog is one event. Partitions that stay are not read again, but for what came behind what we
+have read and written ourselves (`Positions`); all others are read from the start. An event of an earlier assignment
+is of no use: what is taken as read would not be read.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Collection, Iterable
+from operator import attrgetter
+from typing import Any, cast
 
 import faust
+from faust.tables.manager import TableManager
 from faust.tables.recovery import RebalanceAgain, Recovery, ServiceStopped
 from faust.types import TP
 from mode import Service
 
-from streams.hotpath.outbox import Keeper
+from streams.hotpath.outbox import StateStore
+from streams.hotpath.positions import Positions
 
 log = logging.getLogger(__name__)
+
+KEY_AND_VALUE = attrgetter("key", "value")
 
 #: Called with what must not be passed over, and where it happened.
 Halt = Callable[[BaseException, str], None]
 
 
 class KeptTable(faust.Table[Any, Any]):
-    """A changelog whose rows live in a `Keeper`."""
+    """A changelog whose rows live in a `StateStore`."""
 
-    def __init__(self, *args: Any, keeper: Keeper, halt: Halt, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, kept: StateStore, halt: Halt, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.keeper, self._halt = keeper, halt
-        self._restored: dict[TP, int] = {}
+        self.kept, self._halt = kept, halt
+        self.positions = Positions()
+        self._generation = 0
 
     def apply_changelog_batch(self, batch: Iterable[Any]) -> None:
-        rows: dict[int, list[tuple[bytes, bytes | None]]] = defaultdict(list)
         for event in batch:
             message = event.message
-            rows[message.partition] += [(record.key, record.value) for record in message.value]
-            self._restored[message.tp] = message.offset
-        for partition, of_partition in rows.items():
             try:
-                self.keeper.restore(partition, of_partition)
+                self.kept.restore(message.partition, map(KEY_AND_VALUE, message.value))
             except Exception as exc:  # Faust would log it and wait for ever
-                self._halt(exc, f"{self.changelog_topic_name}[{partition}]: a row cannot be read")
+                where = f"{self.changelog_topic_name}[{message.partition}]"
+                self._halt(exc, f"{where}: a row cannot be read")
                 return
+            self.positions.read(message.partition, message.offset + 1, len(message.value))
 
     def persisted_offset(self, tp: TP) -> int | None:
-        return self._restored.get(tp, -1)  # with None, Faust goes on from where it last stopped
+        return (self.positions.known(tp.partition) or 0) - 1  # with None, Faust goes on from where it last stopped
 
     async def on_rebalance(
         self, assigned: set[TP], revoked: set[TP], newly_assigned: set[TP], generation_id: int = 0
     ) -> None:
-        # Records are read again from the commit, so rows are read again from their changelog: what was changed
-        # since and not written would be half there. That holds for partitions that stay, too, and a worker that
-        # was expelled and came back looks as if it had kept its own.
-        self._restored.clear()
-        self.keeper.own(frozenset())
+        # Records are read again from the commit, so rows are as their changelog says: what was changed since and not
+        # written is undone. A partition that we had in the generation before as well was nobody else's in between,
+        # and is read on from where memory ends; a worker that was expelled and came back has missed a generation.
+        # Who joins again where nobody else does may be in the same one.
+        follows, self._generation = generation_id - self._generation in (0, 1), generation_id
+        stays = {
+            tp.partition
+            for tp in assigned - newly_assigned
+            if follows and tp.topic == self.changelog_topic_name and self.positions.known(tp.partition) is not None
+        }
+        self._hold(stays)
+
+    def _hold(self, partitions: Collection[int]) -> None:
+        """What the changelog has of these, and nothing of others."""
+        self.positions.keep(partitions)
+        self.kept.own(frozenset(partitions))
+        self.kept.undo()
+
+    def begin_anew(self, partition: int) -> None:
+        """Nothing of it is held: its changelog is read from the start."""
+        self._hold([one for one in range(self.partitions or 0) if one != partition and self.positions.known(one)])
 
     async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
+        ends = cast(KeptRecovery, cast(Any, self.app.tables).recovery).active_highwaters
+        for tp in active_tps:
+            # What was changed while rows were read may have been changed from older ones: it could not be undone.
+            clean = not self.kept.has_changes(tp.partition)
+            self.positions.recovered(tp.partition, ends[tp] + 1, clean)
         try:
             await self.call_recover_callbacks()
         except Exception as exc:  # Faust would swallow it, and the worker read on without ever being ready
@@ -70,6 +95,14 @@ class KeptRecovery(Recovery):
     def _set_recovery_started(self) -> None:
         super()._set_recovery_started()
         self.signal_recovery_end.clear()
+
+    async def _build_offsets(self, consumer: Any, tps: set[TP], destination: Any, title: str) -> None:
+        for tp in tps:
+            if (destination.get(tp) or -1) > self.active_highwaters.get(tp, -1):
+                log.warning("%s[%d]: it ends before what was read of it, and is read anew", tp.topic, tp.partition)
+                cast(KeptTable, self.tp_to_table[tp]).begin_anew(tp.partition)
+                destination[tp] = -1
+        await super()._build_offsets(consumer, tps, destination, title)
 
     @Service.task
     async def _slurp_changelogs(self) -> None:
@@ -96,3 +129,15 @@ class KeptRecovery(Recovery):
             log.warning("the broker did not answer for %g s: recovery of the tables begins anew", timeout)
             self.signal_recovery_start.set()
             raise RebalanceAgain from None
+
+
+class KeptTables(TableManager):
+    """The tables of an app, all of which are there when it starts."""
+
+    def __init__(self, app: Any, **kwargs: Any) -> None:
+        super().__init__(app, **kwargs)
+        self._recovery = KeptRecovery(app, self, beacon=self.beacon)  # `loop` would need one that runs
+
+    async def on_start(self) -> None:
+        await self._update_channels()
+        await self.recovery.start()

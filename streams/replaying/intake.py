@@ -9,28 +9,29 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 import orjson
+from aiokafka.errors import KafkaError
 
 from schemas.errors import SiltstoneError
 from schemas.events import Promotion
 from schemas.settings import MemorySettings
-from schemas.topics import Topics
-from streams.agents.quiet_sessions import QuietSessions
-from streams.agents.short_term import ShortTermAgent
+from schemas.topics import EXCHANGES, SESSIONS, Topics
+from streams.agents.short_term import ShortTermAgent, session_record
 from streams.clock import EventClock
 from streams.dead_letters import DeadLetters
+from streams.event_log import EventLog
 from streams.hotpath import Outbox
+from streams.inbox import Inbox
+from streams.jobs.idle_tracker import IdleTracker
+from streams.jobs.ratings import Rater, Ratings
 from streams.metrics import Metrics, labelled
-from streams.ratings import Rater, Ratings
-from streams.replaying.diary import Diary, Found, Row, message_name
-from streams.replaying.plan import Span
+from streams.replaying.plan import OffsetRange
+from streams.replaying.progress import KeptPromotion, ReplayProgress, WindowRow, message_name
 from streams.rerouting import Rerouting
 from streams.rules.promotion import Promoter
 from streams.rules.session import SessionRules
 from streams.shards import OwnedShards
-from tables.short_term import ShortTermStore
+from tables.windows.short_term import ShortTermStore
 
-#: The windows' tables, in the order in which they are written.
-EXCHANGES, SESSIONS = "exchanges", "sessions"
 #: Between two savings; what was read since the last one is read again after a kill.
 SAVE_SECONDS = 2.0
 #: For how long a model that does not answer is asked about an exchange: somebody waits for the end.
@@ -53,15 +54,15 @@ class Judging(NamedTuple):
 class Intake:
     """Windows of one partition, advanced by `take`, and the promotions that are not in the log.
 
-    Those are kept in the diary; with `send` they are sent as well. What the windows would send elsewhere is not
-    sent: dead letters are buried, and misrouted records sent home, when a worker reads them.
+    Those are kept with the progress; with `send` they are sent as well. Dead letters and misrouted records are
+    not: the worker that reads the same records sends them.
     """
 
     def __init__(
         self,
         partition: int,
-        span: Span,
-        diary: Diary,
+        span: OffsetRange,
+        progress: ReplayProgress,
         *,
         memory: MemorySettings,
         promoter: Promoter,
@@ -71,13 +72,15 @@ class Intake:
         send: Send | None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._partition, self._span, self._diary, self._memory = partition, span, diary, memory
+        self._partition, self._span, self._progress, self._memory = partition, span, progress, memory
         self._monotonic, self._saved_at = monotonic, monotonic()
         self._newest_record = 0.0
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._counted: dict[str, int] = {}
-        self._kept = Kept(topics.long_term, diary, send)
+        self._kept = Kept(topics.long_term, progress, send)
         self._store, self._metrics, self._outbox = ShortTermStore(), Metrics(), Outbox()
+        self._not_allowed: list[KafkaError] = []
+        self._outbox.on_not_allowed = self._not_allowed.append
         self._outbox.connect(self._kept)
         self._outbox.add_table(EXCHANGES, self._store.exchanges)
         self._outbox.add_table(SESSIONS, self._store.sessions)
@@ -96,23 +99,25 @@ class Intake:
         self._agent = ShortTermAgent(
             store=self._store,
             rules=SessionRules(memory, promoter),
-            outbox=self._outbox,
-            dead_letters=DeadLetters(self._outbox, topics.dead_letters, self._metrics),
+            event_log=EventLog(self._outbox, topics),
+            inbox=Inbox(
+                session_record,
+                DeadLetters(self._outbox, topics.dead_letters, self._metrics),
+                Rerouting(self._outbox, self._metrics, partitions),
+            ),
             metrics=self._metrics,
             clock=EventClock(),
-            topics=topics,
-            rerouting=Rerouting(self._outbox, self._metrics, partitions),
             ratings=self._ratings,
         )
         # Sessions that are over are dropped by the records' times, as a worker drops them by its clock.
-        self._agent.quiet = QuietSessions(lambda: self._newest_record)
+        self._agent.idle = IdleTracker(lambda: self._newest_record)
 
     async def begin(self) -> int:
-        """Take up the windows where the diary has them; the offset to read from."""
+        """Take up the windows where the progress left them; the offset to read from."""
         for name, rows in ((EXCHANGES, self._store.exchanges), (SESSIONS, self._store.sessions)):
-            rows.restore(self._partition, self._diary.rows(name))
-        self._newest_record = self._diary.noted.get("newest_record", 0) / 1000
-        offset = self._diary.noted.get("offset", self._span.before)
+            rows.restore(self._partition, self._progress.rows(name))
+        self._newest_record = self._progress.noted.get("newest_record", 0) / 1000
+        offset = self._progress.noted.get("offset", self._span.before)
         self._kept.silent = offset < self._span.start
         if self._ratings is not None:
             self._ratings.start(self._agent.answered)
@@ -157,22 +162,25 @@ class Intake:
             for partition, session in self._store.all_sessions()
             for message_id in self._store.message_ids(partition, session)
         ]
-        self._diary.said_earlier(names)
+        self._progress.said_earlier(names)
         self._kept.silent = False
         self._counted = self._counts()
 
     async def _save(self, offset: int) -> None:
         self._agent.forget_expired(self._memory)
-        if not await self._outbox.settle():
+        if not await self._outbox.flush():
+            self._outbox.abandon()
+            if self._not_allowed:
+                raise self._not_allowed[0]
             raise SiltstoneError("the broker did not take what was promoted: look at it, then run the command again")
         counts = self._counts()
         if self._kept.silent:
             self._counted = counts
         grown = {name: count - self._counted.get(name, 0) for name, count in counts.items()}
-        numbers = {name: self._diary.noted.get(name, 0) + more for name, more in grown.items()}
+        numbers = {name: self._progress.noted.get(name, 0) + more for name, more in grown.items()}
         numbers |= {"offset": offset, "newest_record": round(self._newest_record * 1000)}
         rows, found = self._kept.taken()
-        self._diary.save(rows, found, numbers)
+        self._progress.save(rows, found, numbers)
         self._counted, self._saved_at = counts, self._monotonic()
 
     def _counts(self) -> dict[str, int]:
@@ -219,14 +227,14 @@ class _Batch:
 class Kept:
     """Stands where the agents' producer stands: windows' rows and promotions stay here until they are `taken`."""
 
-    def __init__(self, long_term: str, diary: Diary, send: Send | None) -> None:
-        self._long_term, self._diary, self._send = long_term, diary, send
-        self._rows: list[Row] = []
-        self._found: list[Found] = []
+    def __init__(self, long_term: str, progress: ReplayProgress, send: Send | None) -> None:
+        self._long_term, self._progress, self._send = long_term, progress, send
+        self._rows: list[WindowRow] = []
+        self._found: list[KeptPromotion] = []
         self.silent = False
         self.counts: defaultdict[str, int] = defaultdict(int, {"found": 0, "in_log": 0, "forgotten": 0})
 
-    def taken(self) -> tuple[list[Row], list[Found]]:
+    def taken(self) -> tuple[list[WindowRow], list[KeptPromotion]]:
         """All since the last time."""
         taken = self._rows, self._found
         self._rows, self._found = [], []
@@ -248,24 +256,24 @@ class Kept:
             if self._is_missing(promotion):
                 if self._send is not None:
                     return await self._send(value, key)
-                self._found.append(Found(promotion.event_id, promotion.timestamp, key, value))
+                self._found.append(KeptPromotion(promotion.event_id, promotion.timestamp, key, value))
         return _done()
 
     def create_batch(self) -> _Batch:
         return _Batch()
 
     async def send_batch(self, batch: _Batch, topic: str, *, partition: int) -> asyncio.Future[Any]:
-        self._rows.extend(Row(topic, key, value) for key, value in batch.rows)
+        self._rows.extend(WindowRow(topic, key, value) for key, value in batch.rows)
         return _done()
 
     def _is_missing(self, promotion: Promotion) -> bool:
-        """Whether it is in neither the log nor a grave, and not from before the start alone."""
+        """Whether it is in neither the log nor a tombstone, and not from before the start alone."""
         user, session = promotion.user_id, promotion.session_id
-        if all(self._diary.earlier(message_name(user, session, one)) for one in promotion.message_ids):
+        if all(self._progress.earlier(message_name(user, session, one)) for one in promotion.message_ids):
             return False
-        if self._diary.in_log(promotion.event_id):
+        if self._progress.in_log(promotion.event_id):
             what = "in_log"
-        elif self._diary.forgotten(user, promotion.memory_id, promotion.started_at):
+        elif self._progress.forgotten(user, promotion.memory_id, promotion.started_at):
             what = "forgotten"
         else:
             what = "found"

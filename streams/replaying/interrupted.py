@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from schemas.errors import SiltstoneError
-from streams.replaying.diary import Diary
+from streams.replaying.progress import ReplayProgress
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ def _dropped(folder: Path) -> bool:
     try:
         with contextlib.ExitStack() as held:
             for path in sorted(folder.glob("*.sqlite")):
-                held.callback(Diary(path).close)
+                held.callback(ReplayProgress(path).close)
             shutil.rmtree(folder)
     except (SiltstoneError, OSError) as exc:
         log.info("an interrupted replay stays for now: %s", exc)

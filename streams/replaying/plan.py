@@ -13,17 +13,18 @@ import aiokafka
 import aiokafka.errors
 import orjson
 
-from schemas.errors import BrokerUnavailable, DataDirError, SiltstoneError
+from schemas.errors import DataDirError, SiltstoneError
+from schemas.rights import Right
 from schemas.settings import KafkaSettings
 from schemas.topics import Topics, partition_of
-from streams.clients.broker import consumer_options, ensure_topics
+from streams.clients.broker import consumer_options, ensure_topics, translated
 from streams.clients.log_reader import ends, records_between
 
 EARLIEST, NOW = "earliest", "now"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReplayOptions:
     """What was asked for. Times are epoch milliseconds of the Kafka records, or `earliest` and `now`."""
 
     begin: int | str
@@ -40,7 +41,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class OffsetRange:
     """Offsets of one partition: from `start` up to, not including, `end`.
 
     What lies between `before` and `start` is read for the windows alone: exchanges that are under way at the start
@@ -54,9 +55,9 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    asked: Asked
-    conversations: Mapping[int, Span]
-    long_term: Mapping[int, Span]
+    asked: ReplayOptions
+    conversations: Mapping[int, OffsetRange]
+    long_term: Mapping[int, OffsetRange]
 
     @property
     def partitions(self) -> list[int]:
@@ -67,7 +68,7 @@ class Plan:
         return sum(span.end - span.start for spans in (self.conversations, self.long_term) for span in spans.values())
 
 
-async def planned(asked: Asked, folder: Path, kafka: KafkaSettings, lead_ms: int) -> Plan:
+async def planned(asked: ReplayOptions, folder: Path, kafka: KafkaSettings, lead_ms: int) -> Plan:
     """The plan that is in the folder already, or a new one. `lead_ms`: how far before its begin windows are read.
 
     Raises `BrokerUnavailable`, `DataDirError`, `SettingsError`; `SiltstoneError` where the folder belongs to another
@@ -88,14 +89,14 @@ async def planned(asked: Asked, folder: Path, kafka: KafkaSettings, lead_ms: int
     return plan
 
 
-async def _looked_up(asked: Asked, kafka: KafkaSettings, lead_ms: int) -> Plan:
+async def _looked_up(asked: ReplayOptions, kafka: KafkaSettings, lead_ms: int) -> Plan:
     topics = Topics.with_prefix(asked.topic_prefix)
     partitions = sorted({partition_of(user, asked.partitions) for user in asked.users}) or range(asked.partitions)
     consumer = aiokafka.AIOKafkaConsumer(**consumer_options(kafka), group_id=None, enable_auto_commit=False)
     try:
         await consumer.start()
 
-        async def spans(topic: str) -> dict[int, Span]:
+        async def spans(topic: str) -> dict[int, OffsetRange]:
             tps = {p: aiokafka.TopicPartition(topic, p) for p in partitions}
             consumer.assign(list(tps.values()))
             first = await consumer.beginning_offsets(list(tps.values()))
@@ -117,13 +118,14 @@ async def _looked_up(asked: Asked, kafka: KafkaSettings, lead_ms: int) -> Plan:
                 await offsets(asked.begin),
                 await offsets(asked.end),
             )
-            return {p: Span(min(before[p], start[p]), start[p], max(start[p], end[p])) for p in tps}
+            return {p: OffsetRange(min(before[p], start[p]), start[p], max(start[p], end[p])) for p in tps}
 
         # Conversations first: what is promoted out of them by then is in the log that is read after.
         conversations = await spans(topics.conversations) if asked.conversations else {}
         return Plan(asked, conversations, await spans(topics.long_term))
     except (aiokafka.errors.KafkaError, TimeoutError) as exc:
-        raise BrokerUnavailable(kafka.bootstrap_servers, type(exc).__name__) from exc
+        used = (Right("READ", "topic", topic) for topic in (topics.conversations, topics.long_term))
+        raise await translated(kafka, exc, *used) from exc
     finally:
         await consumer.stop()
 
@@ -164,8 +166,10 @@ def _write(path: Path, plan: Plan) -> None:
 def _read(path: Path) -> Plan:
     try:
         kept = orjson.loads(path.read_bytes())
-        asked = Asked(**{**kept["asked"], "users": tuple(kept["asked"]["users"])})
-        spans = [{int(p): Span(**span) for p, span in kept[name].items()} for name in ("conversations", "long_term")]
+        asked = ReplayOptions(**{**kept["asked"], "users": tuple(kept["asked"]["users"])})
+        spans = [
+            {int(p): OffsetRange(**span) for p, span in kept[name].items()} for name in ("conversations", "long_term")
+        ]
     except (OSError, ValueError, KeyError, TypeError) as exc:
         raise SiltstoneError(f"{path} cannot be read ({type(exc).__name__}): choose another folder") from exc
     return Plan(asked, *spans)

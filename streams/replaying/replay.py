@@ -31,37 +31,44 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from aiokafka.errors import KafkaError
+
 from schemas.errors import BadRecord, ShardLocked
 from schemas.events import Forget, ForgetUser, Promotion
+from schemas.rights import Right
 from schemas.settings import JudgeSettings, KafkaSettings, Settings
+from schemas.topic_specs import MAX_RECORD_BYTES
 from schemas.topics import Topics, key_of
 from streams.agents.group_commit import EVENTS_A_TRANSACTION
 from streams.agents.long_term import LongTermAgent, decode
-from streams.agents.notes import NotesAgent
-from streams.agents.short_term import ShortTermAgent
-from streams.clients.broker import MAX_RECORD_BYTES
+from streams.agents.short_term import ShortTermAgent, session_record
+from streams.backlog_gate import BacklogGate
+from streams.clients.broker import translated
 from streams.clients.embedding import Embedding
 from streams.clients.judge import ModelJudge
 from streams.clients.log_reader import records_between
 from streams.clients.producing import started_producer
 from streams.clock import EventClock
 from streams.dead_letters import DeadLetters
+from streams.event_log import EventLog
+from streams.forgetting import Forgetters
 from streams.hotpath import Outbox
+from streams.inbox import Inbox, readable
 from streams.memory_shares import shares
 from streams.metrics import Metrics, labelled
-from streams.precedence import IntakeFirst
-from streams.replaying.diary import Diary, Found
 from streams.replaying.intake import Intake, Judging, Kept, Send
-from streams.replaying.plan import EARLIEST, Plan, Span
+from streams.replaying.plan import EARLIEST, OffsetRange, Plan
+from streams.replaying.progress import KeptPromotion, ReplayProgress
 from streams.rerouting import Rerouting
 from streams.rules.estimator import estimate
 from streams.rules.promotion import Promoter
 from streams.rules.session import SessionRules
+from streams.session_notes import SessionNotes
 from streams.shards import OwnedShards
-from tables.bequest import Rated, bequest
-from tables.peek import catalogs
-from tables.shard import Shard
-from tables.short_term import ShortTermStore
+from tables.offline.carry_over import Rated, carry_over
+from tables.offline.inspection import catalogs
+from tables.shard.shard import Shard
+from tables.windows.short_term import ShortTermStore
 
 if TYPE_CHECKING:
     from streams.clients.chat import ChatModel
@@ -72,18 +79,18 @@ Batches = AsyncGenerator[Sequence[Any], None]
 SIDE_BY_SIDE = 4
 #: Records that the windows take before others have their turn: a fetch holds half a second's work.
 RECORDS_AT_A_TIME = 1_000
-#: What a partition has behind it, as its diary notes it.
+#: What a partition has behind it, as its progress notes it.
 LOOKED_THROUGH, HEARD, WRITTEN = "looked_through", "heard", "written"
 
 
-class Tell(Protocol):
+class RecordProgress(Protocol):
     """Shows how many records are done, of how many."""
 
     def __call__(self, done: int, total: int, note: str = "") -> None: ...
 
 
 #: Of a partition, with its offsets; it is told how far it is.
-Step = Callable[[int, Span, Callable[[int], None]], Awaitable[None]]
+Step = Callable[[int, OffsetRange, Callable[[int], None]], Awaitable[None]]
 
 
 class _Again(NamedTuple):
@@ -112,19 +119,19 @@ class Replay:
         self,
         settings: Settings,
         plan: Plan,
-        diaries: dict[int, Diary],
+        progress_of: dict[int, ReplayProgress],
         shards: OwnedShards | None,
         chat: ChatModel | None,
         send: Send | None,
     ) -> None:
-        self._settings, self._plan, self._diaries = settings, plan, diaries
+        self._settings, self._plan, self._progress_of = settings, plan, progress_of
         self._shards, self._chat, self._send = shards, chat, send
         self._topics = Topics.with_prefix(plan.asked.topic_prefix)
         self._keys = {key_of(user) for user in plan.asked.users}
         self._promoter = Promoter(settings.memory, _estimate if chat is None else None)
         self.metrics = Metrics()
 
-    async def run(self, bar: Callable[[str], Tell]) -> None:
+    async def run(self, bar: Callable[[str], RecordProgress]) -> None:
         """To its end. `bar` gives what shows the progress of a step, by its name."""
         plan, steps = self._plan, []
         heard = {partition: asyncio.Event() for partition in plan.conversations}
@@ -142,7 +149,7 @@ class Replay:
     def figures(self) -> dict[str, int]:
         """What was counted, since the replay was first begun."""
         names = ("messages", "exchanges", "promoted", "in_log", "forgotten", "found", "unusable", "misrouted")
-        return {name: sum(diary.noted.get(name, 0) for diary in self._diaries.values()) for name in names}
+        return {name: sum(progress.noted.get(name, 0) for progress in self._progress_of.values()) for name in names}
 
     def effects(self) -> dict[str, int]:
         """What the events came to in the shards, in this run; without those that were in."""
@@ -157,8 +164,8 @@ class Replay:
         self,
         step: Step,
         name: str,
-        spans: Mapping[int, Span],
-        tell: Tell,
+        spans: Mapping[int, OffsetRange],
+        tell: RecordProgress,
         at_a_time: int,
         *,
         after: Mapping[int, asyncio.Event] = {},
@@ -169,7 +176,7 @@ class Replay:
         places = asyncio.Semaphore(at_a_time)
 
         async def one(partition: int) -> None:
-            span, diary = spans[partition], self._diaries[partition]
+            span, progress = spans[partition], self._progress_of[partition]
 
             def told(position: int) -> None:
                 done[partition] = position - span.before
@@ -178,42 +185,43 @@ class Replay:
             if partition in after:
                 await after[partition].wait()
             async with places:
-                if not diary.noted.get(name):
+                if not progress.noted.get(name):
                     await step(partition, span, told)
-                    diary.note(**{name: 1})
+                    progress.note(**{name: 1})
                 told(span.end)
             if partition in then:
                 then[partition].set()
 
         await _together([one(partition) for partition in spans])
 
-    async def _look_through(self, partition: int, span: Span, told: Callable[[int], None]) -> None:
+    async def _look_through(self, partition: int, span: OffsetRange, told: Callable[[int], None]) -> None:
         """The whole log, whatever part of it is asked for: what is promoted in it is not found again."""
-        diary = self._diaries[partition]
-        position = diary.noted.get("looked_at", 0)
+        progress = self._progress_of[partition]
+        position = progress.noted.get("looked_at", 0)
         await self._take_over(partition)
         async with aclosing(self._read(self._topics.long_term, partition, position, span.end)) as batches:
             async for records in batches:
                 position = records[-1].offset + 1
-                diary.log(*_promoted_and_forgotten(records), {"looked_at": position})
+                progress.log(*_promoted_and_forgotten(records), {"looked_at": position})
                 told(position)
 
     async def _take_over(self, partition: int) -> None:
         """What the live shard alone knows: of what was forgotten, and of a model's answers. A worker may have it."""
         live = catalogs(self._settings.data_dir).get(partition)
-        diary = self._diaries[partition]
-        if live is None or diary.noted.get("took_over"):
+        progress = self._progress_of[partition]
+        if live is None or progress.noted.get("took_over"):
             return
         try:
-            left = await asyncio.to_thread(bequest, partition, live)
+            left = await asyncio.to_thread(carry_over, partition, live)
         except ShardLocked:
             return
-        diary.log([], [(grave.user_id, grave.memory_id, grave.forgotten_at) for grave in left.tombstones], {})
+        tombstones = [(one.user_id, one.memory_id, one.forgotten_at) for one in left.tombstones]
+        progress.log([], tombstones, {})
         if self._shards is not None and left.ratings:
             await self._shards.call(partition, _keep_ratings, left.ratings)
-        diary.note(took_over=1)
+        progress.note(took_over=1)
 
-    async def _hear(self, partition: int, span: Span, told: Callable[[int], None]) -> None:
+    async def _hear(self, partition: int, span: OffsetRange, told: Callable[[int], None]) -> None:
         judging = None
         if self._chat is not None:
             judge = self._settings.judge()
@@ -223,7 +231,7 @@ class Replay:
         intake = Intake(
             partition,
             span,
-            self._diaries[partition],
+            self._progress_of[partition],
             memory=self._settings.memory,
             promoter=self._promoter,
             topics=self._topics,
@@ -245,44 +253,42 @@ class Replay:
         finally:
             await intake.close()
 
-    async def _write(self, partition: int, span: Span, told: Callable[[int], None]) -> None:
+    async def _write(self, partition: int, span: OffsetRange, told: Callable[[int], None]) -> None:
         await self._take_over(partition)
-        diary, agent = self._diaries[partition], self._writer(partition, span, told)
+        progress, agent = self._progress_of[partition], self._writer(partition, span, told)
         agent.own(frozenset(self._plan.partitions))
         await agent.catch_up(partition, span.end)
-        rest: Iterator[Found] = diary.found()
+        rest: Iterator[KeptPromotion] = progress.found()
         while found := list(islice(rest, EVENTS_A_TRANSACTION)):  # those that are in change nothing
             await (await agent.handle(partition, [self._again(partition, span.end, one) for one in found]))
 
-    def _writer(self, partition: int, span: Span, told: Callable[[int], None]) -> LongTermAgent:
+    def _writer(self, partition: int, span: OffsetRange, told: Callable[[int], None]) -> LongTermAgent:
         """The workers' own, over a log with the found promotions in it."""
         assert self._shards is not None
         settings, outbox, clock = self._settings, Outbox(), EventClock()
-        outbox.connect(Kept(self._topics.long_term, self._diaries[partition], None))
+        outbox.connect(Kept(self._topics.long_term, self._progress_of[partition], None))
         store = ShortTermStore()
+        event_log = EventLog(outbox, self._topics)
         dead_letters = DeadLetters(outbox, self._topics.dead_letters, Metrics())
         rerouting = Rerouting(outbox, Metrics(), self._plan.asked.partitions)
         windows = ShortTermAgent(
             store=store,
             rules=SessionRules(settings.memory, self._promoter),
-            outbox=outbox,
-            dead_letters=dead_letters,
+            event_log=event_log,
+            inbox=Inbox(session_record, dead_letters, rerouting),
             metrics=Metrics(),
             clock=clock,
-            topics=self._topics,
-            rerouting=rerouting,
             ratings=None,
         )
-        notes = NotesAgent(
+        notes = SessionNotes(
             store=store,
             shards=self._shards,
-            outbox=outbox,
+            event_log=event_log,
             metrics=Metrics(),
             clock=clock,
-            topics=self._topics,
             memory=settings.memory,
             important=settings.lifecycle.active,
-            opened=windows.quiet.heard,
+            opened=windows.idle.seen,
         )
 
         async def read(partition: int, start: int, end: int) -> Batches:
@@ -294,20 +300,17 @@ class Replay:
 
         return LongTermAgent(
             shards=self._shards,
-            dead_letters=dead_letters,
+            inbox=Inbox(decode, dead_letters, rerouting),
             metrics=self.metrics,
             clock=clock,
-            precedence=IntakeFirst(lambda: 0, 0.0),
+            gate=BacklogGate(lambda: 0, 0.0),
             notes=notes,
-            windows=windows,
-            rerouting=rerouting,
-            refining=None,
-            summaries=None,
+            forgetters=Forgetters(windows),
             read=read,
         )
 
     async def _merged(self, partition: int, start: int, end: int) -> AsyncIterator[Sequence[Any]]:
-        waiting = self._diaries[partition].found()
+        waiting = self._progress_of[partition].found()
         first = next(waiting, None)
         async for records in self._read(self._topics.long_term, partition, start, end):
             merged: list[Any] = []
@@ -320,7 +323,7 @@ class Replay:
             if merged:
                 yield merged
 
-    def _again(self, partition: int, offset: int, found: Found) -> _Again:
+    def _again(self, partition: int, offset: int, found: KeptPromotion) -> _Again:
         return _Again(self._topics.long_term, partition, offset - 1, found.key, found.value, found.at)
 
     def _of_users(self, records: Sequence[Any]) -> Sequence[Any]:
@@ -334,10 +337,10 @@ class Replay:
 async def replaying(settings: Settings, plan: Plan, folder: Path, *, rebuild: bool) -> AsyncIterator[Replay]:
     """A replay in `folder`, with all that it needs open. Raises `SiltstoneError` where another is at work in it."""
     async with AsyncExitStack() as stack:
-        diaries = {}
+        progress_of = {}
         for partition in plan.partitions:
-            diaries[partition] = Diary(folder / f"{partition}.sqlite")
-            stack.callback(diaries[partition].close)
+            progress_of[partition] = ReplayProgress(folder / f"{partition}.sqlite")
+            stack.callback(progress_of[partition].close)
         judge = settings.judge() if plan.asked.conversations else None
         chat = None if judge is None else _chat_model(judge)
         if chat is not None:
@@ -358,7 +361,7 @@ async def replaying(settings: Settings, plan: Plan, folder: Path, *, rebuild: bo
             stack.push_async_callback(shards.close)
             shards.own(frozenset(plan.partitions))
         send = None if rebuild else await stack.enter_async_context(_sending(settings.kafka, plan.asked.topic_prefix))
-        yield Replay(settings, plan, diaries, shards, chat, send)
+        yield Replay(settings, plan, progress_of, shards, chat, send)
 
 
 @asynccontextmanager
@@ -372,6 +375,8 @@ async def _sending(kafka: KafkaSettings, prefix: str) -> AsyncIterator[Send]:
 
     try:
         yield send
+    except KafkaError as exc:
+        raise await translated(kafka, exc, Right("WRITE", "topic", topic)) from exc
     finally:
         await producer.stop()
 
@@ -398,20 +403,16 @@ def _promoted_and_forgotten(
 ) -> tuple[list[uuid.UUID], list[tuple[str, uuid.UUID | None, int]]]:
     """The promotions' event ids; and (user, memory or None for all, epoch ms up to which) of what was forgotten."""
     promoted: list[uuid.UUID] = []
-    graves: list[tuple[str, uuid.UUID | None, int]] = []
-    for record in records:
-        try:
-            event = decode(record)
-        except BadRecord:
-            continue
+    tombstones: list[tuple[str, uuid.UUID | None, int]] = []
+    for _, event in readable(decode, records):
         match event:
             case Promotion():
                 promoted.append(event.event_id)
             case Forget():
-                graves.append((event.user_id, event.memory_id, event.timestamp))
+                tombstones.append((event.user_id, event.memory_id, event.timestamp))
             case ForgetUser():
-                graves.append((event.user_id, None, event.timestamp))
-    return promoted, graves
+                tombstones.append((event.user_id, None, event.timestamp))
+    return promoted, tombstones
 
 
 def _time_of(record: Any) -> int | None:

@@ -16,9 +16,9 @@ from enum import StrEnum
 from schemas.events import Parts
 from schemas.messages import Exchange, Role
 from schemas.settings import MemorySettings
-from streams.rules.promotion import Decision, Judge, Promoter, Question
+from streams.rules.promotion import Decision, Judge, Promoter, RatingNeeded
 from streams.rules.wording import Wording, lasting
-from tables.short_term import Session
+from tables.windows.short_term import Session
 
 #: The reason in the parts of an exchange whose value decides and is not known yet.
 VALUE_WANTED = "value_wanted"
@@ -140,7 +140,7 @@ class Explainer:
     def _decision(self, exchange: Exchange, values: Mapping[int, int]) -> Decision | None:
         """The decision on an exchange that closed and is scored; None where its value decides and is not known."""
         verdict = self._promoter.at_close(exchange) or self._promoter.score(exchange, 0, leaving=True)
-        if not isinstance(verdict, Question):
+        if not isinstance(verdict, RatingNeeded):
             return verdict
         value = values.get(exchange.seq) if self._judge is None else self._judge(*exchange.said())
         return None if value is None else self._promoter.judged(exchange, value)

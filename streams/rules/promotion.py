@@ -36,7 +36,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     parts: Parts
 
 
-class Question(msgspec.Struct, frozen=True, gc=False):
+class RatingNeeded(msgspec.Struct, frozen=True, gc=False):
     """The exchange's value decides, and somebody has to be asked for it: see `Promoter.judged`."""
 
     exchange: Exchange
@@ -45,7 +45,7 @@ class Question(msgspec.Struct, frozen=True, gc=False):
 class Promoter:
     """Decides by the settings' policy; asks for a value only where it can decide.
 
-    With a `judge`, which answers at once, there are no questions. Without one, a `Question` comes instead of a
+    With a `judge`, which answers at once, there are no questions. Without one, a `RatingNeeded` comes instead of a
     decision wherever a value is wanted.
     """
 
@@ -55,7 +55,7 @@ class Promoter:
         self.policy = memory.scoring.policy
         self.threshold = memory.promote_threshold
 
-    def at_close(self, exchange: Exchange) -> Decision | Question | None:
+    def at_close(self, exchange: Exchange) -> Decision | RatingNeeded | None:
         """What an exchange's closing brings by itself: forced, or policy `all`; else None."""
         if self._scorer.asks_to_remember(exchange):
             return Decision(exchange, True, 100, Parts(total=1000, reason="forced"))
@@ -67,7 +67,7 @@ class Promoter:
         """Whether the session is long enough for its oldest unevaluated exchange to be scored."""
         return exchanges_in_session > self.threshold
 
-    def score(self, exchange: Exchange, exchanges_in_session: int, *, leaving: bool) -> Decision | Question:
+    def score(self, exchange: Exchange, exchanges_in_session: int, *, leaving: bool) -> Decision | RatingNeeded:
         """The decision on an exchange that is the oldest of too many, or leaves."""
         if self.policy != "weighted":
             return self._by_value(exchange, _WHOLE)
@@ -90,9 +90,9 @@ class Promoter:
         """What the judge says of it; None where there is none that answers at once."""
         return None if self._judge is None else self._judge(*exchange.said())
 
-    def _by_value(self, exchange: Exchange, local: Local) -> Decision | Question:
+    def _by_value(self, exchange: Exchange, local: Local) -> Decision | RatingNeeded:
         value = self.value_of(exchange)
-        return Question(exchange) if value is None else self._decided(exchange, local, value)
+        return RatingNeeded(exchange) if value is None else self._decided(exchange, local, value)
 
     def _decided(self, exchange: Exchange, local: Local, value: int | None) -> Decision:
         worth = value or 0

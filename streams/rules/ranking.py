@@ -24,8 +24,8 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tables.terms import MOST, Terms, Words, hash_of
-from tables.tokens import has_cjk, tokens, weight
+from tables.search.terms import MOST, Terms, Words, hash_of
+from tables.search.tokens import has_cjk, tokens, weight
 
 Scores = NDArray[np.float32]
 

@@ -19,16 +19,16 @@ import msgspec
 from schemas.messages import Exchange, Message, Role, SessionEnded, Silence
 from schemas.settings import MemorySettings
 from streams.rules.exchanges import Limits, answered, cut, silence_closes
-from streams.rules.promotion import Decision, Promoter, Question
-from streams.rules.summary.due import Due
-from streams.rules.summary.triggers import Triggers, Wanted
-from tables.short_term import Session
+from streams.rules.promotion import Decision, Promoter, RatingNeeded
+from streams.rules.summary.trigger_watch import TriggerWatch
+from streams.rules.summary.triggers import SummaryWanted, Triggers
+from tables.windows.short_term import Session
 
 #: What a session's rules are told, in the order of the log.
-Heard = Message | SessionEnded | Silence
+SessionInput = Message | SessionEnded | Silence
 
 
-class Outcome(msgspec.Struct, gc=False):
+class SessionChanges(msgspec.Struct, gc=False):
     """What some records made of a session.
 
     `closed` are exchanges to keep, `gone` the numbers of those that are no more; `questions` are exchanges whose
@@ -43,7 +43,7 @@ class Outcome(msgspec.Struct, gc=False):
     decisions: list[Decision] = []
     decided_by: list[int] = []
     questions: list[Exchange] = []
-    summaries: list[Wanted] = []
+    summaries: list[SummaryWanted] = []
     ended_at: int | None = None
     messages: int = 0
     exchanges: int = 0
@@ -65,11 +65,11 @@ class SessionRules:
     def advance(
         self,
         session: Session,
-        records: Iterable[tuple[int, Heard]],
+        records: Iterable[tuple[int, SessionInput]],
         *,
         known: set[str],
         exchange: Callable[[int], Exchange],
-    ) -> Outcome:
+    ) -> SessionChanges:
         """The session after `records`, which are (offset, record) in the order of the log.
 
         `known` are the ids of the messages that it holds, and is made to hold those of the session that comes back:
@@ -77,16 +77,16 @@ class SessionRules:
         """
         return _Advance(self, session, known, exchange).through(records)
 
-    def answered(self, session: Session, exchange: Exchange, value: int | None) -> Outcome:
+    def answered(self, session: Session, exchange: Exchange, value: int | None) -> SessionChanges:
         """The session after the value of an exchange that it asked about is known, or known not to be had."""
         asked = tuple(seq for seq in session.asked if seq != exchange.seq)
-        return Outcome(
+        return SessionChanges(
             session._replace(asked=asked),
             gone=[] if exchange.seq in session.window else [exchange.seq],
             decisions=[self.promoter.judged(exchange, value)],
         )
 
-    def forgotten(self, session: Session, until: int, exchange: Callable[[int], Exchange]) -> Outcome:
+    def forgotten(self, session: Session, until: int, exchange: Callable[[int], Exchange]) -> SessionChanges:
         """The session without the exchanges that began up to `until` (epoch ms), decided on or not.
 
         What is open loses its messages up to then. `exchange` gives a closed exchange of the session. Conversations
@@ -100,7 +100,7 @@ class SessionRules:
             open=tuple(message for message in session.open if message.timestamp > until),
             left_at=max(session.left_at, *gone.values()) if gone else session.left_at,
         )
-        return Outcome(left, gone=list(gone))
+        return SessionChanges(left, gone=list(gone))
 
 
 _time = attrgetter("timestamp")
@@ -149,7 +149,7 @@ class _Advance:
         exchange: Callable[[int], Exchange],
     ) -> None:
         self._rules, self._session, self._known, self._stored = rules, session, known, exchange
-        self._out = Outcome(session)
+        self._out = SessionChanges(session)
         self._new: dict[int, Exchange] = {}
         self._offset, self._last_at = session.offset, session.last_at
         self._open = list(session.open)
@@ -162,13 +162,13 @@ class _Advance:
         self._exchanges, self._ended = session.exchanges, session.ended
         self._due = None if rules.triggers is None else self._watch(rules.triggers)
 
-    def _watch(self, triggers: Triggers) -> Due:
+    def _watch(self, triggers: Triggers) -> TriggerWatch:
         of = self._session
-        return Due(
+        return TriggerWatch(
             triggers, self._said_since, self._open_from, self._out.summaries, of.said, of.summed_up, of.day_ends
         )
 
-    def through(self, records: Iterable[tuple[int, Heard]]) -> Outcome:
+    def through(self, records: Iterable[tuple[int, SessionInput]]) -> SessionChanges:
         out, before = self._out, self._session
         for offset, record in records:
             if offset <= self._offset:
@@ -404,8 +404,8 @@ class _Advance:
     def _score(self, exchange: Exchange, *, leaving: bool) -> None:
         self._take(self._rules.promoter.score(exchange, self._exchanges, leaving=leaving))
 
-    def _take(self, verdict: Decision | Question) -> None:
-        if isinstance(verdict, Question):
+    def _take(self, verdict: Decision | RatingNeeded) -> None:
+        if isinstance(verdict, RatingNeeded):
             self._asked[verdict.exchange.seq] = verdict.exchange
         else:
             self._out.decisions.append(verdict)

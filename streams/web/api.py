@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import orjson
 from fastapi import FastAPI, Response
@@ -15,24 +11,24 @@ from fastapi import Query as Parameter
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
-from schemas.errors import BrokerUnavailable, NotReady, ShardNotHere
-from schemas.events import LongTermEvent, SummaryRequest
+from schemas.errors import ShardNotHere
+from schemas.lifecycle import wanted_states
 from schemas.memories import SearchHit, State
 from schemas.messages import ChatMessage, Id, Timestamp, iso
-from schemas.topics import key_of
 from streams.clock import now_ms
 from streams.metrics import labelled
-from streams.recall import Query, prompt_text
+from streams.recall import Query
 from streams.rules.filtering import Filter
-from streams.rules.lifecycle import wanted_states
+from streams.service import MemoryService, WindowExchange
+from streams.web.accepted import Accepted
 from streams.web.archive import archive_routes
 from streams.web.cleanup import cleanup_routes
 from streams.web.decisions import DecisionsResponse, decisions_of
 from streams.web.erasures import erasure_routes
 from streams.web.failures import answer_failures
+from streams.web.forwarding import Forwarding
 from streams.web.memories import memory_routes
-from streams.web.notes import NewMemory, NotesResponse, ShownNote, notes_of
-from streams.web.owned import WAIT_SECONDS, OwnedMemories
+from streams.web.notes import NewMemory, NotesResponse, ShownNote
 from streams.web.reembedding import reembedding_routes
 from streams.web.relations import relation_routes
 from streams.web.statistics import (
@@ -44,11 +40,7 @@ from streams.web.statistics import (
     transitions_of,
 )
 from streams.web.summaries import summary_routes
-from tables.analytics import described
-from tables.short_term import unexpired
-
-if TYPE_CHECKING:
-    from streams.app import Siltstone
+from tables.analysts.copy import described
 
 Limit = Annotated[int | None, Parameter(ge=1, le=1000)]
 Days = Annotated[int, Parameter(ge=1, le=3650)]
@@ -94,15 +86,6 @@ class SearchResponse(BaseModel):
     results: list[SearchHit]
 
 
-class Accepted(BaseModel):
-    """A write is in the log; it takes effect within moments."""
-
-    event_id: str
-    topic: str
-    partition: int
-    offset: int
-
-
 class ShownMessage(BaseModel):
     message_id: str
     role: str
@@ -132,12 +115,11 @@ class ContextResponse(ExchangesResponse):
     prompt: str = Field(description="memories, notes and exchanges as one text, ready for a prompt")
 
 
-def build(worker: Siltstone) -> FastAPI:
-    """The API of a worker."""
-    settings = worker.settings
+def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
+    """The API of a worker's memory; what is another worker's is forwarded."""
+    settings = service.settings
     api = FastAPI(title="Siltstone", summary="Conversation memory", version="1")
-    owned = OwnedMemories(worker, partial(_partition_here, worker))
-    api.exception_handler(ShardNotHere)(worker.forwarding.to_owner)
+    api.exception_handler(ShardNotHere)(forwarding.to_owner)
     answer_failures(api)
 
     @api.post("/v1/messages", status_code=202, tags=["conversations"])
@@ -146,14 +128,13 @@ def build(worker: Siltstone) -> FastAPI:
         event_id = message.message_id or str(uuid.uuid4())
         fields = message.model_dump(mode="json", exclude_none=True)
         fields |= {"message_id": event_id, "timestamp": iso(message.timestamp)}
-        return await _produce(worker, worker.topics.conversations, message.user_id, event_id, orjson.dumps(fields))
+        return Accepted.at(await service.add_message(message.user_id, orjson.dumps(fields)), event_id)
 
     @api.get("/v1/sessions/{session_id:path}/exchanges", tags=["conversations"])
     async def exchanges(session_id: Id, user_id: Id, limit: Limit = None) -> ExchangesResponse:
         """The newest exchanges of a session's short-term window, oldest first; expired ones never appear."""
-        return ExchangesResponse(
-            session_id=session_id, user_id=user_id, exchanges=_window(worker, user_id, session_id, limit)
-        )
+        shown = [_shown(one, settings.memory.ttl_seconds) for one in service.window(user_id, session_id, limit)]
+        return ExchangesResponse(session_id=session_id, user_id=user_id, exchanges=shown)
 
     @api.get(
         "/v1/sessions/{session_id:path}/decisions",
@@ -165,8 +146,7 @@ def build(worker: Siltstone) -> FastAPI:
 
         It is worked out from the window, under the worker's settings as they are now, and changes nothing.
         """
-        async with asyncio.timeout(WAIT_SECONDS):
-            return await decisions_of(worker, _partition_here(worker, user_id), user_id, session_id, limit)
+        return await decisions_of(service, user_id, session_id, limit)
 
     @api.post("/v1/memories", status_code=202, tags=["memories"])
     async def remember(memory: NewMemory) -> Accepted:
@@ -175,31 +155,25 @@ def build(worker: Siltstone) -> FastAPI:
         The memory's id is `memory_id`, or the event's where that is not given.
         """
         for older in memory.supersedes:
-            await owned.one(memory.user_id, older)
-        return await write(memory)
+            await service.one(memory.user_id, older)
+        return await Accepted.written(service, memory)
 
-    async def write(event: LongTermEvent) -> Accepted:
-        value = event.model_dump_json(exclude_none=True).encode()
-        return await _produce(worker, worker.topics.long_term, event.user_id, str(event.event_id), value)
-
-    api.include_router(memory_routes(owned, write))
-    api.include_router(erasure_routes(owned))
-    api.include_router(relation_routes(owned, write))
-    api.include_router(archive_routes(owned, write))
-    api.include_router(cleanup_routes(owned))
-    api.include_router(reembedding_routes(worker))
-
-    async def request(summary: SummaryRequest) -> Accepted:
-        value = summary.model_dump_json().encode()
-        return await _produce(worker, worker.topics.summary_requests, summary.user_id, str(summary.run_id), value)
-
-    api.include_router(summary_routes(worker, owned.partition_here, request))
+    for routes in (
+        memory_routes,
+        erasure_routes,
+        relation_routes,
+        archive_routes,
+        cleanup_routes,
+        reembedding_routes,
+        summary_routes,
+    ):
+        api.include_router(routes(service))
 
     @api.get("/v1/sessions/{session_id:path}/memories", tags=["memories"])
     async def notes(session_id: Id, user_id: Id) -> NotesResponse:
         """The session's short-term memories, oldest first; expired ones never appear."""
-        noted = notes_of(worker, _partition_here(worker, user_id), user_id, session_id)
-        return NotesResponse(session_id=session_id, user_id=user_id, memories=[ShownNote.of(note) for note in noted])
+        noted = [ShownNote.of(note) for note in service.notes(user_id, session_id)]
+        return NotesResponse(session_id=session_id, user_id=user_id, memories=noted)
 
     @api.post("/v1/search", tags=["memories"])
     async def search(request: SearchRequest) -> SearchResponse:
@@ -217,7 +191,7 @@ def build(worker: Siltstone) -> FastAPI:
             min_relevance=request.min_relevance,
             filters=Filter.all_of(request.filters),
         )
-        return SearchResponse(results=await _search(owned, query))
+        return SearchResponse(results=await service.search(query))
 
     @api.get("/v1/context", tags=["conversations"])
     async def context(user_id: Id, session_id: Id, q: str = "", limit: Limit = None) -> ContextResponse:
@@ -225,21 +199,14 @@ def build(worker: Siltstone) -> FastAPI:
 
         Without `q`, what the user said last is the query.
         """
-        shown = _window(worker, user_id, session_id, limit)
-        asked = q or next((m.content for e in reversed(shown) for m in reversed(e.messages) if m.role == "user"), "")
-        hits: list[SearchHit] = []
-        if asked and settings.long_term.context_memories:
-            hits = await _search(owned, Query(user_id, asked, settings.long_term.context_memories, wanted_states()))
-            shown = _window(worker, user_id, session_id, limit)  # what was forgotten meanwhile is not shown
-        noted = notes_of(worker, _partition_here(worker, user_id), user_id, session_id)
-        lines = [f"{m.name or m.role}: {m.content}" for e in shown for m in e.messages]
+        found = await service.context(user_id, session_id, q, limit)
         return ContextResponse(
             session_id=session_id,
             user_id=user_id,
-            exchanges=shown,
-            notes=[ShownNote.of(note) for note in noted],
-            memories=hits,
-            prompt=prompt_text(lines, hits, noted),
+            exchanges=[_shown(one, settings.memory.ttl_seconds) for one in found.exchanges],
+            notes=[ShownNote.of(note) for note in found.notes],
+            memories=found.hits,
+            prompt=found.prompt,
         )
 
     @api.get("/v1/stats/states", tags=["statistics"])
@@ -249,25 +216,25 @@ def build(worker: Siltstone) -> FastAPI:
         With `days`, also at the end of each of the last `days` days (UTC, with today), from the recorded changes of
         state: docs/analytics.md says what those cannot know.
         """
-        async with _own_shards(worker):
-            return await states_of(worker, at or await worker.shards.moment(worker.clock), days)
+        async with service.own_shards():
+            return await states_of(service, at or await service.moment(), days)
 
     @api.get("/v1/stats/transitions", tags=["statistics"])
     async def transitions(days: Days = 30, at: At = None) -> TransitionsResponse:
         """Changes of state on the last `days` days (UTC, with today): by day and pair, and each pair's rate."""
-        async with _own_shards(worker):
-            return await transitions_of(worker, at or await worker.shards.moment(worker.clock), days)
+        async with service.own_shards():
+            return await transitions_of(service, at or await service.moment(), days)
 
     @api.get("/v1/stats/scores", tags=["statistics"])
     async def scores(at: At = None) -> ScoresResponse:
         """The histogram of the scores, now or as of `at`, with the clusters and the outliers in it."""
-        async with _own_shards(worker):
-            return await scores_of(worker, at or await worker.shards.moment(worker.clock))
+        async with service.own_shards():
+            return await scores_of(service, at or await service.moment())
 
     @api.get("/v1/stats/pipeline", tags=["statistics"])
     async def pipeline() -> dict[str, Any]:
         """What this worker has done since it started, and what waits."""
-        metrics = worker.metrics
+        metrics = service.metrics
         decisions = labelled(metrics.decisions)
         return {
             "messages": sum(labelled(metrics.messages).values()),
@@ -281,16 +248,14 @@ def build(worker: Siltstone) -> FastAPI:
             "summaries": {outcome: n for (outcome,), n in labelled(metrics.summaries).items()},
             "dead_letters": sum(labelled(metrics.dead_letters).values()),
             "lost_records": {topic: n for (topic,), n in labelled(metrics.lost_records).items()},
-            "lag": worker.hot.lag() if worker.recovered else {},
+            "emptied_changelogs": {topic: n for (topic,), n in labelled(metrics.emptied_changelogs).items()},
+            "lag": service.health.lag() if service.health.recovered else {},
         }
 
     @api.post("/v1/snapshot", tags=["statistics"])
     async def snapshot() -> dict[str, Any]:
         """Make the analysts' copy now, and answer when it is in its place; a backlog of messages goes first."""
-        try:
-            made = await worker.analytics.snapshot()
-        except ShardNotHere as exc:
-            raise NotReady(f"partitions are moving ({exc}); ask again") from exc
+        made = await service.snapshot()
         return {**described(made), "at": iso(made.at)}
 
     @api.get("/healthz", tags=["operations"])
@@ -300,83 +265,37 @@ def build(worker: Siltstone) -> FastAPI:
 
     @api.get("/readyz", tags=["operations"])
     async def readyz(response: Response) -> dict[str, Any]:
-        """200 when tables are recovered, the model is loaded and the shards are open; else 503 and why not."""
-        reasons = worker.not_ready()
+        """200 when tables are recovered, the model is loaded, the shards are open and offsets are committed.
+
+        Else 503 and why not.
+        """
+        reasons = service.health.not_ready()
         response.status_code = 503 if reasons else 200
         return {"ready": not reasons, "waiting_for": reasons}
 
     @api.get("/metrics", tags=["operations"], response_class=Response)
     async def metrics() -> Response:
         """Prometheus metrics."""
-        return Response(generate_latest(worker.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+        return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
     return api
 
 
-async def _produce(worker: Siltstone, topic: str, user_id: str, event_id: str, value: bytes) -> Accepted:
-    """Write into the log; the answer says where it lies. Raises `BrokerUnavailable` before a broker was found."""
-    if not worker.hot.outbox.connected:
-        raise BrokerUnavailable(worker.settings.kafka.bootstrap_servers)
-    async with asyncio.timeout(WAIT_SECONDS):
-        sent = await worker.hot.outbox.produce(topic, value, key=key_of(user_id))
-        record = await asyncio.shield(sent)
-    return Accepted(event_id=event_id, topic=record.topic, partition=record.partition, offset=record.offset)
-
-
-async def _search(owned: OwnedMemories, query: Query) -> list[SearchHit]:
-    async with asyncio.timeout(WAIT_SECONDS):
-        await owned.whole(query.user_id)
-        return await owned.worker.recall.search(query)
-
-
-@asynccontextmanager
-async def _own_shards(worker: Siltstone) -> AsyncIterator[None]:
-    """Ask this worker's shards, bounded in time; nobody counts them while it is not known which they are.
-
-    Where a shard moves meanwhile nobody knows what the answer would cover; another worker's is of its own shards.
-    """
-    if not worker.recovered:
-        raise NotReady(f"{'; '.join(worker.not_ready())}; ask again")
-    try:
-        async with asyncio.timeout(WAIT_SECONDS):
-            yield
-    except ShardNotHere as exc:
-        raise NotReady(f"partitions are moving ({exc}); ask again") from exc
-
-
-def _partition_here(worker: Siltstone, user_id: str) -> int:
-    """The user's partition. Raises `ShardNotHere` where it is not this worker's, or not recovered yet."""
-    partition = worker.partition_of(user_id)
-    if partition not in worker.shards.partitions() or not worker.recovered:
-        raise ShardNotHere(partition, "its partition is on another worker, or moving; ask again")
-    return partition
-
-
-def _window(worker: Siltstone, user_id: str, session_id: str, limit: int | None) -> list[ShownExchange]:
-    partition = _partition_here(worker, user_id)
-    memory = worker.settings.memory
-    session = worker.windows.session(partition, user_id, session_id)
-    exchanges = worker.windows.window(partition, session)
-    if session.open:
-        exchanges.append(session.open_exchange)
-    newest = unexpired(exchanges, worker.clock.now(), memory.ttl_seconds)[-(limit or memory.context_turns) :]
-    return [
-        ShownExchange(
-            messages=[
-                ShownMessage(
-                    message_id=message.message_id,
-                    role=message.role,
-                    content=message.content,
-                    timestamp=iso(message.timestamp),
-                    name=message.name,
-                    emotion=message.emotion,
-                )
-                for message in exchange.messages
-            ],
-            started_at=iso(exchange.started_at),
-            ended_at=iso(exchange.ended_at),
-            expires_at=iso(exchange.ended_at + memory.ttl_seconds * 1000),
-            open=bool(session.open) and exchange.seq == session.next,
-        )
-        for exchange in newest
-    ]
+def _shown(one: WindowExchange, ttl_seconds: int) -> ShownExchange:
+    return ShownExchange(
+        messages=[
+            ShownMessage(
+                message_id=message.message_id,
+                role=message.role,
+                content=message.content,
+                timestamp=iso(message.timestamp),
+                name=message.name,
+                emotion=message.emotion,
+            )
+            for message in one.exchange.messages
+        ],
+        started_at=iso(one.exchange.started_at),
+        ended_at=iso(one.exchange.ended_at),
+        expires_at=iso(one.exchange.ended_at + ttl_seconds * 1000),
+        open=one.open,
+    )

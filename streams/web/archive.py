@@ -8,19 +8,21 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Sequence
-from typing import Annotated, Any, Self
+from functools import partial
+from typing import Annotated, Self
 
-from fastapi import APIRouter, HTTPException
+from fastapi import APIRouter
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from schemas.events import Archive, LongTermEvent, Remove, Restore
+from schemas.lifecycle import score_of, state_of
 from schemas.memories import SearchHit, State
 from schemas.messages import Id, iso
 from streams.clock import now_ms
-from streams.rules.lifecycle import score_of, state_of
-from streams.web.listing import After, Filters, PageSize, Wanted, conditions_of, page_of_archive
-from streams.web.owned import WAIT_SECONDS, OwnedMemories, ShownMemory, Write, command
-from tables.shard import Shard
+from streams.service import MemoryService
+from streams.web.accepted import Accepted
+from streams.web.listing import After, Filters, PageQuery, PageSize, conditions_of, page_of_archive
+from streams.web.shown import ShownMemory, command
 
 #: Events that are written at the same time.
 AT_ONCE = 500
@@ -39,7 +41,7 @@ class ArchiveResponse(BaseModel):
     next: uuid.UUID | None = Field(description="give it as `after` to read on; null at the end")
 
 
-class ToArchive(BaseModel):
+class ArchiveRequest(BaseModel):
     """One memory of the user's, or several."""
 
     model_config = ConfigDict(extra="forbid")
@@ -87,26 +89,18 @@ class Archiving(BaseModel):
     event_ids: list[uuid.UUID]
 
 
-def archive_routes(owned: OwnedMemories, write: Write) -> APIRouter:
+def archive_routes(service: MemoryService) -> APIRouter:
     """`/v1/archive`, but for its cleanup."""
     api = APIRouter(tags=["archive"])
-    worker = owned.worker
-    lifecycle = worker.settings.lifecycle
+    write = partial(Accepted.written, service)
+    lifecycle = service.settings.lifecycle
 
     async def now() -> int:
-        return await worker.shards.moment(worker.clock) or now_ms()
-
-    async def archived(user_id: str, memory_id: uuid.UUID) -> uuid.UUID:
-        """The memory's id, or that of the one that a near-copy of this id went into; else 404."""
-        stands = await owned.ask(user_id, Shard.stands_for, user_id, memory_id)
-        for identity in (memory_id, stands):
-            if await owned.ask(user_id, Shard.archived, user_id, identity) is not None:
-                return identity
-        raise HTTPException(404, f"user {user_id} has no memory {memory_id} in the archive")
+        return await service.moment() or now_ms()
 
     async def write_all(events: Sequence[LongTermEvent]) -> Archiving:
         for start in range(0, len(events), AT_ONCE):
-            await asyncio.gather(*map(write, events[start : start + AT_ONCE]))
+            await asyncio.gather(*map(service.write, events[start : start + AT_ONCE]))
         return Archiving(archiving=len(events), event_ids=[event.event_id for event in events])
 
     @api.get("/v1/archive")
@@ -117,21 +111,21 @@ def archive_routes(owned: OwnedMemories, write: Write) -> APIRouter:
         after: After = None,
     ) -> ArchiveResponse:
         """The user's archived memories, oldest first."""
-        page = await owned.ask(user_id, page_of_archive, Wanted(user_id, conditions_of(filters), limit, after))
+        page = await service.ask(user_id, page_of_archive, PageQuery(user_id, conditions_of(filters), limit, after))
         at = await now()
         shown = [
             ShownArchived.of(one.memory, at, lifecycle, archived_at=iso(one.at), reason=one.reason)
             for one in page.memories
         ]
-        return ArchiveResponse(memories=shown, total=page.total, next=page.behind)
+        return ArchiveResponse(memories=shown, total=page.total, next=page.next_after)
 
     @api.post("/v1/archive", status_code=202)
-    async def add(chosen: ToArchive) -> Archiving:
+    async def add(chosen: ArchiveRequest) -> Archiving:
         """Archive memories of the user's, pinned ones too: no search finds them but the archive's own.
 
         Where one of them is not there, none is archived.
         """
-        found = {(await owned.one(chosen.user_id, memory_id)).id for memory_id in chosen.ids}
+        found = {(await service.one(chosen.user_id, memory_id)).id for memory_id in chosen.ids}
         at = await now()
         return await write_all(
             [command(Archive, chosen.user_id, timestamp=at, memory_id=identity) for identity in sorted(found)]
@@ -144,7 +138,7 @@ def archive_routes(owned: OwnedMemories, write: Write) -> APIRouter:
         return await write_all(
             [
                 command(Archive, whose.user_id, timestamp=at, memory_id=memory.id, last_accessed=memory.last_accessed)
-                for memory in await owned.of_user(whose.user_id)
+                for memory in await service.of_user(whose.user_id)
                 if not memory.pinned and state_of(score_of(memory, at, lifecycle), lifecycle) is State.DEPRECATED
             ]
         )
@@ -152,23 +146,21 @@ def archive_routes(owned: OwnedMemories, write: Write) -> APIRouter:
     @api.post("/v1/archive/search")
     async def search(question: ArchiveQuestion) -> FoundArchived:
         """The user's archived memories that answer the query, most relevant first; it counts as no access."""
-        top_k = question.top_k or worker.settings.long_term.top_k
-        async with asyncio.timeout(WAIT_SECONDS):
-            await owned.whole(question.user_id)
-            return FoundArchived(
-                results=await worker.recall.search_archive(question.user_id, question.query, top_k, question.explain)
-            )
+        top_k = question.top_k or service.settings.long_term.top_k
+        return FoundArchived(
+            results=await service.search_archive(question.user_id, question.query, top_k, question.explain)
+        )
 
     @api.post("/v1/archive/{memory_id}/restore", status_code=202)
-    async def restore(memory_id: uuid.UUID, whose: OfUser) -> Any:
+    async def restore(memory_id: uuid.UUID, whose: OfUser) -> Accepted:
         """Take a memory back out of the archive, as one that is accessed now."""
-        found = await archived(whose.user_id, memory_id)
+        found = await service.archived(whose.user_id, memory_id)
         return await write(command(Restore, whose.user_id, timestamp=await now(), memory_id=found))
 
     @api.delete("/v1/archive/{memory_id}", status_code=202)
-    async def remove(memory_id: uuid.UUID, user_id: Id) -> Any:
+    async def remove(memory_id: uuid.UUID, user_id: Id) -> Accepted:
         """Remove a memory from the archive for good. The audit trail keeps that it was there, and no word of it."""
-        found = await archived(user_id, memory_id)
+        found = await service.archived(user_id, memory_id)
         return await write(command(Remove, user_id, timestamp=await now(), memory_id=found))
 
     return api

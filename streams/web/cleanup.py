@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.memories import shown_score
 from schemas.messages import Id, iso
-from streams.web.owned import WAIT_SECONDS, OwnedMemories
-from tables.cleanup import Candidate, Cause, Exemption, Verdicts
+from streams.service import WAIT_SECONDS, MemoryService
+from tables.catalog.cleanup import Candidate, Cause, Exemption, Verdicts
 
 
 class ShownCandidate(BaseModel):
@@ -60,11 +60,10 @@ class CleanupOrder(BaseModel):
     limit: Annotated[int, Field(ge=0, le=1000, description="how many candidates to name")] = 50
 
 
-def cleanup_routes(owned: OwnedMemories) -> APIRouter:
+def cleanup_routes(service: MemoryService) -> APIRouter:
     """`/v1/archive/cleanup`, for one user or all of this worker's shards."""
     api = APIRouter(tags=["archive"])
-    worker = owned.worker
-    settings = worker.settings.lifecycle.cleanup
+    settings = service.settings.lifecycle.cleanup
 
     def shown(now: int, verdicts: Verdicts, limit: int, asked: int) -> CleanupResponse:
         going = verdicts.going_by_cause
@@ -87,10 +86,10 @@ def cleanup_routes(owned: OwnedMemories) -> APIRouter:
     ) -> CleanupResponse:
         """What cleanup would do now and why, whether it is enabled or not; nothing is done by asking."""
         if user_id is not None:
-            owned.partition_here(user_id)
+            service.partition_here(user_id)
         async with asyncio.timeout(WAIT_SECONDS):
-            now = await worker.shards.moment(worker.clock)
-            return shown(now, await worker.cleanup.verdicts(now, user_id, limit), limit, asked=0)
+            now = await service.moment()
+            return shown(now, await service.cleanup.verdicts(now, user_id, limit), limit, asked=0)
 
     @api.post("/v1/archive/cleanup", status_code=202)
     async def clean(order: CleanupOrder) -> CleanupResponse:
@@ -98,10 +97,10 @@ def cleanup_routes(owned: OwnedMemories) -> APIRouter:
         if settings.paused:
             raise HTTPException(409, "cleanup is paused: set lifecycle.cleanup.paused to false")
         if order.user_id is not None:
-            owned.partition_here(order.user_id)
+            service.partition_here(order.user_id)
         async with asyncio.timeout(WAIT_SECONDS):
-            now = await worker.shards.moment(worker.clock)
-            verdicts = await worker.cleanup.clean(now, order.user_id)
+            now = await service.moment()
+            verdicts = await service.cleanup.clean(now, order.user_id)
             return shown(now, verdicts, order.limit, asked=len(verdicts.going))
 
     return api

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from fastapi import HTTPException
 from pydantic import BaseModel, Field
@@ -12,11 +12,8 @@ from pydantic import BaseModel, Field
 from schemas.messages import iso, render
 from streams.rules.explaining import Explanation, Status
 from streams.rules.wording import lasting
-from tables.shard import Shard
-from tables.short_term import Session
-
-if TYPE_CHECKING:
-    from streams.app import Siltstone
+from streams.service import MemoryService
+from tables.windows.short_term import Session
 
 
 class ShownParts(BaseModel):
@@ -87,12 +84,10 @@ class DecisionsResponse(BaseModel):
     decisions: list[ShownDecision]
 
 
-async def decisions_of(
-    worker: Siltstone, partition: int, user_id: str, session_id: str, limit: int | None
-) -> DecisionsResponse:
+async def decisions_of(service: MemoryService, user_id: str, session_id: str, limit: int | None) -> DecisionsResponse:
     """The exchanges that the worker holds of a session of its own, oldest first; the expired ones as well."""
-    memory = worker.settings.memory
-    session = worker.windows.session(partition, user_id, session_id)
+    memory = service.settings.memory
+    session = service.session(user_id, session_id)
     if session == Session(user_id, session_id):
         kept = lasting(memory.ttl_seconds)
         raise HTTPException(
@@ -100,26 +95,15 @@ async def decisions_of(
             f"this worker knows no session {session_id} of user {user_id}: check both ids; a session is forgotten "
             f"when it is over and nothing was said for {kept}",
         )
-    held = [worker.windows.exchange(partition, session, seq) for seq in {*session.window, *session.asked}]
-    if session.open:
-        held.append(session.open_exchange)
-    exchanges = sorted(held, key=lambda exchange: (exchange.started_at, exchange.seq))[-(limit or 0) :]
-    values: dict[int, int] = {}
-    for exchange in worker.explainer.questions(exchanges):
-        identity = exchange.memory_id(user_id, session_id)
-        value = await worker.shards.call(partition, Shard.rating, identity, worker.explainer.judge_name)
-        if value is not None:
-            values[exchange.seq] = value
     return DecisionsResponse(
         session_id=session_id,
         user_id=user_id,
         policy=memory.scoring.policy,
-        judge=worker.explainer.judge_name,
+        judge=service.explainer.judge_name,
         exchanges=session.exchanges,
         promote_threshold=memory.promote_threshold,
         ended=session.ended,
         decisions=[
-            ShownDecision.of(explained, memory.ttl_seconds)
-            for explained in worker.explainer.explain(session, exchanges, values)
+            ShownDecision.of(explained, memory.ttl_seconds) for explained in await service.explain(session, limit)
         ],
     )

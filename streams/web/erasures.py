@@ -8,8 +8,8 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from schemas.messages import Id, iso
-from streams.web.owned import OwnedMemories
-from tables.shard import Shard
+from streams.service import MemoryService
+from tables.shard.shard import Shard
 
 
 class ForgetCommand(BaseModel):
@@ -30,30 +30,29 @@ class Receipt(BaseModel):
     in_pages: bool = Field(description="whether bytes of the catalog may hold it until the file is written anew")
 
 
-def erasure_routes(owned: OwnedMemories) -> APIRouter:
+def erasure_routes(service: MemoryService) -> APIRouter:
     """`/v1/erasures`, of this worker's users."""
     api = APIRouter(tags=["memories"])
-    worker = owned.worker
 
     @api.get("/v1/erasures")
     async def receipt(user_id: Id) -> Receipt:
         """What was forgotten of the user, when, and what this worker still holds of them, by table and file."""
-        found = await owned.ask(user_id, Shard.erasure, user_id)
-        partition = owned.partition_here(user_id)
-        windows = worker.windows
+        found = await service.ask(user_id, Shard.erasure, user_id)
+        partition = service.partition_here(user_id)
+        windows = service.windows
         sessions = windows.of_user(partition, user_id)
-        days = await asyncio.to_thread(worker.summaries.files.dates, user_id)
+        days = await asyncio.to_thread(service.summaries.files.dates, user_id)
         left = {
             **found.left,
             "window_exchanges": sum(len(one.window) + bool(one.open) for one in sessions),
             "short_term_memories": len(windows.notes.of_user(partition, user_id)),
-            "waiting_summaries": len(worker.pending_summaries.of_user(partition, user_id)),
+            "waiting_summaries": len(service.pending_summaries.of_user(partition, user_id)),
             "day_files": len(days),
         }
         commands = [ForgetCommand(at=iso(at), whole_user=whole, ids=ids) for at, whole, ids in found.commands]
         return Receipt(
             user_id=user_id,
-            worker=worker.url,
+            worker=service.health.url,
             partition=partition,
             commands=commands,
             memories_erased=found.memories,

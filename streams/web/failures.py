@@ -20,6 +20,7 @@ from schemas.errors import (
     BrokerEmptied,
     BrokerUnavailable,
     EmbeddingUnavailable,
+    MemoryNotFound,
     NotReady,
     ShardLocked,
     ShardNotHere,
@@ -45,10 +46,12 @@ async def _answered(_: Request, exc: Exception) -> Response:
 
 
 def answer_to(exc: Exception) -> JSONResponse:
-    """413 what no broker takes, 503 what passes, and 500 what somebody has to mend first."""
+    """404 what is not there, 413 what no broker takes, 503 what passes, and 500 what somebody has to mend first."""
     match exc:
         case TimeoutError() | BrokerUnavailable() | BrokerEmptied() | NotReady() | ShardLocked() | ShardNotHere():
             return later(str(exc) or BUSY)
+        case MemoryNotFound():
+            return JSONResponse({"detail": str(exc)}, 404)
         case EmbeddingUnavailable():
             return later(str(exc)) if exc.passing else JSONResponse({"detail": str(exc)}, 503)
         case MessageSizeTooLargeError() | RecordListTooLargeError():

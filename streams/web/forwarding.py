@@ -32,10 +32,18 @@ class Forwarding:
 
     def __init__(self, owner: Callable[[int], str | None], own_url: Callable[[], str]) -> None:
         self._owner, self._own_url = owner, own_url
-        self._http = httpx.AsyncClient(timeout=WAIT_SECONDS, trust_env=False)
+        self._made: httpx.AsyncClient | None = None
+
+    @property
+    def _http(self) -> httpx.AsyncClient:
+        """Made for the first request: it reads all of the machine's certificates, and a lone worker forwards none."""
+        if self._made is None:
+            self._made = httpx.AsyncClient(timeout=WAIT_SECONDS, trust_env=False)
+        return self._made
 
     async def close(self) -> None:
-        await self._http.aclose()
+        if self._made is not None:
+            await self._made.aclose()
 
     async def to_owner(self, request: Request, moved: Exception) -> Response:
         """The owner's answer; 503 where there is no other owner, or it does not answer."""

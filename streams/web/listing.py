@@ -9,12 +9,12 @@ from typing import Annotated, Generic, TypeVar
 
 from fastapi import HTTPException, Query
 
+from schemas.lifecycle import score_of, state_of
 from schemas.memories import Memory, State
 from schemas.settings import LifecycleSettings
 from streams.rules.filtering import Filter, matching
-from streams.rules.lifecycle import score_of, state_of
-from tables.archive import Archived
-from tables.shard import Shard
+from tables.catalog.archive import Archived
+from tables.shard.shard import Shard
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ def conditions_of(filters: list[str]) -> Sequence[Filter]:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PageQuery:
     """A page: of whose memories, which, in which state as of `now` (epoch ms), how many, behind which one."""
 
     user_id: str
@@ -49,10 +49,10 @@ class Page(Generic[T]):
 
     memories: Sequence[T]
     total: int
-    behind: uuid.UUID | None
+    next_after: uuid.UUID | None
 
 
-def page_of_memories(shard: Shard, wanted: Wanted, lifecycle: LifecycleSettings) -> Page[Memory]:
+def page_of_memories(shard: Shard, wanted: PageQuery, lifecycle: LifecycleSettings) -> Page[Memory]:
     """Oldest first. For the shard's thread: a user has thousands, and an answer a page."""
     found = [
         memory
@@ -62,7 +62,7 @@ def page_of_memories(shard: Shard, wanted: Wanted, lifecycle: LifecycleSettings)
     return _page(found, wanted, lambda memory: memory.id)
 
 
-def page_of_archive(shard: Shard, wanted: Wanted) -> Page[Archived]:
+def page_of_archive(shard: Shard, wanted: PageQuery) -> Page[Archived]:
     """Oldest first, in every state. For the shard's thread as well."""
     found = [
         one
@@ -72,7 +72,7 @@ def page_of_archive(shard: Shard, wanted: Wanted) -> Page[Archived]:
     return _page(found, wanted, lambda one: one.memory.id)
 
 
-def _page(found: Sequence[T], wanted: Wanted, id_of: Callable[[T], uuid.UUID]) -> Page[T]:
+def _page(found: Sequence[T], wanted: PageQuery, id_of: Callable[[T], uuid.UUID]) -> Page[T]:
     start = 0
     if wanted.after is not None:
         start = next((place + 1 for place, one in enumerate(found) if id_of(one) == wanted.after), len(found))

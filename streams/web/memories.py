@@ -6,6 +6,7 @@ Writes are events in the log, like everybody's.
 from __future__ import annotations
 
 import uuid
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException
@@ -14,10 +15,12 @@ from pydantic import BaseModel, Field, model_validator
 from schemas.events import Edit, Forget, ForgetUser, Pin, Unpin
 from schemas.memories import State
 from schemas.messages import MAX_METADATA_BYTES, Content, Id, Metadata, iso
-from streams.web.listing import After, Filters, PageSize, Wanted, conditions_of, page_of_memories
-from streams.web.owned import OwnedMemories, ShownMemory, Write, command
-from tables.editing import outgrows
-from tables.shard import Shard
+from streams.service import MemoryService
+from streams.web.accepted import Accepted
+from streams.web.listing import After, Filters, PageQuery, PageSize, conditions_of, page_of_memories
+from streams.web.shown import ShownMemory, command, shown
+from tables.shard.editing import outgrows
+from tables.shard.shard import Shard
 
 
 class MemoriesResponse(BaseModel):
@@ -26,7 +29,7 @@ class MemoriesResponse(BaseModel):
     next: uuid.UUID | None = Field(description="give it as `after` to read on; null at the end")
 
 
-class Change(BaseModel):
+class MemoryChange(BaseModel):
     """What a memory is to be from now on. What is not given stays."""
 
     user_id: Id
@@ -34,7 +37,7 @@ class Change(BaseModel):
     metadata: Metadata | None = Field(default=None, description="merged into what is there; a null removes its key")
 
     @model_validator(mode="after")
-    def _changes_something(self) -> Change:
+    def _changes_something(self) -> MemoryChange:
         if self.text is None and self.metadata is None:
             raise ValueError("give text or metadata")
         return self
@@ -54,9 +57,10 @@ class HistoryResponse(BaseModel):
     events: list[PastEvent] = Field(description="oldest first")
 
 
-def memory_routes(owned: OwnedMemories, write: Write) -> APIRouter:
+def memory_routes(service: MemoryService) -> APIRouter:
     """`/v1/memories…`, for the memories of this worker's shards."""
     api = APIRouter(tags=["memories"])
+    write = partial(Accepted.written, service)
 
     @api.get("/v1/memories")
     async def memories(
@@ -67,20 +71,20 @@ def memory_routes(owned: OwnedMemories, write: Write) -> APIRouter:
         after: After = None,
     ) -> MemoriesResponse:
         """The user's memories, in every state unless one is given, oldest first."""
-        wanted = Wanted(user_id, conditions_of(filters), limit, after, state, owned.worker.clock.now())
-        page = await owned.ask(user_id, page_of_memories, wanted, owned.worker.settings.lifecycle)
-        shown = [owned.shown(memory) for memory in page.memories]
-        return MemoriesResponse(memories=shown, total=page.total, next=page.behind)
+        wanted = PageQuery(user_id, conditions_of(filters), limit, after, state, service.clock.now())
+        page = await service.ask(user_id, page_of_memories, wanted, service.settings.lifecycle)
+        memories = [shown(memory, service) for memory in page.memories]
+        return MemoriesResponse(memories=memories, total=page.total, next=page.next_after)
 
     @api.get("/v1/memories/{memory_id}")
     async def memory(memory_id: uuid.UUID, user_id: Id) -> ShownMemory:
         """One memory; reading it counts as no access. A near-copy's id shows the memory that it went into."""
-        return owned.shown(await owned.one(user_id, memory_id))
+        return shown(await service.one(user_id, memory_id), service)
 
     @api.patch("/v1/memories/{memory_id}", status_code=202)
-    async def edit(memory_id: uuid.UUID, change: Change) -> Any:
+    async def edit(memory_id: uuid.UUID, change: MemoryChange) -> Accepted:
         """Edit text or metadata; another text is embedded anew. `history` keeps what was there before."""
-        found = await owned.one(change.user_id, memory_id)
+        found = await service.one(change.user_id, memory_id)
         if change.metadata is not None and outgrows(found.meta, change.metadata):
             raise HTTPException(
                 422, f"metadata: with what the memory has, more than {MAX_METADATA_BYTES} bytes of JSON"
@@ -91,33 +95,33 @@ def memory_routes(owned: OwnedMemories, write: Write) -> APIRouter:
     @api.get("/v1/memories/{memory_id}/history")
     async def history(memory_id: uuid.UUID, user_id: Id) -> HistoryResponse:
         """What was done to a memory since it was made, and how its state changed; archived ones have theirs too."""
-        archived = await owned.ask(user_id, Shard.archived, user_id, memory_id)
-        found = archived or await owned.one(user_id, memory_id)
+        archived = await service.ask(user_id, Shard.archived, user_id, memory_id)
+        found = archived or await service.one(user_id, memory_id)
         made = PastEvent(at=iso(found.created_at), event="created", details={"kind": found.kind})
-        done = await owned.ask(user_id, Shard.history, user_id, found.id)
+        done = await service.ask(user_id, Shard.history, user_id, found.id)
         past = [PastEvent(at=iso(one.occurred_at), event=one.event, details=one.details) for one in done]
         return HistoryResponse(id=found.id, user_id=user_id, events=[made, *past])
 
     @api.delete("/v1/memories/{memory_id}", status_code=202)
-    async def forget(memory_id: uuid.UUID, user_id: Id) -> Any:
+    async def forget(memory_id: uuid.UUID, user_id: Id) -> Accepted:
         """Forget a memory: the user's right, whatever pins it. A replay leaves it forgotten."""
         return await write(command(Forget, user_id, memory_id=memory_id))
 
     @api.delete("/v1/memories", status_code=202)
-    async def forget_all(user_id: Id) -> Any:
+    async def forget_all(user_id: Id) -> Accepted:
         """Forget everything of the user's up to now: memories, archive, daily summaries, short-term windows."""
         return await write(command(ForgetUser, user_id))
 
     @api.put("/v1/memories/{memory_id}/pin", status_code=202)
-    async def pin(memory_id: uuid.UUID, user_id: Id) -> Any:
+    async def pin(memory_id: uuid.UUID, user_id: Id) -> Accepted:
         """Pin a memory of the user's: it does not decay."""
-        found = await owned.one(user_id, memory_id)
+        found = await service.one(user_id, memory_id)
         return await write(command(Pin, user_id, memory_id=found.id))
 
     @api.delete("/v1/memories/{memory_id}/pin", status_code=202)
-    async def unpin(memory_id: uuid.UUID, user_id: Id) -> Any:
+    async def unpin(memory_id: uuid.UUID, user_id: Id) -> Accepted:
         """Let it decay again."""
-        found = await owned.one(user_id, memory_id)
+        found = await service.one(user_id, memory_id)
         return await write(command(Unpin, user_id, memory_id=found.id))
 
     return api

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.events import Remember
 from schemas.messages import Timestamp, iso
 from streams.clock import now_ms
-from tables.session_notes import Note
-
-if TYPE_CHECKING:
-    from streams.app import Siltstone
+from tables.windows.session_notes import Note
 
 
 class NewMemory(Remember):
@@ -57,9 +54,3 @@ class NotesResponse(BaseModel):
     session_id: str
     user_id: str
     memories: list[ShownNote]
-
-
-def notes_of(worker: Siltstone, partition: int, user_id: str, session_id: str) -> list[Note]:
-    """What the session has to remember now, oldest first; expired notes are left out."""
-    now = worker.clock.now()
-    return [n for n in worker.windows.notes.of_session(partition, user_id, session_id) if n.expires_at > now]

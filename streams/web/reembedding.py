@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from schemas.errors import ReembeddingRefused, SettingsError
 from schemas.settings import EmbeddingSettings
-from streams.reembedding import Phase, to_set
-
-if TYPE_CHECKING:
-    from streams.app import Siltstone
+from streams.jobs.reembedding import Phase, to_set
+from streams.service import MemoryService
 
 
 class NewModel(BaseModel):
@@ -44,11 +42,11 @@ class Abandoned(BaseModel):
     dropped: list[int] = Field(description="shards of which half-done vectors were dropped")
 
 
-def reembedding_routes(worker: Siltstone) -> APIRouter:
+def reembedding_routes(service: MemoryService) -> APIRouter:
     """Begin, watch, stop."""
     api = APIRouter(tags=["operations"])
-    reembedder = worker.reembedder
-    before = worker.settings.embedding
+    reembedder = service.reembedder
+    before = service.settings.embedding
 
     def state() -> ReembedResponse:
         progress, model = reembedder.progress, reembedder.progress.model
@@ -60,7 +58,7 @@ def reembedding_routes(worker: Siltstone) -> APIRouter:
             done=progress.done,
             total=progress.total,
             switched=len(progress.switched),
-            shards=len(worker.shards.partitions()),
+            shards=len(service.shards.partitions()),
             waiting_for=reembedder.waiting_for,
             error=progress.error,
             settings=to_set(reembedder.wanted, before),
@@ -81,7 +79,7 @@ def reembedding_routes(worker: Siltstone) -> APIRouter:
         """
         try:
             settings = EmbeddingSettings.model_validate({**dict(before), **wanted.model_dump()})
-            embedder = worker.settings.model_copy(update={"embedding": settings}).embedder()
+            embedder = service.settings.model_copy(update={"embedding": settings}).embedder()
         except ValidationError as exc:
             problems = [f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in exc.errors()]
             raise HTTPException(422, "; ".join(problems)) from exc

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from functools import partial
+from typing import Annotated, Literal, NamedTuple
 
 from fastapi import APIRouter, HTTPException, Query
 from pydantic import BaseModel, Field
 
+from schemas.errors import MemoryNotFound
 from schemas.events import Link, Supersede, Unlink
 from schemas.memories import Memory, State
 from schemas.messages import Id, iso
-from streams.web.owned import OwnedMemories, Write, command, unknown
-from tables.catalog import NewLink as StoredLink
-from tables.shard import Shard
+from streams.service import MemoryService
+from streams.web.accepted import Accepted
+from streams.web.shown import command, shown
+from tables.catalog.catalog import NewLink
+from tables.shard.shard import Shard
 
 
-class NewLink(BaseModel):
+class LinkRequest(BaseModel):
     """Two memories of the user's belong together."""
 
     user_id: Id
@@ -91,7 +95,7 @@ def _relations(shard: Shard, user_id: str, memory_id: uuid.UUID, min_similarity:
     return _Relations(found, others, similarity, resembling, _shown(shard.links_of(user_id, found.id), found.id))
 
 
-def _shown(links: Sequence[StoredLink], memory_id: uuid.UUID) -> list[ShownLink]:
+def _shown(links: Sequence[NewLink], memory_id: uuid.UUID) -> list[ShownLink]:
     return [
         ShownLink(
             source_id=link.source_id,
@@ -105,33 +109,34 @@ def _shown(links: Sequence[StoredLink], memory_id: uuid.UUID) -> list[ShownLink]
     ]
 
 
-def relation_routes(owned: OwnedMemories, write: Write) -> APIRouter:
+def relation_routes(service: MemoryService) -> APIRouter:
     """`/v1/links`, and what of `/v1/memories/{memory_id}/…` speaks of two memories."""
     api = APIRouter(tags=["memories"])
+    write = partial(Accepted.written, service)
 
     async def pair(user_id: str, one: uuid.UUID, other: uuid.UUID) -> tuple[uuid.UUID, uuid.UUID]:
-        found = (await owned.one(user_id, one)).id, (await owned.one(user_id, other)).id
+        found = (await service.one(user_id, one)).id, (await service.one(user_id, other)).id
         if found[0] == found[1]:
             raise HTTPException(422, f"both are memory {found[0]}")
         return found
 
     @api.post("/v1/links", status_code=202)
-    async def link(new: NewLink) -> Any:
+    async def link(new: LinkRequest) -> Accepted:
         """Link two memories of the user's; the same link again gives it another weight."""
         source, target = await pair(new.user_id, new.source_id, new.target_id)
         fields = new.model_dump(exclude={"user_id", "source_id", "target_id"})
         return await write(command(Link, new.user_id, source_id=source, target_id=target, **fields))
 
     @api.delete("/v1/links", status_code=202)
-    async def unlink(user_id: Id, source_id: uuid.UUID, target_id: uuid.UUID, kind: Id = "related") -> Any:
+    async def unlink(user_id: Id, source_id: uuid.UUID, target_id: uuid.UUID, kind: Id = "related") -> Accepted:
         """Remove a link."""
         return await write(command(Unlink, user_id, source_id=source_id, target_id=target_id, kind=kind))
 
     @api.get("/v1/memories/{memory_id}/links")
     async def links(memory_id: uuid.UUID, user_id: Id) -> LinksResponse:
         """The memory's links, whichever end it is."""
-        found = await owned.one(user_id, memory_id)
-        links = await owned.ask(user_id, Shard.links_of, user_id, found.id)
+        found = await service.one(user_id, memory_id)
+        links = await service.ask(user_id, Shard.links_of, user_id, found.id)
         return LinksResponse(id=found.id, links=_shown(links, found.id))
 
     @api.get("/v1/memories/{memory_id}/related")
@@ -142,13 +147,13 @@ def relation_routes(owned: OwnedMemories, write: Write) -> APIRouter:
         min_similarity: Annotated[float, Query(ge=-1, le=1, description="of semantic relations")] = 0.5,
     ) -> RelatedResponse:
         """Memories that are linked with this one, or resemble it; each once. What was replaced resembles nothing."""
-        relations = await owned.ask(user_id, _relations, user_id, memory_id, min_similarity)
+        relations = await service.ask(user_id, _relations, user_id, memory_id, min_similarity)
         if relations is None:
-            raise unknown(user_id, memory_id)
+            raise MemoryNotFound(f"user {user_id} has no memory {memory_id}")
         found, others, similarity, resembling, links = relations
 
-        def shown(identity: uuid.UUID, link: ShownLink | None) -> RelatedMemory:
-            memory = owned.shown(others[identity])
+        def related_one(identity: uuid.UUID, link: ShownLink | None) -> RelatedMemory:
+            memory = shown(others[identity], service)
             return RelatedMemory(
                 id=identity,
                 memory=memory.memory,
@@ -165,10 +170,10 @@ def relation_routes(owned: OwnedMemories, write: Write) -> APIRouter:
             strongest.setdefault(one.target_id if one.direction == "out" else one.source_id, one)
         explicit = [(identity, one) for identity, one in strongest.items() if identity in others]
         semantic = [(identity, None) for identity in resembling if identity not in strongest]
-        return RelatedResponse(id=found.id, related=[shown(*one) for one in [*explicit, *semantic][:limit]])
+        return RelatedResponse(id=found.id, related=[related_one(*one) for one in [*explicit, *semantic][:limit]])
 
     @api.post("/v1/memories/{memory_id}/supersede", status_code=202)
-    async def supersede(memory_id: uuid.UUID, replacement: Replacement) -> Any:
+    async def supersede(memory_id: uuid.UUID, replacement: Replacement) -> Accepted:
         """A newer memory replaces this one: it is kept, and is in no default result."""
         older, newer = await pair(replacement.user_id, memory_id, replacement.by)
         return await write(command(Supersede, replacement.user_id, memory_id=older, by=newer))

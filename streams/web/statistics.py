@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 from dataclasses import asdict
 from datetime import date
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
 from schemas.memories import State
 from schemas.messages import iso
-from tables.shard import Shard
-from tables.statistics import Change, StateOnDay, added, day_of, distribution, first_moment, rates
-
-if TYPE_CHECKING:
-    from streams.app import Siltstone
+from streams.service import MemoryService
+from tables.analysts.statistics import StateChange, StateOnDay, added, day_of, distribution, first_moment, rates
+from tables.shard.shard import Shard
 
 
 class StateCount(BaseModel):
@@ -103,14 +100,14 @@ class ScoresResponse(BaseModel):
     outliers: list[Outlier] = Field(description="scores beyond the fences")
 
 
-async def states_of(worker: Siltstone, now: int, days: int | None) -> StatesResponse:
+async def states_of(service: MemoryService, now: int, days: int | None) -> StatesResponse:
     """The states as of `now` (epoch ms), by today's scores; and of the last `days` UTC days, by recorded changes."""
-    totals = await worker.state_counts(now)
+    totals = await service.state_counts(now)
     total = sum(totals.values())
     by_day: dict[date, dict[str, int]] = {}
     if days is not None:
         recorded: dict[StateOnDay, int] = added(
-            await worker.shards.call_each(Shard.states_over_time, first_moment(now, days), now)
+            await service.shards.call_each(Shard.states_over_time, first_moment(now, days), now)
         )
         for (day, state), memories in sorted(recorded.items()):
             by_day.setdefault(day, {})[state] = memories
@@ -125,11 +122,11 @@ async def states_of(worker: Siltstone, now: int, days: int | None) -> StatesResp
     )
 
 
-async def transitions_of(worker: Siltstone, now: int, days: int) -> TransitionsResponse:
+async def transitions_of(service: MemoryService, now: int, days: int) -> TransitionsResponse:
     """The last `days` UTC days up to `now` (epoch ms)."""
     since = first_moment(now, days)
-    changes: dict[Change, int] = added(await worker.shards.call_each(Shard.daily_transitions, since, now))
-    memories = sum(await worker.shards.call_each(Shard.count))
+    changes: dict[StateChange, int] = added(await service.shards.call_each(Shard.daily_transitions, since, now))
+    memories = sum(await service.shards.call_each(Shard.count))
     return TransitionsResponse(
         at=iso(now),
         days=days,
@@ -143,11 +140,11 @@ async def transitions_of(worker: Siltstone, now: int, days: int) -> TransitionsR
     )
 
 
-async def scores_of(worker: Siltstone, now: int) -> ScoresResponse:
+async def scores_of(service: MemoryService, now: int) -> ScoresResponse:
     """The scores as of `now` (epoch ms); nothing is changed by asking."""
-    points = added(await worker.shards.call_each(Shard.score_points, now, worker.settings.lifecycle))
+    points = added(await service.shards.call_each(Shard.score_points, now, service.settings.lifecycle))
     found = await asyncio.to_thread(distribution, points)
-    lifecycle = worker.settings.lifecycle
+    lifecycle = service.settings.lifecycle
     borders = {"active": lifecycle.active, "cold": lifecycle.cold}
     return ScoresResponse.model_validate(
         {"at": iso(now), "total": sum(points.values()), "borders": borders, **asdict(found)}

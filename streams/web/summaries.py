@@ -9,22 +9,16 @@ from __future__ import annotations
 import asyncio
 import re
 import uuid
-from collections.abc import Awaitable, Callable
-from datetime import date, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from datetime import date
+from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Path, Query
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
-from schemas.events import SummaryRequest
 from schemas.messages import SPEAKERS, Id
 from streams.agents.summaries import summary_request
-from streams.clock import now_ms
 from streams.rules.wording import lasting
-from streams.web.owned import WAIT_SECONDS
-
-if TYPE_CHECKING:
-    from streams.app import Siltstone
+from streams.service import WAIT_SECONDS, MemoryService
 
 _WRITTEN_OUT = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
@@ -90,36 +84,10 @@ class DayResponse(BaseModel):
     runs: list[uuid.UUID]
 
 
-class _Place(Protocol):
-    """Where a record lies in the log."""
-
-    topic: str
-    partition: int
-    offset: int
-
-
-def summary_routes(
-    worker: Siltstone,
-    partition_here: Callable[[str], int],
-    write: Callable[[SummaryRequest], Awaitable[_Place]],
-) -> APIRouter:
-    """`/v1/summaries`. `partition_here` raises `ShardNotHere` for another worker's users; `write` logs a request."""
+def summary_routes(service: MemoryService) -> APIRouter:
+    """`/v1/summaries`."""
     api = APIRouter(tags=["summaries"])
-    files, zone = worker.summaries.files, worker.summary_plan.timezone
-    memory = worker.settings.memory
-
-    def newest_day(partition: int, user_id: str) -> date:
-        """That of the newest message in the user's windows; today, where they are empty."""
-        newest = max(
-            (
-                exchange.messages[-1].timestamp
-                for session in worker.windows.of_user(partition, user_id)
-                for exchange in (*worker.windows.window(partition, session), session.open_exchange)
-                if exchange.messages
-            ),
-            default=worker.clock.now() or now_ms(),
-        )
-        return datetime.fromtimestamp(newest / 1000, zone).date()
+    files, memory = service.summaries.files, service.settings.memory
 
     @api.post(
         "/v1/summaries",
@@ -128,9 +96,8 @@ def summary_routes(
     )
     async def ask(wanted: NewSummary) -> RequestedSummary:
         """Have all that the user's windows hold of a day summed up, whatever has been summed up before."""
-        partition = partition_here(wanted.user_id)
-        day = wanted.date or newest_day(partition, wanted.user_id)
-        said = worker.short_term.said_on(partition, wanted.user_id, day)
+        day = wanted.date or service.newest_day(wanted.user_id)
+        said = service.said_on(wanted.user_id, day)
         if not any(message.role in SPEAKERS for _, message in said):
             raise HTTPException(
                 404,
@@ -140,7 +107,7 @@ def summary_routes(
                 "GET /v1/summaries",
             )
         request = summary_request(wanted.run_id, wanted.user_id, day, "manual", said)
-        place = await write(request)
+        place = await service.request_summary(request)
         return RequestedSummary(
             run_id=request.run_id,
             user_id=request.user_id,
@@ -160,7 +127,7 @@ def summary_routes(
         """The days of which there is a file, in order, with the runs that wrote it; and what is yet to be made."""
         if first > last:
             raise HTTPException(422, f"from {first} is after to {last}")
-        partition = partition_here(user_id)
+        partition = service.partition_here(user_id)
 
         def found() -> list[ShownDay]:
             return [
@@ -172,14 +139,14 @@ def summary_routes(
             shown = await asyncio.to_thread(found)
         waiting = [
             WaitingSummary(date=one.request.date, run_id=one.request.run_id, tries=one.tries)
-            for one in worker.pending_summaries.of_user(partition, user_id)
+            for one in service.pending_summaries.of_user(partition, user_id)
         ]
         return SummariesResponse(user_id=user_id, days=shown, waiting=waiting)
 
     @api.get("/v1/summaries/{date}", responses={404: {"description": "There is no file of that day"}})
     async def one(day: Annotated[Day, Path(alias="date")], user_id: Id) -> DayResponse:
         """The day's file, with the runs that wrote it."""
-        partition_here(user_id)
+        service.partition_here(user_id)
 
         def found() -> tuple[list[uuid.UUID], str | None]:
             runs = list(files.runs(user_id, day))  # first: the text holds all of them, and perhaps one more

@@ -21,7 +21,7 @@ from schemas.messages import SILTSTONE
 from schemas.settings import Settings
 from schemas.topics import Topics
 from streams.clients.broker import client_options
-from tests.making import START, line
+from tests.support.making import START, line
 
 USERS = 12
 WORDS = [
@@ -59,7 +59,7 @@ def portions(seed: int, count: int, messages: int) -> list[list[Said]]:
     told = [0] * USERS
     said = []
     for portion in range(count):
-        records: list[Said] = [_astray(portion)]
+        records: list[Said] = [_misrouted(portion)]
         for _ in range(messages):
             n = chance.randrange(USERS)
             records += _message(chance, n, told[n])
@@ -85,8 +85,8 @@ def _message(chance: random.Random, n: int, i: int) -> Iterator[Said]:
         yield said
 
 
-def _astray(portion: int) -> Said:
-    """A message under another's key; alone, because it comes home behind all that is in the log by then."""
+def _misrouted(portion: int) -> Said:
+    """A message under another's key; alone, because it is rerouted, to behind all that is in the log by then."""
     return Said("conversations", b"somebody", line(0, f"stray-{portion}", "user", 0))
 
 

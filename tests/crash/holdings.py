@@ -18,9 +18,9 @@ from schemas.topics import Topics
 from streams.clients.broker import client_options
 from streams.rules.exchanges import Limits
 from streams.rules.summary.drafting import Order, drafted
-from tables.vectors import VectorIndex
+from tables.vectors.index import VectorIndex
 from tests.crash.chatter import USERS
-from tests.workers import asked
+from tests.support.workers import asked
 
 #: Numbers and moments of writing are each worker's own; all else has to be equal.
 QUERIES = {

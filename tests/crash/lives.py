@@ -21,12 +21,13 @@ from schemas.settings import Settings
 from streams.clients.broker import ensure_topics
 from tests.crash.chatter import Said, produce
 from tests.crash.holdings import summaries, tables, vectors, windows
-from tests.making import until
-from tests.ports import free_port
-from tests.workers import SILTSTONE, asked, sources, worker_process
+from tests.support.making import until
+from tests.support.ports import free_port
+from tests.support.workers import SILTSTONE, STOP_SECONDS, asked, sources, worker_process
 
 PARTITIONS = 4
-
+#: How long a worker that hangs has to say where its threads stand.
+ANSWER_SECONDS = 10.0
 GAP_SECONDS = 3600
 
 #: Timers strike often; silence, which is of the wall clock, never.
@@ -39,6 +40,7 @@ ENVIRONMENT = {
     "SILTSTONE_LIFECYCLE__CLOCK": "event",
     "SILTSTONE_LIFECYCLE__RECOMPUTE_SECONDS": "1",
     "SILTSTONE_ANALYTICS__SECONDS": "1",
+    "PYTHONFAULTHANDLER": "1",
 }
 
 
@@ -78,10 +80,15 @@ def living(
 
 
 def stop(worker: subprocess.Popen[bytes]) -> None:
-    """An orderly stop takes ten seconds at the most, and leaves no child behind."""
-    children, deadline = children_of(worker), time.monotonic() + 10
+    """It is orderly, and leaves no child behind. A worker that hangs says where each thread stood."""
+    children, deadline = children_of(worker), time.monotonic() + STOP_SECONDS
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(10) == 0
+    try:
+        assert worker.wait(STOP_SECONDS) == 0
+    except subprocess.TimeoutExpired:
+        worker.send_signal(signal.SIGABRT)  # `faulthandler` answers it
+        worker.wait(ANSWER_SECONDS)
+        raise
     while any(Path(f"/proc/{child}").exists() for child in children):
         assert time.monotonic() < deadline, "a child is still there"
         time.sleep(0.05)

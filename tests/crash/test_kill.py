@@ -11,9 +11,9 @@ import pytest
 from schemas.settings import Settings
 from streams.cli.ingest import producing
 from streams.clients.broker import ensure_topics
-from tests.making import line, until
-from tests.ports import free_port
-from tests.workers import asked, sources, worker_process
+from tests.support.making import line, until
+from tests.support.ports import free_port
+from tests.support.workers import STOP_SECONDS, asked, sources, worker_process
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +45,7 @@ async def test_twenty_thousand_messages_survive_a_kill(settings: Settings) -> No
             lambda: set(asked(port, "/v1/stats/pipeline")["lag"].values()) == {0}, 300
         )  # a thousand summaries
         second.send_signal(signal.SIGTERM)
-        assert second.wait(20) == 0
+        assert second.wait(STOP_SECONDS) == 0
 
     counted = sources(settings)
     assert counted.keys() == expected
@@ -79,4 +79,4 @@ async def test_short_term_memories_survive_a_kill_once_they_are_accepted(setting
         await until(lambda: set(asked(port, "/v1/stats/pipeline")["lag"].values()) == {0})
         assert asked(port, "/v1/stats/states")["total"] == len(users)
         second.send_signal(signal.SIGTERM)
-        assert second.wait(20) == 0
+        assert second.wait(STOP_SECONDS) == 0

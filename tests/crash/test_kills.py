@@ -16,9 +16,9 @@ from tests.crash.chatter import portions, produce
 from tests.crash.holdings import assert_summaries_are_of_their_requests
 from tests.crash.lives import GAP_SECONDS, assert_equal, living, of_its_own, peaceful_end, undisturbed
 from tests.crash.points import POINTS, Point
-from tests.making import until
-from tests.ports import free_port
-from tests.workers import asked
+from tests.support.making import until
+from tests.support.ports import free_port
+from tests.support.workers import asked
 
 pytestmark = pytest.mark.slow
 

@@ -18,9 +18,9 @@ from schemas.settings import Settings
 from schemas.topics import partition_of
 from streams.cli.ingest import producing
 from streams.clients.broker import ensure_topics
-from tests.making import line, until, until_it_is
-from tests.ports import free_port
-from tests.workers import Fleet, asked, sources
+from tests.support.making import line, until, until_it_is
+from tests.support.ports import free_port
+from tests.support.workers import STOP_SECONDS, Fleet, asked, sources
 
 pytestmark = pytest.mark.slow
 
@@ -127,7 +127,7 @@ async def test_nothing_is_lost_doubled_or_wrong_while_workers_come_and_go(
         for process in fleet.processes:
             process.send_signal(signal.SIGTERM)
         for process in fleet.processes:
-            assert process.wait(30) == 0
+            assert process.wait(STOP_SECONDS) == 0
     counted: Counter[str] = sources(settings)
     with capsys.disabled():
         print(  # noqa: T201  (the times are what one wants to see)

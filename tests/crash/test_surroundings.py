@@ -31,9 +31,9 @@ from tests.crash.lives import (
     until_idle,
 )
 from tests.fuzz.test_worker import everything
-from tests.making import until
-from tests.ports import free_port
-from tests.workers import asked
+from tests.support.making import until
+from tests.support.ports import free_port
+from tests.support.workers import asked
 
 pytestmark = pytest.mark.slow
 
@@ -120,8 +120,11 @@ async def has_all_topics(kafka: KafkaSettings) -> bool:
     return not await missing_topics(kafka)
 
 
-async def test_a_stop_beside_a_dead_broker(disturbed: Settings, said: list[list[Said]]) -> None:
-    """It has nobody to settle with, and takes no longer for that."""
+@pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP], ids=["dead", "hanging"])
+async def test_a_stop_beside_a_broker_that_does_not_answer(
+    disturbed: Settings, said: list[list[Said]], fault: signal.Signals
+) -> None:
+    """It has nobody to flush to, and takes no longer for that."""
     port = free_port()
     with embedded_broker() as broker:
         settings = disturbed.model_copy(
@@ -131,7 +134,7 @@ async def test_a_stop_beside_a_dead_broker(disturbed: Settings, said: list[list[
             await until(lambda: ready(port), 60)
             await produce(settings, said[0])
             await until(lambda: asked(port, "/v1/stats/states").get("total"), 60)
-            broker.process.kill()
+            broker.process.send_signal(fault)
             stop(worker)
 
 

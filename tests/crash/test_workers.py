@@ -19,10 +19,10 @@ from schemas.settings import Settings
 from streams.cli.ingest import producing
 from streams.clients.broker import client_options, ensure_topics
 from streams.clients.log_reader import ends, records_between
-from tables.short_term import decode_session, session_key
-from tests.making import line, until
-from tests.ports import free_port
-from tests.workers import asked, sources, worker_process
+from tables.windows.short_term import decode_session, session_key
+from tests.support.making import line, until
+from tests.support.ports import free_port
+from tests.support.workers import STOP_SECONDS, asked, sources, worker_process
 
 pytestmark = pytest.mark.slow
 
@@ -86,7 +86,7 @@ async def test_any_worker_answers_for_every_user_and_a_killed_ones_are_taken_ove
         await all_found([two], expected)
         await until(lambda: idle(two), 60)
         second.send_signal(signal.SIGTERM)
-        assert second.wait(20) == 0
+        assert second.wait(STOP_SECONDS) == 0
     counted = sources(settings)
     assert counted.keys() == expected
     assert set(counted.values()) == {1}
@@ -105,11 +105,11 @@ async def test_a_shard_on_another_disk_is_filled_from_the_log(settings: Settings
             await until(lambda: ready(one) and ready(two), 120)
             await all_found([one, two], expected)
             first.send_signal(signal.SIGTERM)
-            assert first.wait(20) == 0
+            assert first.wait(STOP_SECONDS) == 0
             await all_found([two], expected)
             await until(lambda: idle(two), 60)
             second.send_signal(signal.SIGTERM)
-            assert second.wait(20) == 0
+            assert second.wait(STOP_SECONDS) == 0
     counted = sources(settings, other_disk)
     assert counted.keys() == expected
     assert set(counted.values()) == {1}
@@ -141,7 +141,7 @@ async def test_a_paused_worker_writes_nothing_over_the_next_owners_rows(settings
             await all_found([one, two], expected | await say(settings, range(16, 20)))
             for worker in (first, second):
                 worker.send_signal(signal.SIGTERM)
-                assert worker.wait(20) == 0
+                assert worker.wait(STOP_SECONDS) == 0
     rows = await changelog(settings, "sessions")
     assert rows.keys() == {session_key(user, f"{user}-s") for user in USERS}
     assert {key: offsets for key, offsets in rows.items() if offsets != sorted(offsets)} == {}

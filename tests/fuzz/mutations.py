@@ -16,7 +16,7 @@ from typing import Any
 from schemas.messages import EARLIEST_MS, LATEST_MS, MAX_CONTENT_BYTES, MAX_ID_CHARS
 from tests.crash.chatter import Said
 from tests.fuzz.records import IDS, USERS, valid
-from tests.making import START
+from tests.support.making import START
 
 
 class _Literal(str):

@@ -11,7 +11,8 @@ from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.record.util import calc_crc32c
 
 from schemas.settings import KafkaSettings
-from streams.clients.broker import MAX_RECORD_BYTES, client_options
+from schemas.topic_specs import MAX_RECORD_BYTES
+from streams.clients.broker import client_options
 from streams.hotpath.outbox import Headers
 
 #: A header's name whose bytes are sent as `NO_UTF8`; in batches that are not compressed.

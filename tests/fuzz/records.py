@@ -7,8 +7,8 @@ import uuid
 from typing import Any
 
 from schemas.events import Edit, Promotion, Remember
-from tests.making import START
 from tests.schemas.test_events import EVENTS
+from tests.support.making import START
 
 Fields = dict[str, Any]
 

@@ -13,7 +13,19 @@ from pathlib import Path
 
 import atheris
 
-OURS = ["schemas", "tables", "streams.agents", "streams.rules", "streams.dead_letters", "streams.rerouting"]
+OURS = [
+    "schemas",
+    "tables",
+    "streams.agents",
+    "streams.jobs",
+    "streams.rules",
+    "streams.dead_letters",
+    "streams.event_log",
+    "streams.forgetting",
+    "streams.inbox",
+    "streams.rerouting",
+    "streams.session_notes",
+]
 
 
 def main() -> None:

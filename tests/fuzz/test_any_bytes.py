@@ -17,10 +17,10 @@ from schemas.events import LongTermEvent
 from schemas.messages import ConversationRecord
 from streams.agents import long_term, short_term
 from tests.crash.chatter import Said
-from tests.examples import examples
 from tests.fuzz.mutations import hostile
 from tests.fuzz.way import DECODERS, Record, Way, refusal
-from tests.tables.test_short_term import JSON
+from tests.support.examples import examples
+from tests.tables.windows.test_short_term import JSON
 
 TYPES: dict[Callable[[Any], Any], tuple[type, ...]] = {
     short_term.decode: get_args(ConversationRecord),

@@ -15,8 +15,8 @@ from tests.crash.chatter import Said
 from tests.fuzz.mutations import with_nasty_values
 from tests.fuzz.records import event, said
 from tests.fuzz.way import Way, readable
-from tests.making import START
 from tests.schemas.test_events import EVENTS
+from tests.support.making import START
 
 PARTS, A_BATCH = 4, 50
 

@@ -17,22 +17,23 @@ from schemas.errors import BadRecord
 from schemas.events import LongTermEvent
 from schemas.messages import ChatMessage
 from schemas.settings import Settings
-from schemas.topics import REROUTED_HEADER, home_of, partition_of
+from schemas.topics import REROUTED_HEADER, partition_of, route_of
 from streams.agents import long_term
-from streams.agents.notes import is_short_term
 from streams.app import Siltstone
 from streams.cli import running
 from streams.clients.broker import client_options
 from streams.clients.log_reader import ends, records_between
 from streams.metrics import labelled
 from streams.rerouting import Rerouting
+from streams.session_notes import is_short_term
 from tests.fuzz import raw
 from tests.fuzz.mutations import hostile
 from tests.fuzz.raw import Raw
 from tests.fuzz.way import DECODERS, Toy
-from tests.making import START, line, until_it_is
-from tests.test_pipeline import api, promoted
-from tests.workers import sources
+from tests.support.api import api
+from tests.support.making import START, line, until, until_it_is
+from tests.support.workers import sources
+from tests.worker.test_pipeline import promoted
 
 CALM = [f"calm-{n}" for n in range(8)]
 #: Of each of them, before, between and after the hostile ones.
@@ -80,7 +81,7 @@ def calm_ones(worker: Siltstone, turn: int) -> list[Raw]:
     """What people say in that turn, and that their sessions end."""
     said = []
     for user in CALM:
-        key, partition = home_of(user, worker.settings.kafka.partitions)
+        key, partition = route_of(user, worker.settings.kafka.partitions)
         first, last = MESSAGES * turn, MESSAGES * (turn + 1)
         values = [line(i, user, ("user", "assistant")[i % 2], i) for i in range(first, last)]
         values.append(line(last, user, "user", last, type="session_end"))
@@ -90,7 +91,7 @@ def calm_ones(worker: Siltstone, turn: int) -> list[Raw]:
 
 @pytest.mark.parametrize("count", [400, pytest.param(5000, marks=pytest.mark.slow)])
 async def test_a_worker_outlives_whatever_is_sent_to_it(beset: Settings, count: int) -> None:
-    """Each record is taken, sent home, or one dead letter with its bytes. What people say meanwhile is remembered."""
+    """Each record is taken, rerouted, or one dead letter with its bytes. What people say meanwhile is remembered."""
     async with started(beset) as worker:
         noise, chance = list(hostile_ones(worker, count)), random.Random(2)
         await raw.send(beset.kafka, calm_ones(worker, 0))
@@ -101,7 +102,7 @@ async def test_a_worker_outlives_whatever_is_sent_to_it(beset: Settings, count: 
                 await raw.send(beset.kafka, calm_ones(worker, 1))
         await raw.send(beset.kafka, calm_ones(worker, 2))
         await all_read(worker)
-        assert set(worker.hot.lag().values()) == {0}
+        await until(lambda: set(worker.hot.lag().values()) == {0})
         async with api(worker) as client:
             assert (await client.get("/readyz")).status_code == 200
         assert await assert_dead_letters_are_what_was_refused(worker) > count / 2
@@ -118,7 +119,7 @@ async def test_a_worker_outlives_whatever_is_sent_to_it(beset: Settings, count: 
 async def started(settings: Settings) -> AsyncIterator[Siltstone]:
     """With the toy model: the real one takes longer for these texts than all else together."""
     worker = Siltstone(settings)
-    worker.embedding._backend = Toy()
+    worker.shards.models.current._backend = Toy()
     try:
         await worker.start()
         await running.until_ready(worker)
@@ -173,11 +174,11 @@ async def assert_dead_letters_are_what_was_refused(worker: Siltstone) -> int:
             except BadRecord:
                 refused[record.topic, record.partition, record.offset] = record.value
             else:
-                messages += isinstance(found, ChatMessage) and not astray(worker, record, found.user_id)
+                messages += isinstance(found, ChatMessage) and not misrouted(worker, record, found.user_id)
     letters = await everything(kafka, topics.dead_letters)
-    buried = {coordinates(letter): letter.value for letter in letters}
-    assert len(letters) == len(buried) == sum(labelled(metrics.dead_letters).values())
-    assert buried == refused
+    dead = {coordinates(letter): letter.value for letter in letters}
+    assert len(letters) == len(dead) == sum(labelled(metrics.dead_letters).values())
+    assert dead == refused
     assert messages == sum(labelled(metrics.messages).values()) + sum(labelled(metrics.duplicates).values())
     return len(letters)
 
@@ -187,20 +188,20 @@ def coordinates(letter: Any) -> tuple[str, int, int]:
     return headers["source.topic"], int(headers["source.partition"]), int(headers["source.offset"])
 
 
-def astray(worker: Siltstone, record: Any, user_id: str) -> bool:
+def misrouted(worker: Siltstone, record: Any, user_id: str) -> bool:
     rerouting = Rerouting(worker.hot.outbox, worker.metrics, worker.settings.kafka.partitions)
-    return rerouting.is_astray(record, user_id)
+    return rerouting.is_misrouted(record, user_id)
 
 
 async def events_taken(worker: Siltstone) -> list[tuple[int, LongTermEvent]]:
-    """Those of `long-term`, by the partition in which they were at home or for good."""
+    """Those of `long-term`, by the partition that they were produced to, or rerouted to."""
     taken: list[tuple[int, LongTermEvent]] = []
     for record in await everything(worker.settings.kafka, worker.topics.long_term):
         try:
             event = long_term.decode(record)
         except BadRecord:
             continue
-        if not astray(worker, record, event.user_id):
+        if not misrouted(worker, record, event.user_id):
             taken.append((record.partition, event))
     return taken
 

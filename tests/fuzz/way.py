@@ -17,15 +17,15 @@ import numpy as np
 
 from schemas.errors import BadRecord
 from schemas.settings import Settings
+from schemas.topic_specs import MAX_RECORD_BYTES
 from streams.agents import long_term, short_term
 from streams.app import Siltstone
-from streams.clients.broker import MAX_RECORD_BYTES
 from streams.clients.embedding import Model, Vectors
 from streams.hotpath.outbox import Headers, Producer
-from tables.shard import Shard
-from tables.short_term import ShortTermStore
+from tables.shard.shard import Shard
+from tables.windows.short_term import ShortTermStore
 from tests.crash.chatter import Said
-from tests.making import START, axis
+from tests.support.making import START, axis
 
 DIMENSION = 32
 #: Everything happens early: windows are full, sessions are long, users have too many memories, and those go.
@@ -119,7 +119,7 @@ class Way:
 
     def __exit__(self, *_: object) -> None:
         self._runner.run(self.worker.shards.close())
-        self._runner.run(self.worker.embedding.stop())
+        self._runner.run(self.worker.shards.models.current.stop())
         self._runner.close()
 
     def take(self, records: Sequence[Said]) -> None:
@@ -139,12 +139,12 @@ class Way:
             if refusal(decode, record)
         ]
         letters = [dict(letter.headers) for letter in self.log.records[self._topics.dead_letters]]
-        buried = [(letter["source.topic"].decode(), int(letter["source.offset"])) for letter in letters]
-        assert sorted(buried) == sorted(refused)
+        dead = [(letter["source.topic"].decode(), int(letter["source.offset"])) for letter in letters]
+        assert sorted(dead) == sorted(refused)
         fresh = ShortTermStore()
         for name in ("exchanges", "sessions", "notes"):
-            table, restored = getattr(self.worker.windows, name), getattr(fresh, name)
-            changes = table.take_changes()
+            table, restored = getattr(self.worker.intake.windows, name), getattr(fresh, name)
+            changes = table.drain()
             assert all(len(change.value or b"") + ENVELOPE_BYTES < MAX_RECORD_BYTES for change in changes)
             restored.restore(0, [(change.key, change.value) for change in changes])
             assert {key: row for _, key, row in restored.items()} == {key: row for _, key, row in table.items()}
@@ -152,10 +152,10 @@ class Way:
 
     async def _start(self) -> None:
         worker = self.worker
-        worker.embedding._backend = Toy()
-        worker.embedding.start()
+        worker.shards.models.current._backend = Toy()
+        worker.shards.models.current.start()
         worker.hot.outbox.connect(cast(Producer, self.log))
-        worker.precedence._lag = lambda: 0  # it would ask the consumer, which has not started
+        worker.context.gate._lag = lambda: 0  # it would ask the consumer, which has not started
         worker.shards.own(frozenset({0}))
         worker.long_term.own(frozenset({0}))
 
@@ -165,8 +165,8 @@ class Way:
         await self._read_all()
 
     async def _age(self) -> None:
-        await self.worker.cleanup.tick(await self.worker.lifecycle.recompute())
-        self.worker.notes.forget_expired()
+        await self.worker.jobs.cleanup.tick(await self.worker.jobs.lifecycle.recompute())
+        self.worker.intake.notes.forget_expired()
         await self._read_all()
 
     async def _read_all(self) -> None:
@@ -174,7 +174,7 @@ class Way:
         while unread:
             unread = False
             for topic, handle in (
-                (topics.conversations, worker.short_term.handle),
+                (topics.conversations, worker.intake.short_term.handle),
                 (topics.long_term, worker.long_term.handle),
             ):
                 if found := self.log.unread(topic):

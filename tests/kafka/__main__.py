@@ -12,10 +12,11 @@ import sys
 from tests.kafka.source import MISSING, found
 
 END_TO_END = (
-    "tests/test_pipeline.py",
-    "tests/test_replay.py",
-    "tests/test_memories.py",
-    "tests/test_short_term_way.py",
+    "tests/worker/test_losses.py",
+    "tests/worker/test_pipeline.py",
+    "tests/worker/test_replay.py",
+    "tests/worker/test_memories.py",
+    "tests/worker/test_short_term_way.py",
     "tests/streams/hotpath",
 )
 #: Kills in the middle of the work and right after a write, and what one worker leaves to another.
@@ -23,13 +24,17 @@ LIVES = (
     "tests/crash/test_kill.py",
     "tests/crash/test_workers.py",
 )
+#: Brokers are waited for most of the time; a file's tests share theirs. In this order: `tests/kafka` takes longest.
+BESIDE = ("--numprocesses", "3", "--dist", "loadfile", "--no-loadscope-reorder")
 
 
 def main() -> None:
     if found() is None:
         sys.exit(MISSING)
-    arguments = sys.argv[1:] or ["tests/kafka", *END_TO_END, *LIVES]
-    os.execv(sys.executable, [sys.executable, "-m", "pytest", "--broker", "kafka", *arguments])
+    arguments = sys.argv[1:]
+    if all(argument.startswith("-") for argument in arguments):
+        arguments += ["tests/kafka", *END_TO_END, *LIVES]
+    os.execv(sys.executable, [sys.executable, "-m", "pytest", "--broker", "kafka", *BESIDE, *arguments])
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import re
 import signal
 import tempfile
 import threading
@@ -51,6 +52,16 @@ class Node:
         with (self.folder / "output").open("ab") as output:
             return self.source.start(self.folder, output, tool, *arguments)
 
+    def asked(self, tool: str, *arguments: str) -> str:
+        """What a tool of Kafka's answers."""
+        answer = self.folder / "answer"
+        with answer.open("wb") as output:
+            ended = self.source.start(self.folder, output, tool, *arguments).wait(START_SECONDS)
+        told = answer.read_text(errors="replace")
+        if ended:
+            raise RuntimeError(f"{tool} failed: {told[-2000:]}")
+        return told
+
     def start(self) -> None:
         self.process = self.run("kafka-server-start.sh", self.config)
 
@@ -86,13 +97,13 @@ class Cluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        return self._servers("CLIENT")
+        return self.servers("CLIENT")
 
     @property
     def inside(self) -> str:
-        return self._servers("BROKER")
+        return self.servers("BROKER")
 
-    def _servers(self, listener: str) -> str:
+    def servers(self, listener: str) -> str:
         return ",".join(f"127.0.0.1:{node.ports[listener]}" for node in self.nodes)
 
     def settings(self, kafka: KafkaSettings) -> KafkaSettings:
@@ -107,6 +118,15 @@ class Cluster:
                 "heartbeat_seconds": 0.5,
             }
         )
+
+    def controller(self) -> Node:
+        """The one that leads the quorum."""
+        told = self.nodes[0].asked(
+            "kafka-metadata-quorum.sh", "--bootstrap-server", self.inside, "describe", "--status"
+        )
+        leader = re.search(r"LeaderId:\s*(\d+)", told)
+        assert leader is not None, told
+        return next(node for node in self.nodes if node.number == int(leader[1]))
 
     def wait_until_up(self) -> None:
         """All brokers that run are registered, and groups have a coordinator, which a new Kafka has not at first."""
@@ -131,23 +151,24 @@ def cluster(
     brokers: int = 1,
     *,
     protocol: str = "PLAINTEXT",
+    also: Mapping[str, str] = NONE,
     properties: Mapping[str, str] = NONE,
     users: Mapping[str, str] = NONE,
     told: Callable[[Node], Mapping[str, str]] | None = None,
 ) -> Iterator[Cluster]:
     """So many brokers, with these `properties` besides the tests' own, or exactly those that they are `told`.
 
-    `users` are SCRAM-SHA-256's, with passwords.
+    `also` are further listeners, with their protocols; `users` are SCRAM-SHA-256's, with passwords.
     """
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="siltstone-kafka-")))
         nodes = []
         for number in range(1, brokers + 1):
-            ports = {listener: stack.enter_context(reserved_port()) for listener in LISTENERS}
+            ports = {listener: stack.enter_context(reserved_port()) for listener in (*also, *LISTENERS)}
             (folder / str(number)).mkdir()
             nodes.append(Node(number, folder / str(number), ports, source))
         for node in nodes:
-            given = told(node) if told else {**properties_of(node, nodes, protocol), **properties}
+            given = told(node) if told else {**properties_of(node, nodes, protocol, also), **properties}
             Path(node.config).write_text("".join(f"{name}={value}\n" for name, value in given.items()))
         _format(nodes, users)
         running = Cluster(nodes, min(3, brokers))
@@ -158,10 +179,11 @@ def cluster(
         yield running
 
 
-def properties_of(node: Node, nodes: Sequence[Node], protocol: str) -> dict[str, str]:
+def properties_of(node: Node, nodes: Sequence[Node], protocol: str, also: Mapping[str, str] = NONE) -> dict[str, str]:
     """What a broker of the tests is told; topics are what they are created as, and groups begin at once."""
     copies = str(min(3, len(nodes)))
-    at = ",".join(f"{name}://127.0.0.1:{node.ports[name]}" for name in LISTENERS)
+    at = ",".join(f"{name}://127.0.0.1:{node.ports[name]}" for name in node.ports)
+    protocols = {"CLIENT": protocol, "BROKER": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **also}
     return {
         "process.roles": "broker,controller",
         "node.id": str(node.number),
@@ -170,7 +192,7 @@ def properties_of(node: Node, nodes: Sequence[Node], protocol: str) -> dict[str,
         "advertised.listeners": at.rpartition(",")[0],
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": "BROKER",
-        "listener.security.protocol.map": f"CLIENT:{protocol},BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listener.security.protocol.map": ",".join(f"{name}:{of}" for name, of in protocols.items()),
         "log.dirs": str(node.folder / "log"),
         "auto.create.topics.enable": "false",
         "message.max.bytes": str(8 * 1024 * 1024),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.kafka.cluster import Cluster, cluster
+from tests.kafka.secured import Secured, secured
 from tests.kafka.source import Source, found
 
 #: What is tested without a broker.
@@ -30,4 +31,11 @@ def source() -> Source:
 def three(source: Source) -> Iterator[Cluster]:
     """Three brokers; a record is acknowledged when two of them have it."""
     with cluster(source, 3, properties={"min.insync.replicas": "2"}) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def safe(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """A broker that lets in who shows the right thing, and to what they have the right."""
+    with secured(source, tmp_path_factory.mktemp("certificates")) as running:
         yield running

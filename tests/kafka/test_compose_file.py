@@ -16,7 +16,7 @@ from streams.cli import running
 from streams.cli.ingest import producing
 from tests.kafka.cluster import Cluster, Node, cluster
 from tests.kafka.source import Distribution, Source
-from tests.making import line, until
+from tests.support.making import line, until
 from tests.test_compose import SERVICES, environment, interpolated, worker_settings
 
 
@@ -77,4 +77,4 @@ async def a_message_is_taken_in(settings: Settings) -> None:
 
 
 def _taken_in(worker: Siltstone) -> bool:
-    return any(session.open for _, session in worker.windows.all_sessions())
+    return any(session.open for _, session in worker.intake.windows.all_sessions())

@@ -6,6 +6,7 @@ import aiokafka.structs
 import httpx
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from schemas.settings import Settings
 from schemas.topics import Topics, partition_of
@@ -13,8 +14,9 @@ from streams.app import Siltstone
 from streams.cli import running
 from streams.cli.ingest import producing
 from streams.clients.broker import client_options, ensure_topics
+from streams.clients.log_reader import end_of
 from streams.metrics import labelled
-from tests.making import line, until
+from tests.support.making import line, until
 
 USER = "u"
 
@@ -25,9 +27,10 @@ async def say(settings: Settings, messages: range) -> None:
             await producer.send(USER.encode(), line(i, USER, ("user", "assistant")[i % 2], i))
 
 
-async def delete_before(settings: Settings, offset: int) -> None:
+async def delete_before(settings: Settings, offset: int, topic: str = "") -> None:
+    """In the user's partition of the topic, or of `conversations`."""
     kafka = settings.kafka
-    topic = Topics.with_prefix(kafka.topic_prefix).conversations
+    topic = topic or Topics.with_prefix(kafka.topic_prefix).conversations
     partition = aiokafka.structs.TopicPartition(topic, partition_of(USER, kafka.partitions))
     admin = AIOKafkaAdminClient(**client_options(kafka))
     await admin.start()
@@ -68,7 +71,7 @@ async def test_what_was_deleted_ahead_of_the_committed_offset_is_told_with_its_p
         where = f"{topic}[{partition_of(USER, settings.kafka.partitions)}]"
         assert labelled(worker.metrics.lost_records) == {(topic,): 6}
         async with httpx.AsyncClient(trust_env=False) as client:
-            pipeline = await client.get(f"http://127.0.0.1:{worker.port}/v1/stats/pipeline")
+            pipeline = await client.get(f"http://127.0.0.1:{worker.api.port}/v1/stats/pipeline")
         assert pipeline.json()["lost_records"] == {topic: 6}
     (line_of_it,) = told(caplog)
     assert line_of_it.startswith(f"{where}: offsets 4 to 9 were deleted before they were read; the oldest")
@@ -102,3 +105,41 @@ async def test_a_new_group_has_lost_nothing(settings: Settings, caplog: pytest.L
         await until(lambda: labelled(worker.metrics.messages) == {(): 2})
         assert lost(worker) == 0
     assert told(caplog) == []
+
+
+async def end_of_changelog(settings: Settings, table: str) -> tuple[str, int]:
+    topic = f"{settings.kafka.group_id}-{table}-changelog"
+    return topic, await end_of(settings.kafka, topic, partition_of(USER, settings.kafka.partitions))
+
+
+async def compact(settings: Settings, topic: str, policy: str) -> None:
+    """Kafka deletes records of a topic by hand where its policy deletes them."""
+    admin = AIOKafkaAdminClient(**client_options(settings.kafka))
+    await admin.start()
+    try:
+        await admin.alter_configs(
+            [ConfigResource(ConfigResourceType.TOPIC, topic, configs={"cleanup.policy": policy})]
+        )
+    finally:
+        await admin.close()
+
+
+async def test_emptied_changelogs_are_told(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    """Windows that were there are gone: one line for each changelog, a counter, a figure of the pipeline."""
+    await read_some(settings)
+    ends = dict([await end_of_changelog(settings, table) for table in ("exchanges", "sessions")])
+    for topic, end in ends.items():
+        await compact(settings, topic, "delete")
+        await delete_before(settings, end, topic)
+        await compact(settings, topic, "compact")
+    async with running.started(settings) as worker:
+        await running.until_ready(worker)
+        async with httpx.AsyncClient(trust_env=False) as client:
+            pipeline = (await client.get(f"http://127.0.0.1:{worker.api.port}/v1/stats/pipeline")).json()
+        assert pipeline["emptied_changelogs"] == dict.fromkeys(ends, 1)
+        assert pipeline["lost_records"] == ends
+    said = [record.getMessage() for record in caplog.records if record.name == "streams.losses"]
+    partition = partition_of(USER, settings.kafka.partitions)
+    assert sorted(line.split(" of ")[0] for line in said) == [
+        f"{topic}[{partition}]: restored 0 rows although offset 4" for topic in sorted(ends)
+    ]

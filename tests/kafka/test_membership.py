@@ -10,9 +10,9 @@ from subprocess import Popen
 from schemas.settings import Settings
 from streams.clients.broker import ensure_topics
 from tests.crash.lives import living, stop
-from tests.making import until
-from tests.ports import free_port
-from tests.workers import asked
+from tests.support.making import until
+from tests.support.ports import free_port
+from tests.support.workers import asked
 
 
 def named(settings: Settings, name: str, port: int, data: Path) -> AbstractContextManager[Popen[bytes]]:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import aiokafka.errors
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
-from schemas.errors import SettingsError
+from schemas.errors import BrokerUnavailable, SettingsError
 from schemas.settings import KafkaSettings, Settings
+from schemas.topics import Topics
 from streams.cli import running
 from streams.cli.ingest import _ingest
 from streams.clients.broker import client_options, ensure_topics
-from streams.replaying.plan import EARLIEST, NOW, Asked, planned
+from streams.clients.log_reader import end_of
+from streams.clients.producing import started_producer
+from streams.replaying.plan import EARLIEST, NOW, ReplayOptions, planned
 from tests.kafka.cluster import Cluster, cluster
 from tests.kafka.source import Source
 
@@ -50,9 +55,22 @@ async def test_a_misspelt_prefix_makes_no_topic(misspelt: KafkaSettings, setting
             pass
     with pytest.raises(SettingsError, match="does not exist: create it"):
         await _ingest(file, file.stat().st_size, misspelt)
-    asked = Asked(EARLIEST, NOW, (), True, misspelt.topic_prefix, misspelt.partitions)
+    asked = ReplayOptions(EARLIEST, NOW, (), True, misspelt.topic_prefix, misspelt.partitions)
     with pytest.raises(SettingsError, match="does not exist: create it"):
         await planned(asked, tmp_path / "replay", misspelt, 0)
+    assert await topics(misspelt) == []
+
+
+async def test_a_consumer_and_a_producer_make_no_topic_that_is_gone(misspelt: KafkaSettings) -> None:
+    """A topic that is deleted beside a worker does not come back by its own clients, with one partition."""
+    gone = Topics.with_prefix(misspelt.topic_prefix).long_term
+    producer = await started_producer(misspelt, request_timeout_ms=2_000)
+    with pytest.raises(aiokafka.errors.KafkaError):
+        await producer.send_and_wait(gone, b"value")
+    await producer.stop()
+    with pytest.raises((BrokerUnavailable, TimeoutError)):
+        async with asyncio.timeout(3):
+            await end_of(misspelt, gone, 0)
     assert await topics(misspelt) == []
 
 

@@ -14,10 +14,12 @@ from schemas.settings import Settings
 from schemas.topics import Topics, partition_of
 from streams.app import Siltstone
 from streams.cli import running
+from streams.clients import log_reader
 from streams.clients.broker import client_options, ensure_topics
 from streams.clients.log_reader import records_between
+from streams.clients.remains import remains_of
 from streams.metrics import labelled
-from tests.making import line, until
+from tests.support.making import line, until
 
 USER = "u"
 
@@ -49,10 +51,10 @@ async def said_in_transactions(settings: Settings) -> int:
 def taken_in(worker: Siltstone) -> set[str]:
     return {
         message.message_id
-        for partition, session in worker.windows.all_sessions()
-        for exchange in worker.windows.window(partition, session)
+        for partition, session in worker.intake.windows.all_sessions()
+        for exchange in worker.intake.windows.window(partition, session)
         for message in exchange.messages
-    } | {message.message_id for _, session in worker.windows.all_sessions() for message in session.open}
+    } | {message.message_id for _, session in worker.intake.windows.all_sessions() for message in session.open}
 
 
 async def test_aborted_messages_are_none_and_the_lag_reaches_zero(settings: Settings) -> None:
@@ -101,6 +103,17 @@ async def test_reading_back_ends_at_the_marker_and_misses_nothing(
             ]
             assert read == offsets
     assert [record for record in caplog.records if record.name.startswith("streams")] == []
+
+
+async def test_what_is_left_of_a_user_is_listed_up_to_the_marker(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was aborted is in the log as well; nobody waits for a record behind the last one."""
+    monkeypatch.setattr(log_reader, "SILENT_SECONDS", 3600.0)
+    await ensure_topics(settings.kafka)
+    await said_in_transactions(settings)
+    topic = Topics.with_prefix(settings.kafka.topic_prefix).conversations
+    assert {one.topic: one.records for one in await remains_of(settings.kafka, USER)}[topic] == 6
 
 
 async def test_all_of_them_are_read_where_that_is_wished(settings: Settings) -> None:

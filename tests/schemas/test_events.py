@@ -31,7 +31,7 @@ from schemas.events import (
     Unpin,
     event_id,
 )
-from tests.making import START, promotion
+from tests.support.making import START, promotion
 
 ID, OTHER = "94d1909b-ca98-5758-8c83-2cb9cb1301f9", "0f8fad5b-d9cb-469f-a165-70867728950e"
 COMMON = {"event_id": "6ba7b810-9dad-11d1-80b4-00c04fd430c8", "user_id": "u", "timestamp": START}

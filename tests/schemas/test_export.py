@@ -10,8 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from schemas.export import EXPORTED, FOLDER, documents
-from tests.making import START
 from tests.schemas.test_events import COMMON, EVENTS, ID
+from tests.support.making import START
 
 # It publishes no type information.
 jsonschema: Any = importlib.import_module("jsonschema")

@@ -26,7 +26,7 @@ from schemas.messages import (
     render,
 )
 from schemas.topics import partition_of
-from tests.making import START, message, spoken
+from tests.support.making import START, message, spoken
 
 
 def test_aliases_are_taken() -> None:

@@ -17,8 +17,8 @@ from schemas.events import SummaryRequest
 from schemas.messages import MAX_CONTENT_BYTES, Message
 from schemas.summary_requests import heading_of, plain_heading, request_in, said_in
 from streams.agents.summary_requests import decode
-from tests.examples import examples
-from tests.making import START
+from tests.support.examples import examples
+from tests.support.making import START
 
 RUN = uuid.UUID(int=7)
 

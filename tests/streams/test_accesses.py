@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from streams.accesses import MOST_MEMORIES, Accesses
-from tests.making import START
+from tests.support.making import START
 
 ONE, TWO, THREE = (uuid.UUID(int=number) for number in (1, 2, 3))
 

@@ -12,13 +12,13 @@ import pytest
 from schemas.events import Archive, Edit, Forget, ForgetUser, LongTermEvent, Remove, Restore, Supersede
 from schemas.memories import SearchHit, State
 from schemas.settings import LifecycleSettings, LongTermSettings
-from streams.recall import Asked, Query, archived_answers
+from streams.recall import PreparedQuery, Query, archived_answers
 from streams.rules.ranking import COSINE
-from tables import terms
-from tables.archived_rows import ArchivedRows
-from tables.shard import Shard
-from tests.calls import Statements
-from tests.making import START, axis, promotion
+from tables.search import terms
+from tables.search.archived_rows import ArchivedRows
+from tables.shard.shard import Shard
+from tests.support.calls import Statements
+from tests.support.making import START, axis, promotion
 from tests.tables.commands import event
 
 SAID = [
@@ -64,7 +64,9 @@ def tell(shard: Shard, *events: LongTermEvent) -> None:
 def found(shard: Shard, top_k: int = 10) -> list[SearchHit]:
     query = Query("u", "hiking in Málaga", top_k, frozenset(State), replaced=True)
     vector = ((axis(0) + axis(1)) / 2**0.5).astype(np.float32)
-    return archived_answers(shard, Asked(query, [query.text], vector[None], COSINE, START, LifecycleSettings()))
+    return archived_answers(
+        shard, PreparedQuery(query, [query.text], vector[None], COSINE, START, LifecycleSettings())
+    )
 
 
 def test_terms_are_counted_at_the_first_search_alone(shard: Shard, counted: list[str]) -> None:

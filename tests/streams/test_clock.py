@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streams.clock import AHEAD_MS, EventClock
-from tests.making import START
+from tests.support.making import START
 
 YEAR_2099 = 4_070_908_800_000
 

@@ -1,4 +1,4 @@
-"""What is buried, and what it takes to see that something has to be."""
+"""What becomes a dead letter, and what it takes to see that something has to."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import pytest
 from aiokafka.errors import MessageSizeTooLargeError
 
 from schemas.errors import BadRecord
+from schemas.topic_specs import MAX_RECORD_BYTES, MAX_VALUE_BYTES
 from streams.agents import long_term, short_term
-from streams.clients.broker import MAX_RECORD_BYTES, MAX_VALUE_BYTES
 from streams.dead_letters import LEAST_VALUE_BYTES, MAX_FIELDS, DeadLetters, json_object
 from streams.hotpath import Outbox
-from streams.hotpath.outbox import Refused
+from streams.hotpath.outbox import RefusedRecord
 from streams.metrics import Metrics, labelled
 from tests.fuzz.way import Log, Record
-from tests.making import START, line
+from tests.support.making import START, line
 
 
-async def buried(key: bytes | None, value: bytes | None) -> Record:
+async def dead(key: bytes | None, value: bytes | None) -> Record:
     """The dead letter, as a broker takes it."""
     log, outbox = Log(), Outbox()
     outbox.connect(log)  # type: ignore[arg-type]
-    DeadLetters(outbox, "dead-letters", Metrics()).bury(Record("t", 7, key, value), BadRecord("kind", "reason"))
+    DeadLetters(outbox, "dead-letters", Metrics()).send(Record("t", 7, key, value), BadRecord("kind", "reason"))
     await outbox.deliver()
     (letter,) = log.records["dead-letters"]
     assert dict(letter.headers)["source.offset"] == b"7"
@@ -34,13 +34,13 @@ async def buried(key: bytes | None, value: bytes | None) -> Record:
 
 @pytest.mark.parametrize(("key", "value"), [(b"k", b"{oops"), (None, b"x"), (b"k", None), (b"\xff", b"\xff\0")])
 async def test_a_dead_letter_is_the_record_as_it_was(key: bytes | None, value: bytes | None) -> None:
-    letter = await buried(key, value)
+    letter = await dead(key, value)
     assert (letter.key, letter.value) == (key, value)
 
 
 async def test_a_record_without_key_and_value_is_buried_under_an_empty_key() -> None:
     """aiokafka refuses to send it as it was."""
-    letter = await buried(None, None)
+    letter = await dead(None, None)
     assert (letter.key, letter.value) == (b"", None)
 
 
@@ -49,12 +49,12 @@ async def test_a_dead_letter_that_is_refused_is_cut_and_one_that_is_refused_agai
     log, outbox, metrics = Log(), Outbox(), Metrics()
     outbox.connect(log)  # type: ignore[arg-type]
     letters = DeadLetters(outbox, "dead-letters", metrics)
-    letters.bury(Record("t", 7, b"k", b"x" * MAX_VALUE_BYTES), BadRecord("kind", "reason"))
+    letters.send(Record("t", 7, b"k", b"x" * MAX_VALUE_BYTES), BadRecord("kind", "reason"))
     for _ in range(2):
         await outbox.deliver()
         letter = log.records["dead-letters"][-1]
         error = MessageSizeTooLargeError()
-        letters.keep_refused(Refused("dead-letters", letter.key, letter.value, letter.headers, error))
+        letters.keep_refused(RefusedRecord("dead-letters", letter.key, letter.value, letter.headers, error))
     await outbox.deliver()
     assert [len(letter.value or b"") for letter in log.records["dead-letters"]] == [
         MAX_VALUE_BYTES,
@@ -72,7 +72,7 @@ async def test_a_dead_letter_that_is_refused_is_cut_and_one_that_is_refused_agai
     ],
 )
 async def test_of_what_is_too_large_as_much_is_buried_as_a_broker_takes(key: bytes, value: bytes) -> None:
-    letter = await buried(key, value)
+    letter = await dead(key, value)
     assert letter.key
     assert key.startswith(letter.key)
     assert letter.value == value[:MAX_VALUE_BYTES]

@@ -11,10 +11,10 @@ from schemas.events import Archive, Pin
 from schemas.memories import State
 from schemas.settings import LifecycleSettings, LongTermSettings
 from streams.rules.filtering import Filter
-from streams.web.listing import Wanted, page_of_archive, page_of_memories
-from tables.shard import Shard
-from tables.statistics import DAY_MS
-from tests.making import START, axis, promotion
+from streams.web.listing import PageQuery, page_of_archive, page_of_memories
+from tables.analysts.statistics import DAY_MS
+from tables.shard.shard import Shard
+from tests.support.making import START, axis, promotion
 from tests.tables.commands import event
 
 SAID = [promotion(f"text {n}", f"{n}", at=START + n, importance=70 + n) for n in range(6)]
@@ -32,23 +32,23 @@ def shard(tmp_path: Path) -> Iterator[Shard]:
 
 
 def test_pages_follow_each_other_and_say_how_many_there_are(shard: Shard) -> None:
-    wanted = Wanted("u", (), 4, None, now=START)
+    wanted = PageQuery("u", (), 4, None, now=START)
     first = page_of_memories(shard, wanted, LifecycleSettings())
-    assert ([one.id for one in first.memories], first.total, first.behind) == (IDS[:4], 6, IDS[3])
-    rest = page_of_memories(shard, Wanted("u", (), 4, first.behind, now=START), LifecycleSettings())
-    assert ([one.id for one in rest.memories], rest.total, rest.behind) == (IDS[4:], 6, None)
+    assert ([one.id for one in first.memories], first.total, first.next_after) == (IDS[:4], 6, IDS[3])
+    rest = page_of_memories(shard, PageQuery("u", (), 4, first.next_after, now=START), LifecycleSettings())
+    assert ([one.id for one in rest.memories], rest.total, rest.next_after) == (IDS[4:], 6, None)
 
 
 def test_state_and_filters_are_applied_before_the_page_is_cut(shard: Shard) -> None:
     later = START + 30 * DAY_MS
-    active = page_of_memories(shard, Wanted("u", (), 1, None, State.ACTIVE, later), LifecycleSettings())
-    assert ([one.id for one in active.memories], active.total, active.behind) == ([IDS[1]], 1, None)
+    active = page_of_memories(shard, PageQuery("u", (), 1, None, State.ACTIVE, later), LifecycleSettings())
+    assert ([one.id for one in active.memories], active.total, active.next_after) == ([IDS[1]], 1, None)
     high = Filter.all_of(["importance:gte:73"])
-    found = page_of_memories(shard, Wanted("u", high, 2, None, State.COLD, later), LifecycleSettings())
-    assert ([one.id for one in found.memories], found.total, found.behind) == (IDS[3:5], 3, IDS[4])
+    found = page_of_memories(shard, PageQuery("u", high, 2, None, State.COLD, later), LifecycleSettings())
+    assert ([one.id for one in found.memories], found.total, found.next_after) == (IDS[3:5], 3, IDS[4])
 
 
 def test_the_archive_has_pages_too(shard: Shard) -> None:
     shard.apply([event(Archive, memory_id=one) for one in IDS[2:]], {}, START)
-    page = page_of_archive(shard, Wanted("u", Filter.all_of(["importance:lte:74"]), 2, None))
-    assert ([one.memory.id for one in page.memories], page.total, page.behind) == (IDS[2:4], 3, IDS[3])
+    page = page_of_archive(shard, PageQuery("u", Filter.all_of(["importance:lte:74"]), 2, None))
+    assert ([one.memory.id for one in page.memories], page.total, page.next_after) == (IDS[2:4], 3, IDS[3])

@@ -14,9 +14,9 @@ from schemas.errors import ShardError
 from schemas.settings import LifecycleSettings, LongTermSettings
 from streams.memory_shares import LEAST_FOR_A_SHARD, MemoryShares, in_units, memory_here, shares
 from streams.shards import OwnedShards
-from tables.shard import Shard
-from tests.making import until
+from tables.shard.shard import Shard
 from tests.streams.test_models import Toy, embedding_of
+from tests.support.making import until
 
 GIB = 1 << 30
 

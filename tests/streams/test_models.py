@@ -13,11 +13,11 @@ from schemas.settings import EmbeddingSettings, LifecycleSettings, LongTermSetti
 from streams.clients.embedding import Embedding, Model, Vectors
 from streams.models import ShardModel
 from streams.shards import OwnedShards
-from tables.batch import Applied
-from tables.reembedding import VectorModel
-from tables.shard import Shard
-from tables.vectors import VectorIndex
-from tests.making import START, axis, promotion, until
+from tables.shard.batch import Applied
+from tables.shard.reembedding import VectorModel
+from tables.shard.shard import Shard
+from tables.vectors.index import VectorIndex
+from tests.support.making import START, axis, promotion, until
 
 DIMENSION = 16
 

@@ -8,7 +8,7 @@ from prometheus_client import Histogram
 from schemas.topics import CLOSED_AT_HEADER
 from streams.metrics import Metrics
 from streams.promotion_ages import PromotionAges, closed_at
-from tests.making import START, promotion
+from tests.support.making import START, promotion
 
 FIRST, SECOND = promotion("a", "1"), promotion("b", "2")
 

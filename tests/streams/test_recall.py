@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from schemas.events import Edit, LongTermEvent, Pin, Supersede
+from schemas.lifecycle import DAY_MS, score_of, state_of
 from schemas.memories import Memory, SearchHit, State, shown_score
 from schemas.messages import iso
 from schemas.settings import LifecycleSettings, LongTermSettings
-from streams.recall import Asked, Query, answers
+from streams.recall import PreparedQuery, Query, answers
 from streams.rules.filtering import Filter
-from streams.rules.lifecycle import DAY_MS, score_of, state_of
 from streams.rules.ranking import COSINE, LexicalIndex, carry, fuse, top
-from tables.row_file import Places
-from tables.shard import Shard
-from tests.making import START, axis, promotion
+from tables.search.row_file import Places
+from tables.shard.shard import Shard
+from tests.support.making import START, axis, promotion
 from tests.tables.commands import event
-from tests.tables.test_shard import touch
+from tests.tables.shard.test_shard import touch
 
 TEXTS = ["I live in Málaga", "我住在北京", "my sister likes hiking", "hiking again", "", "the cat sleeps"]
 
@@ -48,12 +48,12 @@ def shard(tmp_path: Path) -> Iterator[Shard]:
     shard.close()
 
 
-def asked(query: Query, days: float = 0) -> Asked:
+def asked(query: Query, days: float = 0) -> PreparedQuery:
     vector = ((axis(3) + axis(1)) / 2**0.5).astype(np.float32)
-    return Asked(query, [query.text], vector[None], COSINE, START + round(days * DAY_MS), LifecycleSettings())
+    return PreparedQuery(query, [query.text], vector[None], COSINE, START + round(days * DAY_MS), LifecycleSettings())
 
 
-def one_by_one(shard: Shard, question: Asked) -> list[SearchHit]:
+def one_by_one(shard: Shard, question: PreparedQuery) -> list[SearchHit]:
     """The same as a plain loop over memories."""
     query, memories = question.query, shard.memories_of(question.query.user_id)
     dense = shard.similarities(query.user_id, question.vectors[0], memories)

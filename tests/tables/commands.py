@@ -24,8 +24,8 @@ from schemas.events import (
     Unlink,
     Unpin,
 )
-from tables.vectors import Vectors
-from tests.making import START, axis, leaning, promotion
+from tables.vectors.index import Vectors
+from tests.support.making import START, axis, leaning, promotion
 
 E = TypeVar("E", bound=LongTermEvent)
 

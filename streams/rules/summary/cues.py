@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
 from streams.rules.signals import Lexicon
 
@@ -18,8 +18,12 @@ _TITLE: Final = re.compile(r"\[([a-z_]+)\]")
 _NAMED: Final = re.compile(r"\{([A-Za-z_]+)\}")
 
 
-class Cues(NamedTuple):
-    """The patterns of a language. "First" are those that a clause begins with; the others stand anywhere in it."""
+class Cues:
+    """The patterns of a language. "First" are those that a clause begins with; the others stand anywhere in it.
+
+    Each is compiled when it is first looked with: all of them take a third of a second, and most processes that
+    import this cut no sentence.
+    """
 
     openers: re.Pattern[str]
     """First: what leads to a clause and is no part of it, "well, by the way"; any number of them."""
@@ -87,6 +91,17 @@ class Cues(NamedTuple):
     realises: re.Pattern[str]
     """A conclusion."""
 
+    def __init__(self, sections: dict[str, list[str]]) -> None:
+        self._sections = {field: sections[field] for field in self.__annotations__}
+
+    def __getattr__(self, field: str) -> re.Pattern[str]:
+        """Of a pattern that has not been looked with; from then on it is an attribute like any other."""
+        if field not in type(self).__annotations__:
+            raise AttributeError(field)
+        pattern = re.compile(_either(self._sections[field]), re.IGNORECASE)
+        setattr(self, field, pattern)
+        return pattern
+
     @classmethod
     def read(cls, name: str, lexicon: Lexicon) -> Self:
         """The cues of a data file, which stands beside this one."""
@@ -103,7 +118,7 @@ class Cues(NamedTuple):
                 lines.append(_NAMED.sub(lambda found: f"(?:{'|'.join(sections[found[1]])})", pattern))
         sections["openers"] = [rf"\s*(?:{'|'.join(sections['openers'])})*+"]
         sections["styles"] = [f"({style})" for style in sections["styles"]]
-        return cls(*(re.compile(_either(sections[field]), re.IGNORECASE) for field in cls._fields))
+        return cls(sections)
 
 
 def _either(alternatives: list[str]) -> str:

@@ -13,7 +13,7 @@ from streams.rules import reading_en, reading_zh
 from streams.rules.estimator import READ_CHARS
 from streams.rules.summary.cues import Cues, captured
 from streams.rules.summary.turns import Turn
-from tables.tokens import tokens, weight
+from tables.search.tokens import tokens, weight
 
 CHINESE: Final = Cues.read("cues_zh.txt", reading_zh.LEXICON)
 ENGLISH: Final = Cues.read("cues_en.txt", reading_en.LEXICON)

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
-from schemas.messages import Message
+from schemas.messages import Message, day_of
 from schemas.settings import SummaryPlan
 from streams.rules.phrases import Phrases
 
@@ -16,7 +16,7 @@ Reason = Literal["count", "manual", "day_end"]
 LONGEST_REQUEST: Final = 200
 
 
-class Wanted(NamedTuple):
+class SummaryWanted(NamedTuple):
     """A summary of these messages of a day; `by` tells it from every other one of the session."""
 
     reason: Reason
@@ -35,7 +35,7 @@ class Triggers:
         self.automatic = plan.automatic
         self.interval = plan.interval if plan.automatic else 0
         self._phrases = Phrases(plan.request_phrases)
-        self._zone = plan.timezone
+        self.timezone = plan.timezone
         self._end_of_day = lru_cache(maxsize=4_096)(self._reckoned)
 
     def asked_for(self, content: str) -> bool:
@@ -44,7 +44,7 @@ class Triggers:
 
     def day_of(self, moment: int) -> date:
         """The day of a moment (epoch ms)."""
-        return datetime.fromtimestamp(moment / 1000, self._zone).date()
+        return day_of(moment, self.timezone)
 
     def end_of_day(self, moment: int) -> int:
         """When the moment's day is over; both epoch ms."""
@@ -52,5 +52,5 @@ class Triggers:
 
     def _reckoned(self, quarter: int) -> int:
         day = self.day_of(quarter * 900_000)
-        midnight = datetime.combine(day + timedelta(days=1), time(), self._zone)
+        midnight = datetime.combine(day + timedelta(days=1), time(), self.timezone)
         return round(midnight.astimezone(UTC).timestamp() * 1000)

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from schemas.messages import iso
-from schemas.topics import REROUTED_HEADER, home_of
-from tests.making import START
+from schemas.topics import REROUTED_HEADER, route_of
+from tests.support.making import START
 
 PARTITIONS = 4
 RECORDS_OF_A_USER = 150
@@ -109,7 +109,7 @@ def long_log(records: int, seed: int = 14) -> Iterator[Logged]:
     for _ in range(records):
         talk = chance.choice(talks)
         value = chance.choice(ODD) if chance.random() < 0.01 else _said(chance, talk)
-        key, partition = home_of(talk.user_id, PARTITIONS)
+        key, partition = route_of(talk.user_id, PARTITIONS)
         headers: tuple[tuple[str, bytes], ...] = ()
         if chance.random() < 0.01:
             headers = chance.choice(((), (("trace", b"1"),), ((REROUTED_HEADER, b"1"),)))

@@ -10,20 +10,22 @@ from typing import Any
 import orjson
 
 from schemas.settings import MemorySettings
-from schemas.topics import CLOSED_AT_HEADER, Topics, home_of
-from streams.agents.short_term import ShortTermAgent
+from schemas.topics import CLOSED_AT_HEADER, Topics, route_of
+from streams.agents.short_term import ShortTermAgent, session_record
 from streams.clock import EventClock
 from streams.dead_letters import DeadLetters
+from streams.event_log import EventLog
 from streams.hotpath import Outbox
 from streams.hotpath.outbox import Headers
+from streams.inbox import Inbox
 from streams.metrics import Metrics
 from streams.rerouting import Rerouting
 from streams.rules.promotion import Judge, Promoter
 from streams.rules.session import SessionRules
-from tables.short_term import ShortTermStore
+from tables.windows.short_term import ShortTermStore
 from tests.crash.chatter import Said
 from tests.fuzz.way import Way
-from tests.making import START, line
+from tests.support.making import START, line
 
 TOPICS = Topics.with_prefix("")
 #: Production times are these many ms after `START`, an offset's times a thousand: nothing else looks like them.
@@ -52,7 +54,7 @@ class Record:
     offset: int
     value: bytes
     timestamp: int | None
-    key: bytes = home_of("u", 1)[0]
+    key: bytes = route_of("u", 1)[0]
     partition: int = 0
     topic: str = "conversations"
     headers: Headers = ()
@@ -68,12 +70,10 @@ def promoted(memory: MemorySettings, *batches: list[Record], judge: Judge | None
     agent = ShortTermAgent(
         store=ShortTermStore(),
         rules=SessionRules(memory, Promoter(memory, judge)),
-        outbox=outbox,
-        dead_letters=DeadLetters(outbox, TOPICS.dead_letters, metrics),
+        event_log=EventLog(outbox, TOPICS),
+        inbox=Inbox(session_record, DeadLetters(outbox, TOPICS.dead_letters, metrics), Rerouting(outbox, metrics, 1)),
         metrics=metrics,
         clock=EventClock(),
-        topics=TOPICS,
-        rerouting=Rerouting(outbox, metrics, 1),
         ratings=None,
     )
     for records in batches:

@@ -16,21 +16,23 @@ import pytest
 
 from schemas.settings import MemorySettings, Settings
 from schemas.topics import Topics
-from streams.agents.quiet_sessions import QuietSessions
-from streams.agents.short_term import ShortTermAgent
+from streams.agents.short_term import ShortTermAgent, session_record
 from streams.clock import EventClock
 from streams.dead_letters import DeadLetters
+from streams.event_log import EventLog
 from streams.hotpath import Outbox
+from streams.inbox import Inbox
+from streams.jobs.idle_tracker import IdleTracker
+from streams.jobs.ratings import Ratings
 from streams.metrics import Metrics, labelled
-from streams.ratings import Ratings
 from streams.rerouting import Rerouting
 from streams.rules.estimator import estimate
 from streams.rules.promotion import Promoter
 from streams.rules.session import SessionRules
 from streams.rules.summary.triggers import Triggers
-from tables.short_term import Session, ShortTermStore
-from tests.making import START
+from tables.windows.short_term import Session, ShortTermStore
 from tests.streams.agents.long_log import PARTITIONS, batches, long_log
+from tests.support.making import START
 
 TOPICS = Topics.with_prefix("")
 SHORT, WHOLE = 9_000, 120_000
@@ -128,15 +130,17 @@ class Worker:
         self.agent = ShortTermAgent(
             store=self.store,
             rules=SessionRules(self.memory, Promoter(self.memory, judge), Triggers(Settings().summaries())),
-            outbox=self.outbox,
-            dead_letters=DeadLetters(self.outbox, TOPICS.dead_letters, self.metrics),
+            event_log=EventLog(self.outbox, TOPICS),
+            inbox=Inbox(
+                session_record,
+                DeadLetters(self.outbox, TOPICS.dead_letters, self.metrics),
+                Rerouting(self.outbox, self.metrics, PARTITIONS),
+            ),
             metrics=self.metrics,
             clock=self.clock,
-            topics=TOPICS,
-            rerouting=Rerouting(self.outbox, self.metrics, PARTITIONS),
             ratings=cast(Ratings, self.ratings) if self.elsewhere else None,
         )
-        self.agent.quiet = QuietSessions(lambda: self.seconds)
+        self.agent.idle = IdleTracker(lambda: self.seconds)
         self.agent.when_ended(self._note_end)
 
     def _note_end(self, partition: int, session: Session, at: int) -> None:
@@ -144,7 +148,7 @@ class Worker:
 
     def commit(self) -> None:
         for name, digest in self.rows.items():
-            for change in getattr(self.store, name).take_changes():
+            for change in getattr(self.store, name).drain():
                 digest.update(repr(tuple(change)).encode())
                 self.changelogs[name][change.partition, change.key] = change.value
 

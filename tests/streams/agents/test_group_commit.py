@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.agents.group_commit import MOST_WAITING, GroupWriter
-from tests.examples import examples
-from tests.making import until
+from tests.support.examples import examples
+from tests.support.making import until
 
 
 class Shard:

@@ -22,10 +22,10 @@ from streams.app import Siltstone
 from streams.clients.embedding import Vectors
 from streams.hotpath.ledger import Ledger
 from streams.recall import Query
-from tables.catalog import Catalog, Changes
-from tables.shard import Shard
+from tables.catalog.catalog import Catalog, Changes
+from tables.shard.shard import Shard
 from tests.fuzz.way import Log, Record, Toy
-from tests.making import START, line, until
+from tests.support.making import START, line, until
 
 PARTITIONS = 2
 #: A user of each partition.
@@ -51,10 +51,10 @@ class Worker:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         settings = Settings.load(data_dir=folder, kafka={"partitions": PARTITIONS}, lifecycle={"clock": "event"})
         self.siltstone, self.model = Siltstone(settings), Held()
-        self.siltstone.embedding._backend = self.model
-        self.siltstone.embedding.start()
+        self.siltstone.shards.models.current._backend = self.model
+        self.siltstone.shards.models.current.start()
         self.siltstone.hot.outbox.connect(Log())  # type: ignore[arg-type]
-        self.siltstone.precedence._lag = lambda: 0
+        self.siltstone.context.gate._lag = lambda: 0
         self.agent, self.shards = self.siltstone.long_term, self.siltstone.shards
         self._offsets = [0] * PARTITIONS
         self.transactions: list[tuple[int, int]] = []
@@ -95,7 +95,7 @@ async def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     made.model.gate.set()
     await made.agent.stop()
     await made.shards.close()
-    await made.siltstone.embedding.stop()
+    await made.siltstone.shards.models.current.stop()
 
 
 def said(place: int, *names: str, **fields: Any) -> list[Remember]:
@@ -202,7 +202,7 @@ async def test_what_one_group_forgets_it_does_not_keep_of_an_earlier_batch_of_it
     assert worker.transactions == [(0, 1), (0, 2)]
     kept = await worker.shards.call(0, Shard.memories_of, USERS[0])
     assert [memory.text for memory in kept] == ["tea"]
-    assert not worker.siltstone.windows.notes.of_user(0, USERS[0])
+    assert not worker.siltstone.intake.windows.notes.of_user(0, USERS[0])
 
 
 async def test_a_batch_that_is_ahead_of_the_shard_is_preceded_by_what_the_log_holds_between(worker: Worker) -> None:
@@ -317,9 +317,9 @@ async def test_what_a_shard_is_filled_up_with_forgets_the_users_day_files_too(wo
 
 async def test_a_window_forgets_what_came_before_the_command_whatever_time_the_command_has(worker: Worker) -> None:
     """A service whose clock is behind has written it; its record says when it came."""
-    user, windows = USERS[0], worker.siltstone.windows
+    user, windows = USERS[0], worker.siltstone.intake.windows
     spoken = [line(i, user, "user", i) for i in range(3)]
-    await worker.siltstone.short_term.handle(
+    await worker.siltstone.intake.short_term.handle(
         0,
         [Record("conversations", i, user.encode(), raw, timestamp=START + 5000) for i, raw in enumerate(spoken)],
     )

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from schemas.messages import MAX_CONTENT_BYTES, ChatMessage, Message
 from schemas.plain_messages import MAX_PLAIN_BYTES, plain_message
 from streams.agents.short_term import decode
-from tests.examples import examples
 from tests.fuzz.mutations import mutated, with_nasty_values
 from tests.fuzz.records import said
-from tests.making import START
 from tests.streams.agents.long_log import Logged, long_log
+from tests.support.examples import examples
+from tests.support.making import START
 
 PLAIN: dict[str, Any] = {
     "user_id": "u",
@@ -68,7 +68,7 @@ def taken(value: bytes | None) -> bool:
     return True
 
 
-@examples(2_000)
+@examples(2_000, few=100)
 @given(FIELDS, st.sets(st.sampled_from(sorted(PLAIN))), st.booleans())
 def test_what_it_takes_it_reads_as_the_models_do(fields: dict[str, Any], without: set[str], indented: bool) -> None:
     record = {name: value for name, value in PLAIN.items() if name not in without} | fields

@@ -14,18 +14,20 @@ from msgspec.structs import replace
 
 from schemas.messages import Exchange
 from schemas.settings import MemorySettings
-from schemas.topics import Topics, home_of
-from streams.agents.short_term import ShortTermAgent
+from schemas.topics import Topics, route_of
+from streams.agents.short_term import ShortTermAgent, session_record
 from streams.clock import EventClock
 from streams.dead_letters import DeadLetters
+from streams.event_log import EventLog
 from streams.hotpath import Outbox
+from streams.inbox import Inbox
 from streams.metrics import Metrics
 from streams.rerouting import Rerouting
 from streams.rules.promotion import Promoter
 from streams.rules.session import SessionRules
-from tables.short_term import ShortTermStore
-from tests.examples import examples
-from tests.making import START
+from tables.windows.short_term import ShortTermStore
+from tests.support.examples import examples
+from tests.support.making import START
 
 TOPICS = Topics.with_prefix("")
 TEXTS = ("ok", "I like tea", "我的生日是五月三日", "thanks", "what is a list?")
@@ -74,12 +76,14 @@ class Run:
         self.agent = ShortTermAgent(
             store=self.store,
             rules=SessionRules(self.memory, Promoter(self.memory, lambda user, assistant: len(user) % 11)),
-            outbox=self.outbox,
-            dead_letters=DeadLetters(self.outbox, TOPICS.dead_letters, self.metrics),
+            event_log=EventLog(self.outbox, TOPICS),
+            inbox=Inbox(
+                session_record,
+                DeadLetters(self.outbox, TOPICS.dead_letters, self.metrics),
+                Rerouting(self.outbox, self.metrics, 1),
+            ),
             metrics=self.metrics,
             clock=EventClock(),
-            topics=TOPICS,
-            rerouting=Rerouting(self.outbox, self.metrics, 1),
             ratings=None,
             now=lambda: NOW,
         )
@@ -87,7 +91,7 @@ class Run:
     def read(self, values: list[bytes], cuts: list[int]) -> Run:
         """Read the log in batches that end at these offsets."""
         records = [
-            Record(offset, home_of(orjson.loads(value)["user_id"], 1)[0], value, 0)
+            Record(offset, route_of(orjson.loads(value)["user_id"], 1)[0], value, 0)
             for offset, value in enumerate(values)
         ]
         for start, end in zip([0, *cuts], [*cuts, len(records)], strict=True):
@@ -158,7 +162,7 @@ def _record(user: str, at: int, **fields: Any) -> bytes:
     return orjson.dumps({"user_id": user, "session_id": "s", "timestamp": START + at * 1000, **fields})
 
 
-@examples(120)
+@examples(120, few=50)
 @given(st.lists(st.lists(SAID, max_size=50), min_size=1, max_size=3), st.randoms(use_true_random=False), st.data())
 def test_interleaving_duplicates_and_delays_change_nothing(
     conversations: list[list[Said]], chance: Any, data: st.DataObject
@@ -199,7 +203,7 @@ def talk(exchanges: int, start: int = 0) -> list[bytes]:
 
 def written(run: Run) -> int:
     """Bytes that the next commit writes to the changelogs."""
-    changes = [*run.store.exchanges.take_changes(), *run.store.sessions.take_changes()]
+    changes = [*run.store.exchanges.drain(), *run.store.sessions.drain()]
     return sum(len(change.key) + len(change.value or b"") for change in changes)
 
 
@@ -228,7 +232,7 @@ def hear(run: Run, *said: tuple[int, int]) -> None:
     """User messages by their own time and that of their record, both in ms after START."""
     first = sum(session.offset + 1 for _, session in run.store.all_sessions())
     records = [
-        Record(first + place, *home_of("u", 1)[:1], _message(first + place, at), 0, START + appended)
+        Record(first + place, *route_of("u", 1)[:1], _message(first + place, at), 0, START + appended)
         for place, (at, appended) in enumerate(said)
     ]
     asyncio.run(run._handle(records))
@@ -255,7 +259,7 @@ def test_what_is_dated_ahead_of_its_record_is_forgotten_with_what_was_there_befo
     hear(run, *((second + ahead, second) for second in (1000, 2000, 3000, 4000, 5000, 6000)))
     if restarted:
         for table in (run.store.exchanges, run.store.sessions):
-            changes = [(change.key, change.value) for change in table.take_changes()]
+            changes = [(change.key, change.value) for change in table.drain()]
             table.own(frozenset())
             table.restore(0, changes)
     run.agent.forget_user(0, "u", START + 4500)

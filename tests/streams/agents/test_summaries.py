@@ -25,23 +25,26 @@ from schemas.settings import AgentsSettings, LlmSettings, MemorySettings
 from schemas.settings.summaries import summary_plan
 from schemas.summaries import Insight, Summary
 from schemas.summary_requests import Reason
-from schemas.topics import Topics, home_of
+from schemas.topics import Topics, route_of
 from streams.agents import summaries as agent
 from streams.agents.summaries import SummariesAgent, summary_request
+from streams.agents.summary_requests import decode
+from streams.backlog_gate import BacklogGate
 from streams.clients.summariser import Malformed, Unavailable
 from streams.dead_letters import DeadLetters
+from streams.event_log import EventLog
 from streams.hotpath import Outbox
+from streams.inbox import Inbox
 from streams.metrics import Metrics, labelled
-from streams.precedence import IntakeFirst
 from streams.rerouting import Rerouting
 from streams.rules.summary import Turn
 from streams.rules.summary.drafting import Draft, Order, drafted
 from streams.shards import OwnedShards
-from tables.notes import DayFiles, written_by
-from tables.pending_summaries import PendingSummaries
-from tables.shard import Shard
-from tests.examples import examples
-from tests.making import START
+from tables.shard.shard import Shard
+from tables.summaries.day_files import DayFiles, written_by
+from tables.summaries.pending_summaries import PendingSummaries
+from tests.support.examples import examples
+from tests.support.making import START
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -74,14 +77,14 @@ class SentOnly(Outbox):
     def __init__(self) -> None:
         super().__init__()
         self.sent: list[LongTermEvent] = []
-        self.buried = 0
+        self.dead = 0
 
     async def send(self, topic: str, value: bytes | None, **_: Any) -> Any:
         assert value is not None
         self.sent.append(LONG_TERM_EVENT.validate_json(value))
 
     def post(self, topic: str, value: bytes | None, **_: Any) -> None:
-        self.buried += 1
+        self.dead += 1
 
 
 class InProcess:
@@ -135,13 +138,15 @@ class Room:
             memory=MemorySettings(),
             pending=self.pending,
             shards=self.shards,
-            outbox=self.outbox,
-            dead_letters=DeadLetters(self.outbox, "dead-letters", self.metrics),
-            rerouting=Rerouting(self.outbox, self.metrics, 1),
+            event_log=EventLog(self.outbox, Topics.with_prefix("")),
+            inbox=Inbox(
+                decode,
+                DeadLetters(self.outbox, "dead-letters", self.metrics),
+                Rerouting(self.outbox, self.metrics, 1),
+            ),
             metrics=self.metrics,
-            precedence=IntakeFirst(lambda: self.intake, 60.0),
+            gate=BacklogGate(lambda: self.intake, 60.0),
             backlog=lambda: self.lag,
-            topics=Topics.with_prefix(""),
         )
 
     async def ask(self, *records: bytes) -> asyncio.Future[None]:
@@ -171,7 +176,7 @@ class Room:
 
 def record(raw: bytes, at: int = START + 86_400_000) -> Any:
     user = orjson.loads(raw).get("user_id", "u")
-    key, partition = home_of(user, 1)
+    key, partition = route_of(user, 1)
     return SimpleNamespace(
         value=raw, key=key, partition=partition, headers=(), topic="summary-requests", offset=1, timestamp=at
     )
@@ -321,7 +326,7 @@ async def test_a_users_folder_that_cannot_be_removed_stops_nobody(
             raise PermissionError(errno.EACCES, "Permission denied")
 
     with monkeypatch.context() as broken:
-        broken.setattr("tables.notes.shutil.rmtree", refused)
+        broken.setattr("tables.summaries.day_files.shutil.rmtree", refused)
         await room.agent.forget_user(0, "u")
         await room.agent.sweep()
     assert room.metrics.forgotten_folders._value.get() == 1
@@ -351,7 +356,7 @@ async def test_a_batch_is_processed_when_each_of_its_requests_is(room: Room) -> 
     batch = await room.ask(request(1), b"{}", request(2, user="v"))
     await wait_for(lambda: room.extraction.calls == 1)
     assert not batch.done()
-    assert room.outbox.buried == 1
+    assert room.outbox.dead == 1
     room.extraction.gate.set()
     await batch
     assert await room.agent.handle(0, [record(b"{}")]) is None

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.messages import Message, Role
+from schemas.topic_specs import MAX_RECORD_BYTES, MAX_VALUE_BYTES
 from streams.agents.summary_requests import REQUEST_CHARS, request_of, summary_request
-from streams.clients.broker import MAX_RECORD_BYTES, MAX_VALUE_BYTES
-from streams.rules.summary.triggers import Wanted
-from tables.pending_summaries import Pending, PendingSummaries
-from tables.short_term import Session
-from tests.examples import examples
-from tests.making import START
+from streams.rules.summary.triggers import SummaryWanted
+from tables.summaries.pending_summaries import Pending, PendingSummaries
+from tables.windows.short_term import Session
+from tests.support.examples import examples
+from tests.support.making import START
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 
@@ -36,7 +36,7 @@ MESSAGES = st.lists(messages(), min_size=1, max_size=9)
 def test_a_record_is_the_json_of_its_fields_in_their_order(own: list[Message], others: list[Message]) -> None:
     """Byte for byte, messages by their time and else as they were given; written again it is the same."""
     session = Session("ann", "s", last_at=START, ended=False)
-    wanted = Wanted("count", date(2026, 1, 1), "m9", tuple(own))
+    wanted = SummaryWanted("count", date(2026, 1, 1), "m9", tuple(own))
     written = request_of(session, wanted, [("t", message) for message in others])
     said = [*(("s", message) for message in own), *(("t", message) for message in others)]
     assert written == orjson.dumps(
@@ -89,6 +89,6 @@ def test_no_request_is_larger_than_a_broker_takes_and_the_newest_messages_are_in
     assert [one.timestamp for one in request.messages] == sorted(one.timestamp for one in request.messages)
     pending = PendingSummaries()
     pending.put(0, b"k", Pending(request, 1))
-    ((_, _, row),) = pending.take_changes()
+    ((_, _, row),) = pending.drain()
     assert row is not None
     assert len(row) < MAX_RECORD_BYTES

@@ -10,9 +10,9 @@ import pytest
 
 from streams.cli import cli, main
 from streams.cli.client import own_worker
-from streams.cli.process import configure_logging
+from streams.cli.process import FAUSTS, configure_logging
 
-HELD = ("", "aiokafka", "faust", "httpx2", "kafka", "mode", "uvicorn", "streams.hotpath.overrides")
+HELD = ("", "aiokafka", "faust", "httpx2", "kafka", "mode", "uvicorn", *FAUSTS)
 
 
 @pytest.fixture(autouse=True)
@@ -65,3 +65,16 @@ def test_at_debug_the_libraries_are_heard() -> None:
     configure_logging("DEBUG")
     assert logging.getLogger("aiokafka").isEnabledFor(logging.INFO)
     assert logging.getLogger("streams.hotpath.overrides").isEnabledFor(logging.DEBUG)
+
+
+def test_what_the_clients_of_a_worker_complain_of_is_heard_and_its_repeats_are_counted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """At its own level, once: it was silenced."""
+    configure_logging("INFO", serving=True)
+    for node in range(3):
+        logging.getLogger("aiokafka.client").error("Unable connect to node with id %s", node)
+    logging.getLogger("aiokafka.client").info("of no interest")
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert said.endswith("ERROR aiokafka.client: Unable connect to node with id 0\n")

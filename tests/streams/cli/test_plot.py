@@ -17,24 +17,24 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 
 from streams.cli.plot import COLOURS, ELSEWHERE, OUTLIER, RANKS, direction, figure_of, hatch
-from tables.statistics import Change, distribution, rates
+from tables.analysts.statistics import StateChange, distribution, rates
 
 FIRST = date(2026, 2, 1)
 AT = "2026-02-03T12:30:00.000Z"
 #: Sixty active ones in a heap, thirty cold ones, and a few far below.
 POINTS = {3: 4, 50: 30, 85: 60}
 CHANGES = {
-    Change(FIRST, "active", "cold"): 5,
-    Change(FIRST, "cold", "deprecated"): 2,
-    Change(FIRST + timedelta(days=2), "active", "deprecated"): 1,
-    Change(FIRST + timedelta(days=2), "cold", "active"): 3,
-    Change(FIRST + timedelta(days=2), "deprecated", "archived"): 4,
+    StateChange(FIRST, "active", "cold"): 5,
+    StateChange(FIRST, "cold", "deprecated"): 2,
+    StateChange(FIRST + timedelta(days=2), "active", "deprecated"): 1,
+    StateChange(FIRST + timedelta(days=2), "cold", "active"): 3,
+    StateChange(FIRST + timedelta(days=2), "deprecated", "archived"): 4,
 }
 
 
 def drawn(
     points: dict[int, int] | None = None,
-    changes: dict[Change, int] | None = None,
+    changes: dict[StateChange, int] | None = None,
     daily: list[tuple[int, int, int]] | None = None,
     active: float = 70.0,
 ) -> Figure:
@@ -227,7 +227,7 @@ def test_nothing_to_draw_is_said_in_each_panel(tmp_path: Path) -> None:
 @pytest.mark.parametrize("days", [1, 3650])
 def test_a_day_and_ten_years_can_be_drawn(tmp_path: Path, days: int) -> None:
     """With few enough dates below to be read."""
-    changes = {Change(FIRST + timedelta(days=n), "active", "cold"): 1 for n in range(0, 3, 2)}
+    changes = {StateChange(FIRST + timedelta(days=n), "active", "cold"): 1 for n in range(0, 3, 2)}
     figure = drawn(POINTS, changes, [(n, 1, 0) for n in range(days)])
     assert 1 <= len(figure.axes[2].get_xticks()) <= 8
     assert png_size(figure, tmp_path / "days.png") == (1540, 880)

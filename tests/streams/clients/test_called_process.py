@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from streams.clients.called_process import CalledProcess, ProcessDied
-from tests.making import until
+from tests.support.making import until
 
 
 @pytest_asyncio.fixture

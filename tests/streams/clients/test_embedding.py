@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from schemas.settings import EmbeddingSettings
 from streams.clients.embedders import Model, ToyEmbedder, Vectors, model_of
 from streams.clients.embedding import EMBEDDED_CHARS, Embedding
-from tests.openai_server import DIMENSIONS, OpenAIServer
+from tests.support.openai_server import DIMENSIONS, OpenAIServer
 
 pytestmark = [pytest.mark.own_model, pytest.mark.asyncio(loop_scope="module")]
 

@@ -27,8 +27,8 @@ from streams.clients.embedders import Embedder, recorded_name
 from streams.clients.embedding import Embedding
 from streams.clients.embedding_lanes import MOST_DEATHS
 from streams.clients.embedding_process import EmbeddingProcess
-from tests.making import until
 from tests.streams.clients.test_embedding import transformer
+from tests.support.making import until
 
 pytestmark = pytest.mark.own_model
 

@@ -13,11 +13,12 @@ from pydantic import SecretStr
 
 from schemas.errors import EmbeddingUnavailable, SiltstoneError
 from schemas.settings import EmbeddingSettings
+from streams.backoff import Backoff
 from streams.clients import calibration, embedding
 from streams.clients.embedders import Vectors, unit
 from streams.clients.embedding import ATTEMPTS, REMINDER_SECONDS, Embedding, _Outage
-from tests.making import until
-from tests.openai_server import DIMENSIONS, Answer, Answering, OpenAIServer, Received, embeddings, word_vector
+from tests.support.making import until
+from tests.support.openai_server import DIMENSIONS, Answer, Answering, OpenAIServer, Received, embeddings, word_vector
 
 KEY = "sk-secret-0123456789"
 SAID = "I am allergic to peanuts"
@@ -30,8 +31,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("API_KEY", "BASE_URL", "ORG_ID", "PROJECT_ID", "ADMIN_KEY", "CUSTOM_HEADERS"):
         monkeypatch.delenv(f"OPENAI_{name}", raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(embedding, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(embedding, "LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(embedding, "BACKOFF", Backoff(first=0.01, longest=0.05))
 
 
 @pytest.fixture

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from datetime import date
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -21,31 +22,12 @@ import uvloop
 from schemas.messages import Message, Role
 from schemas.settings import MemorySettings
 from streams.agents.summaries import summary_request
-from streams.clients import extraction, extraction_process
-from streams.clients.extraction import Failed, made
+from streams.clients import extraction_process
 from streams.clients.extraction_process import EXTRACTION_NICE, ExtractionProcess
 from streams.rules.exchanges import Limits
-from streams.rules.summary.drafting import Draft, Order, drafted
-from tests.making import START, until
-
-
-def _troubled(orders: Sequence[Order], seconds: float) -> list[Draft | Failed]:
-    """In the process: does what a word in an order says, and else its work."""
-    setattr(extraction, "drafted", _in_trouble)  # noqa: B010 - it is another module's
-    return made(orders, seconds)
-
-
-def _in_trouble(order: Order) -> Draft:
-    said = b"".join(order.requests)
-    if b"die now" in said:
-        os._exit(3)
-    while b"go on for ever" in said:
-        pass
-    if b"print it" in said:
-        sys.stdout.write("printed\n")
-    if b"divide by zero" in said:
-        raise ZeroDivisionError
-    return drafted(order)
+from streams.rules.summary.drafting import Order, drafted
+from tests.streams.clients.troubled import made_in_trouble
+from tests.support.making import START, until
 
 
 def order(*said: str) -> Order:
@@ -78,7 +60,7 @@ async def process() -> AsyncIterator[ExtractionProcess]:
 
 @pytest.fixture
 def troubled(process: ExtractionProcess, monkeypatch: pytest.MonkeyPatch) -> ExtractionProcess:
-    monkeypatch.setattr(extraction_process, "made", _troubled)
+    monkeypatch.setattr(extraction_process, "made", made_in_trouble)
     return process
 
 
@@ -174,14 +156,13 @@ def test_one_that_died_while_it_had_nothing_to_do_costs_no_summary() -> None:
 
 def test_it_dies_with_the_worker(tmp_path: Path) -> None:
     """However the worker dies."""
-    script = """
-import asyncio, os, signal
-from tests.streams.clients.test_extraction_process import order
+    script = f"""
+import asyncio, os, pickle, signal
 from streams.clients.extraction_process import ExtractionProcess
 
 async def main():
     process = ExtractionProcess()
-    await process.drafted([order("I like tea")])
+    await process.drafted([pickle.loads({pickle.dumps(order("I like tea"))!r})])
     print(process.pid, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 

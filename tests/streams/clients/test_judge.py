@@ -19,8 +19,8 @@ from schemas.settings import JudgeSettings
 from streams.clients.chat import ChatModel
 from streams.clients.judge import QUOTED_CHARS, ModelJudge, quoted, rating_in
 from streams.clients.openai_client import LONGEST_PAUSE_SECONDS, retry_after
-from tests.making import until
-from tests.openai_server import Answer, OpenAIServer
+from tests.support.making import until
+from tests.support.openai_server import Answer, OpenAIServer
 
 KEY = "sk-secret-0123456789"
 SAID = ("我对花生过敏", "好的，我会注意")

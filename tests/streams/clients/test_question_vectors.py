@@ -48,13 +48,13 @@ def test_bytes_are_bounded() -> None:
     questions = QuestionVectors(10 * ENTRY)
     for number in range(1, 100):
         questions.keep([f"question {number} {'x' * 800}"], vectors(number))
-        assert questions.bytes == min(number, 10) * ENTRY
-    assert QuestionVectors()._most_bytes == MOST_BYTES == 8_000_000
+        assert questions._recent.held == min(number, 10) * ENTRY
+    assert QuestionVectors()._recent._most == MOST_BYTES == 8_000_000
 
 
 def test_a_question_that_is_kept_again_is_counted_once(three: QuestionVectors) -> None:
     three.keep(KNOWN, vectors(4, 5, 6))
-    assert three.bytes == 3 * ENTRY
+    assert three._recent.held == 3 * ENTRY
     assert first(three, KNOWN[0]) == 4
 
 
@@ -73,7 +73,9 @@ def test_no_vector_is_not_kept(three: QuestionVectors) -> None:
 
 def test_what_was_asked_is_not_kept(three: QuestionVectors) -> None:
     """Its hash is."""
-    assert not any(text.encode() in key for key in three._vectors for text in KNOWN)
+    keys = [key for key in three._recent._values if isinstance(key, bytes)]
+    assert len(keys) == len(KNOWN)
+    assert not any(text.encode() in key for key in keys for text in KNOWN)
 
 
 def test_halves_of_surrogate_pairs_can_be_asked(three: QuestionVectors) -> None:

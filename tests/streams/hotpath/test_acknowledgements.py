@@ -11,8 +11,8 @@ import pytest
 from faust.types import TP
 
 from schemas.settings import Settings
-from tests.making import until
 from tests.streams.hotpath.worker import TextWorker, committed, feed, on_one_partition, running, unconnected
+from tests.support.making import until
 
 GENERATION = 7
 

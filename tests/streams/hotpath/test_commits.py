@@ -15,8 +15,8 @@ from schemas.settings import Settings
 from streams.clients.broker import client_options
 from streams.clients.log_reader import ends
 from streams.hotpath.outbox import Producer
-from tests.making import until
 from tests.streams.hotpath.worker import changelog_of, committed, feed, on_one_partition, running
+from tests.support.making import until
 
 
 class Refusing:

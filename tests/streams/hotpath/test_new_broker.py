@@ -10,7 +10,7 @@ from streams.cli import running
 from streams.cli.ingest import producing
 from streams.clients.broker import embedded_broker
 from streams.metrics import labelled
-from tests.making import line, until
+from tests.support.making import line, until
 
 USERS = ("ann", "bob", "eve")
 
@@ -33,7 +33,7 @@ async def remembered(worker: Siltstone, user: str) -> list[str]:
     """The messages whose memories are found for a user, in the order of their ids."""
     async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
         answer = await client.post(
-            f"http://127.0.0.1:{worker.port}/v1/search", json={"user_id": user, "query": "message", "topK": 50}
+            f"http://127.0.0.1:{worker.api.port}/v1/search", json={"user_id": user, "query": "message", "topK": 50}
         )
     return sorted(message for hit in answer.json()["results"] for message in hit["message_ids"])
 
@@ -50,7 +50,8 @@ async def test_a_new_broker_behind_an_old_data_directory_loses_nothing(settings:
         seen = await ingest(worker, range(8))
 
     with embedded_broker() as new:
-        settings = settings.model_copy(update={"kafka": new.settings(settings.kafka)})
+        kafka = new.settings(settings.kafka).model_copy(update={"partitions": settings.kafka.partitions})
+        settings = settings.model_copy(update={"kafka": kafka})
         async with running.started(settings) as worker:
             await running.until_ready(worker)
             assert await ingest(worker, range(100, 104)) < seen

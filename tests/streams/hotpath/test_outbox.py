@@ -1,4 +1,4 @@
-"""Nothing is settled before the broker has taken all of it."""
+"""Nothing counts as flushed before the broker has taken all of it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
-from streams.hotpath.outbox import Headers, Keeper, Outbox
-from tables.rows import Change, Rows
+from streams.hotpath.outbox import Headers, Outbox, StateStore
+from tables.windows.rows import Change, Rows
 
 
 class Refused(KafkaError):  # type: ignore[misc]
@@ -108,7 +108,7 @@ class Broker:
 
 
 class Table:
-    """A keeper of texts."""
+    """A state store of texts."""
 
     def __init__(self) -> None:
         self.rows: Rows[str] = Rows(str.encode, bytes.decode)
@@ -119,11 +119,17 @@ class Table:
     def own(self, partitions: frozenset[int]) -> None:
         self.rows.own(partitions)
 
-    def take_changes(self) -> list[Change]:
-        return self.rows.take_changes()
+    def drain(self) -> list[Change]:
+        return self.rows.drain()
 
-    def give_back(self, changes: Sequence[Change]) -> None:
-        self.rows.give_back(changes)
+    def requeue(self, changes: Sequence[Change]) -> None:
+        self.rows.requeue(changes)
+
+    def has_changes(self, partition: int) -> bool:
+        return self.rows.has_changes(partition)
+
+    def undo(self) -> None:
+        self.rows.undo()
 
 
 @dataclass
@@ -152,17 +158,17 @@ async def steps(count: int = 20) -> None:
         await asyncio.sleep(0)
 
 
-def test_the_tables_rows_are_a_keeper() -> None:
-    rows: Keeper = Rows[str](str.encode, bytes.decode)
-    assert rows.take_changes() == []
+def test_the_tables_rows_are_a_state_store() -> None:
+    rows: StateStore = Rows[str](str.encode, bytes.decode)
+    assert rows.drain() == []
 
 
-async def test_nothing_is_settled_before_there_is_a_producer() -> None:
-    assert not await Outbox().settle()
+async def test_nothing_is_flushed_before_there_is_a_producer() -> None:
+    assert not await Outbox().flush()
 
 
-async def test_where_nothing_is_due_all_is_settled(bench: Bench) -> None:
-    assert await bench.outbox.settle()
+async def test_where_nothing_is_due_all_is_flushed(bench: Bench) -> None:
+    assert await bench.outbox.flush()
     assert bench.broker.log == []
 
 
@@ -176,12 +182,12 @@ async def test_exchanges_are_put_before_sessions_and_deleted_after_them(bench: B
     """A session never points at an exchange that is not there."""
     for table in (bench.exchanges, bench.sessions):
         table.rows.put(0, b"old", "x")
-    assert await bench.outbox.settle()
+    assert await bench.outbox.flush()
     bench.broker.log.clear()
     for table in (bench.sessions, bench.exchanges):
         table.rows.delete(0, b"old")
         table.rows.put(0, b"new", "y")
-    assert await bench.outbox.settle()
+    assert await bench.outbox.flush()
     assert bench.broker.log == [
         ("exchanges", 0, b"new", b"y"),
         ("sessions", 0, b"new", b"y"),
@@ -196,18 +202,18 @@ async def test_each_step_waits_for_the_one_before(bench: Bench) -> None:
     await bench.outbox.send("long-term", b"promotion", key=b"u")
     bench.exchanges.rows.put(0, b"e", "x")
     bench.sessions.rows.put(0, b"s", "x")
-    settling = asyncio.ensure_future(bench.outbox.settle())
+    flushing = asyncio.ensure_future(bench.outbox.flush())
     for expected in ([b"u"], [b"u", b"e"], [b"u", b"e", b"s"]):
         await steps()
-        assert (bench.broker.keys(), settling.done()) == (expected, False)
+        assert (bench.broker.keys(), flushing.done()) == (expected, False)
         bench.broker.acknowledge()
-    assert await settling
+    assert await flushing
 
 
 async def test_rows_go_to_their_own_partitions(bench: Bench) -> None:
     for partition in (2, 0):
         bench.sessions.rows.put(partition, b"k", f"in {partition}")
-    assert await bench.outbox.settle()
+    assert await bench.outbox.flush()
     assert sorted(bench.broker.log, key=str) == [("sessions", 0, b"k", b"in 0"), ("sessions", 2, b"k", b"in 2")]
 
 
@@ -216,7 +222,7 @@ async def test_what_does_not_fit_into_one_batch_goes_into_the_next(room: int) ->
     bench = Bench(Broker(room=room))
     for number in range(7):
         bench.sessions.rows.put(0, b"%d" % number, "x")
-    assert await bench.outbox.settle()
+    assert await bench.outbox.flush()
     assert bench.broker.keys() == [b"%d" % number for number in range(7)]
 
 
@@ -225,28 +231,28 @@ async def test_values_are_taken_in_one_step(bench: Bench) -> None:
     bench.broker.held_back = True
     bench.exchanges.rows.put(0, b"e1", "x")
     bench.sessions.rows.put(0, b"s", "points at e1")
-    settling = asyncio.ensure_future(bench.outbox.settle())
+    flushing = asyncio.ensure_future(bench.outbox.flush())
     await steps()
     bench.exchanges.rows.put(0, b"e2", "x")
     bench.sessions.rows.put(0, b"s", "points at e2")
     bench.broker.held_back = False
     bench.broker.acknowledge()
-    assert await settling
+    assert await flushing
     assert bench.broker.log == [("exchanges", 0, b"e1", b"x"), ("sessions", 0, b"s", b"points at e1")]
-    assert await bench.outbox.settle()
+    assert await bench.outbox.flush()
     assert bench.broker.log[2:] == [("exchanges", 0, b"e2", b"x"), ("sessions", 0, b"s", b"points at e2")]
 
 
-async def test_what_is_sent_while_settling_is_due_at_the_next(bench: Bench) -> None:
+async def test_what_is_sent_while_flushing_is_due_at_the_next(bench: Bench) -> None:
     bench.broker.held_back = True
     await bench.outbox.send("t", b"1")
-    settling = asyncio.ensure_future(bench.outbox.settle())
+    flushing = asyncio.ensure_future(bench.outbox.flush())
     await steps()
     first, bench.broker.waiting = bench.broker.waiting, []
     await bench.outbox.send("t", b"2")
     first[0].set_result(None)
-    assert await settling
-    again = asyncio.ensure_future(bench.outbox.settle())
+    assert await flushing
+    again = asyncio.ensure_future(bench.outbox.flush())
     await steps()
     assert not again.done()
     bench.broker.acknowledge()
@@ -256,10 +262,10 @@ async def test_what_is_sent_while_settling_is_due_at_the_next(bench: Bench) -> N
 async def test_two_attempts_do_not_overlap(bench: Bench) -> None:
     bench.broker.held_back = True
     bench.sessions.rows.put(0, b"s", "old")
-    first = asyncio.ensure_future(bench.outbox.settle())
+    first = asyncio.ensure_future(bench.outbox.flush())
     await steps()
     bench.sessions.rows.put(0, b"s", "new")
-    second = asyncio.ensure_future(bench.outbox.settle())
+    second = asyncio.ensure_future(bench.outbox.flush())
     await steps()
     assert [value for _, _, _, value in bench.broker.log] == [b"old"]
     bench.broker.held_back = False
@@ -269,15 +275,15 @@ async def test_two_attempts_do_not_overlap(bench: Bench) -> None:
     assert [value for _, _, _, value in bench.broker.log] == [b"old", b"new"]
 
 
-async def test_a_refused_record_is_not_settled_and_is_sent_again(bench: Bench) -> None:
+async def test_a_refused_record_is_not_flushed_and_is_sent_again(bench: Bench) -> None:
     bench.broker.refusing = {b"u"}
     await bench.outbox.send("t", b"lost", key=b"u", headers=[("h", b"1")])
     await bench.outbox.send("t", b"taken", key=b"v")
-    assert not await bench.outbox.settle()
-    assert not await bench.outbox.settle()  # still refused
+    assert not await bench.outbox.flush()
+    assert not await bench.outbox.flush()  # still refused
     bench.broker.refusing.clear()
-    assert not await bench.outbox.settle()  # sent again only now
-    assert await bench.outbox.settle()
+    assert not await bench.outbox.flush()  # sent again only now
+    assert await bench.outbox.flush()
     assert bench.broker.log == [("t", None, b"v", b"taken"), ("t", None, b"u", b"lost")]
     assert bench.broker.headers[-1] == [("h", b"1")]
 
@@ -287,11 +293,11 @@ async def test_a_refused_record_keeps_the_tables_back(bench: Bench) -> None:
     bench.broker.refusing = {b"u"}
     await bench.outbox.send("long-term", b"promotion", key=b"u")
     bench.sessions.rows.put(0, b"s", "promoted")
-    assert not await bench.outbox.settle()
+    assert not await bench.outbox.flush()
     assert bench.broker.log == []
     bench.broker.refusing.clear()
-    assert not await bench.outbox.settle()
-    assert await bench.outbox.settle()
+    assert not await bench.outbox.flush()
+    assert await bench.outbox.flush()
     assert bench.broker.keys() == [b"u", b"s"]
 
 
@@ -300,23 +306,23 @@ async def test_changes_that_were_refused_go_back_and_are_written_again(bench: Be
     bench.broker.refusing = {refused}
     bench.exchanges.rows.put(0, b"e", "x")
     bench.sessions.rows.put(0, b"s", "x")
-    assert not await bench.outbox.settle()
+    assert not await bench.outbox.flush()
     bench.broker.refusing.clear()
     bench.broker.log.clear()
-    assert await bench.outbox.settle()
+    assert await bench.outbox.flush()
     assert bench.broker.log == [("exchanges", 0, b"e", b"x"), ("sessions", 0, b"s", b"x")]
-    assert await bench.outbox.settle()
+    assert await bench.outbox.flush()
     assert len(bench.broker.log) == 2
 
 
 async def test_a_deletion_that_was_refused_is_written_again(bench: Bench) -> None:
     bench.exchanges.rows.put(0, b"e", "x")
-    assert await bench.outbox.settle()
+    assert await bench.outbox.flush()
     bench.exchanges.rows.delete(0, b"e")
     bench.broker.refusing = {"exchanges"}
-    assert not await bench.outbox.settle()
+    assert not await bench.outbox.flush()
     bench.broker.refusing.clear()
-    assert await bench.outbox.settle()
+    assert await bench.outbox.flush()
     assert bench.broker.log[-1] == ("exchanges", 0, b"e", None)
 
 
@@ -324,22 +330,22 @@ async def test_a_newer_value_wins_over_one_that_goes_back(bench: Bench) -> None:
     bench.broker.held_back = True
     await bench.outbox.send("t", b"1")
     bench.sessions.rows.put(0, b"s", "old")
-    settling = asyncio.ensure_future(bench.outbox.settle())
+    flushing = asyncio.ensure_future(bench.outbox.flush())
     await steps()
     bench.sessions.rows.put(0, b"s", "new")
     (taken,) = bench.broker.waiting
     bench.broker.waiting.clear()
     bench.broker.held_back = False
     taken.set_exception(Refused())
-    assert not await settling
-    assert await bench.outbox.settle()
+    assert not await flushing
+    assert await bench.outbox.flush()
     assert [value for _, _, key, value in bench.broker.log if key == b"s"] == [b"new"]
 
 
 async def test_a_failure_is_logged_without_what_was_said(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     bench.broker.refusing = {b"u"}
     await bench.outbox.send("siltstone.long-term", b"my secret", key=b"u")
-    await bench.outbox.settle()
+    await bench.outbox.flush()
     (record,) = [record for record in caplog.records if record.name == "streams.hotpath.outbox"]
     assert (record.levelname, "Refused" in record.getMessage()) == ("ERROR", True)
     assert "my secret" not in record.getMessage()
@@ -352,17 +358,17 @@ async def test_a_record_that_cannot_even_be_sent_again_stays_due(bench: Bench) -
     await bench.outbox.send("t", b"lost too", key=b"u")
     bench.broker.unreachable = True
     for _ in range(3):
-        assert not await bench.outbox.settle()
+        assert not await bench.outbox.flush()
     bench.broker.unreachable = False
     bench.broker.refusing.clear()
-    assert await settled_at_last(bench.outbox)
+    assert await flushed_at_last(bench.outbox)
     assert [value for _, _, _, value in bench.broker.log] == [b"lost", b"lost too"]
 
 
-async def settled_at_last(outbox: Outbox) -> bool:
-    """Whether it settles within a few attempts."""
+async def flushed_at_last(outbox: Outbox) -> bool:
+    """Whether it is flushed within a few attempts."""
     for _ in range(5):
-        if await outbox.settle():
+        if await outbox.flush():
             return True
     return False
 
@@ -372,12 +378,12 @@ async def test_a_cancelled_attempt_leaves_records_and_changes_due(bench: Bench) 
     bench.broker.held_back = True
     await bench.outbox.send("t", b"1")
     bench.sessions.rows.put(0, b"s", "x")
-    settling = asyncio.ensure_future(bench.outbox.settle())
+    flushing = asyncio.ensure_future(bench.outbox.flush())
     await steps()
-    settling.cancel()
+    flushing.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await settling
-    again = asyncio.ensure_future(bench.outbox.settle())
+        await flushing
+    again = asyncio.ensure_future(bench.outbox.flush())
     await steps()
     assert not again.done()  # the record is not acknowledged yet
     assert bench.broker.keys() == [None]
@@ -391,9 +397,9 @@ async def test_a_cancelled_attempt_does_not_take_the_record_back(bench: Bench) -
     """It is on its way: who sent it may be waiting for its acknowledgement."""
     bench.broker.held_back = True
     sent = await bench.outbox.send("t", b"1")
-    settling = asyncio.ensure_future(bench.outbox.settle())
+    flushing = asyncio.ensure_future(bench.outbox.flush())
     await steps()
-    settling.cancel()
+    flushing.cancel()
     await steps()
     bench.broker.acknowledge()
     await sent
@@ -405,21 +411,21 @@ async def test_what_is_posted_is_acknowledged_before_the_change_it_follows_from_
     bench.broker.held_back = True
     bench.sessions.rows.put(0, b"s", "x")
     bench.outbox.post("long-term", b"promotion", key=b"u")
-    settling = asyncio.ensure_future(bench.outbox.settle())
+    flushing = asyncio.ensure_future(bench.outbox.flush())
     await steps()
-    assert (bench.broker.keys(), settling.done()) == ([b"u"], False)
+    assert (bench.broker.keys(), flushing.done()) == ([b"u"], False)
     bench.broker.acknowledge()
     await steps()
     assert bench.broker.keys() == [b"u", b"s"]
     bench.broker.acknowledge()
-    assert await settling
+    assert await flushing
 
 
 async def test_what_is_posted_is_sent_once_and_in_its_order(bench: Bench) -> None:
     """However many deliver at the same time."""
     for key in (b"1", b"2", b"3"):
         bench.outbox.post("long-term", b"x", key=key)
-    await asyncio.gather(bench.outbox.deliver(), bench.outbox.settle(), bench.outbox.deliver())
+    await asyncio.gather(bench.outbox.deliver(), bench.outbox.flush(), bench.outbox.deliver())
     assert bench.broker.keys() == [b"1", b"2", b"3"]
 
 
@@ -427,9 +433,9 @@ async def test_what_could_not_be_delivered_is_delivered_later(bench: Bench) -> N
     bench.broker.unreachable = True
     bench.outbox.post("long-term", b"x", key=b"1")
     bench.sessions.rows.put(0, b"s", "x")
-    assert not await bench.outbox.settle()
+    assert not await bench.outbox.flush()
     bench.broker.unreachable = False
-    assert await bench.outbox.settle()
+    assert await bench.outbox.flush()
     assert bench.broker.keys() == [b"1", b"s"]
 
 
@@ -445,7 +451,7 @@ async def test_what_the_client_refuses_for_good_holds_up_nothing_behind_it(bench
     bench.outbox.post("long-term", b"much too large", key=b"1")
     bench.outbox.post("long-term", b"x", key=b"2")
     bench.sessions.rows.put(0, b"s", "x")
-    assert await bench.outbox.settle()
+    assert await bench.outbox.flush()
     assert given_up == [("long-term", b"1")]
     assert bench.broker.keys() == [b"2", b"s"]
 
@@ -455,17 +461,17 @@ async def test_what_the_broker_refuses_for_good_is_sent_once_more_alone_and_then
     bench.outbox.post("long-term", b"much too large", key=b"1")
     bench.outbox.post("long-term", b"x", key=b"2")
     bench.sessions.rows.put(0, b"s", "x")
-    assert await settled_at_last(bench.outbox)
+    assert await flushed_at_last(bench.outbox)
     assert given_up == [("long-term", b"1")]
     assert bench.broker.keys() == [b"2", b"s"]
     assert bench.broker.attempts == 3
 
 
-async def test_what_takes_the_place_of_a_refused_record_is_settled_with_the_rest(bench: Bench) -> None:
+async def test_what_takes_the_place_of_a_refused_record_is_flushed_with_the_rest(bench: Bench) -> None:
     bench.broker.most_sent = 5
     bench.outbox.when_refused = lambda refused: bench.outbox.post("dead-letters", b"cut", key=refused.key)
     bench.outbox.post("long-term", b"much too large", key=b"1")
-    assert await bench.outbox.settle()
+    assert await bench.outbox.flush()
     assert [(topic, value) for topic, _, _, value in bench.broker.log] == [("dead-letters", b"cut")]
 
 
@@ -473,10 +479,10 @@ async def test_a_row_that_is_refused_for_good_is_left_out_and_no_other_of_its_ba
     given_up, bench.broker.odd = refused_by(bench), {b"2"}
     for key in (b"1", b"2", b"3"):
         bench.sessions.rows.put(0, key, "x")
-    assert await bench.outbox.settle()
+    assert await bench.outbox.flush()
     assert given_up == [("sessions", b"2")]
     assert bench.broker.keys() == [b"1", b"3"]
-    assert await bench.outbox.settle()
+    assert await bench.outbox.flush()
     assert len(bench.broker.log) == 2
 
 
@@ -485,7 +491,7 @@ async def test_no_commit_waits_for_what_a_caller_waits_for(bench: Bench) -> None
     bench.broker.refusing = {b"u"}
     answer = await bench.outbox.produce("t", b"v", key=b"u")
     assert isinstance(answer.exception(), Refused)
-    assert await bench.outbox.settle()
+    assert await bench.outbox.flush()
     assert bench.broker.log == []
 
 
@@ -502,10 +508,10 @@ async def test_how_long_the_broker_keeps_an_attempt_waiting_is_known() -> None:
     bench.broker.held_back = True
     assert bench.outbox.waits() == 0
     await bench.outbox.send("t", b"1")
-    settling = asyncio.ensure_future(bench.outbox.settle())
+    flushing = asyncio.ensure_future(bench.outbox.flush())
     await steps()
     now[0] += 12
     assert bench.outbox.waits() == 12
     bench.broker.acknowledge()
-    assert await settling
+    assert await flushing
     assert bench.outbox.waits() == 0

@@ -8,8 +8,8 @@ import pytest
 
 from schemas.errors import FaustChanged
 from schemas.settings import Settings
-from streams.app import _faust_app
 from streams.hotpath import overrides
+from streams.wiring.faust_app import faust_app
 
 
 def test_fausts_sources_are_as_expected() -> None:
@@ -25,6 +25,6 @@ def test_another_faust_is_refused_at_start(monkeypatch: pytest.MonkeyPatch) -> N
 
 async def test_a_worker_can_be_made_where_no_event_loop_is(settings: Settings) -> None:
     """As in a thread; from Python 3.14 on there is none before one runs, not even in the main thread."""
-    app = _faust_app(settings)
+    app = faust_app(settings)
     hot = await asyncio.to_thread(overrides.HotPath, app)
     assert hot.app is app

@@ -15,9 +15,9 @@ from faust.tables.recovery import RebalanceAgain
 from faust.types import TP
 
 from schemas.settings import Settings
+from schemas.topics import partition_of
 from streams.clients.broker import client_options
 from streams.hotpath.recovery import KeptRecovery, KeptTable
-from tests.making import until
 from tests.streams.hotpath.worker import (
     TABLE,
     TextWorker,
@@ -28,6 +28,7 @@ from tests.streams.hotpath.worker import (
     running,
     unconnected,
 )
+from tests.support.making import until
 
 KEYS = [f"key {n}" for n in range(60)]
 
@@ -55,6 +56,14 @@ async def write(settings: Settings, batches: Sequence[Sequence[str]]) -> None:
         await producer.stop()
 
 
+async def add(settings: Settings, rows: dict[str, bytes]) -> None:
+    """Write to the changelog as another worker would."""
+    topic, partition = changelog_of(settings)
+    async with aiokafka.AIOKafkaProducer(**client_options(settings.kafka)) as producer:
+        for key, value in rows.items():
+            await producer.send_and_wait(topic, value, key.encode(), partition)
+
+
 @pytest.mark.parametrize("batches", [(), (1,), (5,), (2, 40), (40, 1)], ids=str)
 async def test_the_end_of_a_changelog_is_behind_its_last_record(settings: Settings, batches: Sequence[int]) -> None:
     """However the records were batched. The broker's own answer is the last batch's first offset + 1."""
@@ -77,25 +86,37 @@ async def test_a_table_whose_newest_values_were_one_batch_comes_back_whole(setti
         assert second.read == []
 
 
-async def test_a_changelog_comes_back_a_fetched_batch_at_a_time(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_changelog_comes_back_a_fetched_batch_at_a_time(settings: Settings, applied: list[int]) -> None:
     """To Faust, each of them is one event: it can handle a few thousand of those a second."""
     settings = on_one_partition(settings)
     await write(settings, [KEYS] * 5)
-    events: list[Any] = []
-    apply = KeptTable.apply_changelog_batch
-
-    def applied(table: KeptTable, batch: list[Any]) -> None:
-        events.extend(batch)
-        apply(table, batch)
-
-    monkeypatch.setattr(KeptTable, "apply_changelog_batch", applied)
     async with running(settings) as worker:
         await until(lambda: worker.recovered is not None)
         assert worker.recovered == dict.fromkeys(KEYS, "old")
-    assert sum(len(event.message.value) for event in events) == 5 * len(KEYS)
-    assert len(events) <= 5
+    assert sum(applied) == 5 * len(KEYS)
+    assert len(applied) <= 5
+
+
+async def rejoined(worker: TextWorker) -> None:
+    """The group is joined again, and the table recovered."""
+    worker.recovered = None
+    thread = worker.consumer._thread
+    await thread.call_thread(thread._ensure_consumer()._coordinator.request_rejoin)
+    await until(lambda: worker.recovered is not None)
+
+
+@pytest.fixture
+def applied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many rows of each event were applied."""
+    rows: list[int] = []
+    apply = KeptTable.apply_changelog_batch
+
+    def applied(table: KeptTable, batch: list[Any]) -> None:
+        rows.extend(len(event.message.value) for event in batch)
+        apply(table, batch)
+
+    monkeypatch.setattr(KeptTable, "apply_changelog_batch", applied)
+    return rows
 
 
 async def test_after_a_rebalance_a_table_is_what_its_changelog_says(settings: Settings) -> None:
@@ -110,12 +131,158 @@ async def test_after_a_rebalance_a_table_is_what_its_changelog_says(settings: Se
         worker.rows.delete(0, b"a")
         worker.rows.put(0, b"b", "new")
         worker.rows.put(0, b"c", "new")
-        worker.recovered = None
-        thread = worker.consumer._thread
-        await thread.call_thread(thread._ensure_consumer()._coordinator.request_rejoin)
-        await until(lambda: worker.recovered is not None)
+        await rejoined(worker)
         assert worker.recovered == {"a": "old", "b": "old"}
-        assert worker.rows.take_changes() == []
+        assert worker.rows.drain() == []
+
+
+async def test_partitions_that_stay_are_not_read_again(settings: Settings, applied: list[int]) -> None:
+    """Neither what was read nor what this worker has written since, whichever was in the changelog at first."""
+    settings = on_one_partition(settings)
+    async with running(settings) as worker:
+        await until(lambda: worker.recovered is not None)
+        for end, value in ((60, "old"), (120, "new")):
+            await feed(settings, KEYS, value)
+            await until(lambda: worker.done == end)  # noqa: B023 - it is awaited here
+            assert await worker.consumer.commit()
+            await rejoined(worker)
+            assert worker.recovered == dict.fromkeys(KEYS, value)
+        assert applied == []
+        assert [held.rows for held in await worker.hot.restored()] == [120]
+
+
+async def test_another_worker_reads_the_partitions_that_it_takes_and_nobody_reads_the_others(
+    settings: Settings, applied: list[int]
+) -> None:
+    kafka = settings.kafka.model_copy(update={"partitions": 2, "commit_seconds": 3600.0})
+    settings = settings.model_copy(update={"kafka": kafka})
+    everywhere = {partition_of(key, 2) for key in KEYS}
+    async with running(settings) as first:
+        await until(lambda: first.recovered is not None)
+        await feed(settings, KEYS, "x")
+        await until(lambda: len(first.texts()) == len(KEYS))
+        assert await first.consumer.commit()
+        first.recovered = None
+        async with running(settings) as second:
+            await until(lambda: bool(second.recovered))
+            await until(lambda: bool(first.recovered))
+            kept, taken = first.texts(), second.texts()
+            assert (everywhere, sorted([*kept, *taken])) == ({0, 1}, sorted(KEYS))
+            assert sum(applied) == len(taken)
+
+
+async def test_of_a_partition_that_is_not_yet_read_nothing_is_told(settings: Settings) -> None:
+    """It is asked while partitions move: no row yet is no changelog that was emptied."""
+    async with running(on_one_partition(settings)) as worker:
+        await until(lambda: worker.recovered is not None)
+        assert [held.rows for held in await worker.hot.restored()] == [0]
+        cast(KeptTable, worker.app.tables[TABLE]).positions.keep([])
+        assert await worker.hot.restored() == []
+
+
+async def test_what_others_wrote_meanwhile_is_read_of_a_partition_that_stays(
+    settings: Settings, applied: list[int]
+) -> None:
+    """A worker that was paused may have sent it before it knew that the partition had moved to us."""
+    settings = on_one_partition(settings)
+    await write(settings, [KEYS])
+    async with running(settings) as worker:
+        await until(lambda: worker.recovered is not None)
+        applied.clear()
+        await add(settings, {"a": b"theirs", KEYS[0]: b"theirs"})
+        await rejoined(worker)
+        assert worker.recovered == {**dict.fromkeys(KEYS, "old"), "a": "theirs", KEYS[0]: "theirs"}
+        assert sum(applied) <= 3
+
+
+async def test_what_changed_while_rows_were_read_is_read_again(settings: Settings) -> None:
+    """It was changed from what was there by then, which is not what the changelog says."""
+    async with recovering(settings, 5) as (worker, recovery):
+        tp = changelog_of(settings)
+        table = cast(KeptTable, worker.app.tables[TABLE])
+        worker.rows.put(0, b"up to 4", "changed")
+        recovery.tables.changelog_queue.put_nowait(read(settings, 4, worker.app.consumer_generation_id))
+        await until(lambda: not recovery.in_recovery)
+        await table.on_recovery_completed({tp}, set())
+        assert table.persisted_offset(tp) == -1
+
+
+@pytest.mark.parametrize("when", ["a foreign row", "an attempt that failed", "a generation without us"])
+async def test_a_partition_is_read_from_its_start_where_memory_may_differ_from_it(
+    settings: Settings, applied: list[int], when: str
+) -> None:
+    settings = on_one_partition(settings)
+    await write(settings, [KEYS])
+    async with running(settings) as worker:
+        await until(lambda: worker.recovered is not None)
+        applied.clear()
+        table = cast(KeptTable, worker.app.tables[TABLE])
+        if when == "a foreign row":
+            await add(settings, {"a": b"theirs"})
+        else:
+            worker.rows.put(0, b"a", "theirs")
+        worker.rows.put(0, b"b", "ours")
+        assert await worker.hot.outbox.flush()
+        if when == "an attempt that failed":
+            table.positions.begin([0])
+            table.positions.fail()
+        elif when == "a generation without us":
+            table._generation -= 2
+        await rejoined(worker)
+        assert worker.recovered == {**dict.fromkeys(KEYS, "old"), "a": "theirs", "b": "ours"}
+        assert sum(applied) == len(KEYS) + 2
+
+
+async def test_rows_that_are_fetched_before_flow_resumes_are_read(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fetch that was begun before the rebalance brings them: Faust drops them, and waits for them for ever."""
+    begun, sought, seek = asyncio.Event(), asyncio.Event(), KeptRecovery._seek_offsets
+
+    async def late(*arguments: Any) -> None:
+        await seek(*arguments)
+        sought.set()
+        await asyncio.sleep(1)
+
+    settings = on_one_partition(settings)
+    await write(settings, [KEYS])
+    async with running(settings) as worker:
+        await until(lambda: worker.recovered is not None)
+        thread = worker.consumer._thread
+        fetch = thread.getmany
+
+        async def across(partitions: set[TP], timeout: float) -> Any:
+            if sought.is_set():
+                return await fetch(partitions, timeout)
+            begun.set()
+            await sought.wait()
+            fetcher = thread._ensure_consumer()._fetcher
+            return await thread.call_thread(fetcher.fetched_records, [changelog_of(settings)], 5)
+
+        monkeypatch.setattr(thread, "getmany", across)
+        await begun.wait()
+        monkeypatch.setattr(KeptRecovery, "_seek_offsets", late)
+        cast(KeptTable, worker.app.tables[TABLE]).positions.keep(())  # all of it is read again
+        await rejoined(worker)
+        assert worker.recovered == dict.fromkeys(KEYS, "old")
+
+
+async def test_a_changelog_that_is_shorter_than_what_was_read_of_it_is_another_one(
+    settings: Settings, applied: list[int], caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = on_one_partition(settings)
+    await write(settings, [["a"]])
+    async with running(settings) as worker:
+        await until(lambda: worker.recovered is not None)
+        applied.clear()
+        worker.rows.put(0, b"gone", "x")
+        worker.rows.drain()
+        positions = cast(KeptTable, worker.app.tables[TABLE]).positions
+        positions.read(0, 99, rows=98)
+        positions.recovered(0, 99)
+        await rejoined(worker)
+        assert (worker.recovered, applied) == ({"a": "old"}, [1])
+        assert "it ends before what was read of it" in caplog.text
 
 
 async def test_a_row_of_a_changelog_that_cannot_be_read_stops_the_worker(settings: Settings) -> None:

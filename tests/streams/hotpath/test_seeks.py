@@ -15,8 +15,8 @@ from faust.types import TP
 from schemas.settings import Settings
 from streams.clients.broker import ensure_topics
 from streams.hotpath.overrides import _Consumer
-from tests.making import until
 from tests.streams.hotpath.worker import TextWorker, committed, connected, feed, on_one_partition, running
+from tests.support.making import until
 
 
 async def seek(worker: TextWorker) -> None:
@@ -80,6 +80,29 @@ async def test_a_partition_without_a_committed_offset_is_read_from_its_start(set
         await until(lambda: worker.done == 3)
         assert worker.read == [0, 1, 2]
         assert await committed(settings) is None
+
+
+async def test_an_offset_of_a_topic_that_was_deleted_counts_for_nothing_in_the_next_of_its_name(
+    settings: Settings,
+) -> None:
+    """Until the worker has committed one itself: Faust would drop what lies before the former one."""
+    settings = on_one_partition(settings)
+    await ensure_topics(settings.kafka)
+    await feed(settings, ["a", "b", "c"], "x")
+    async with running(settings) as worker:
+        await until(lambda: worker.done == 3)
+        assert await worker.consumer.commit()
+    async with running(settings, begun_anew=True) as worker:
+        await until(lambda: worker.done == 3)
+        assert worker.read == [0, 1, 2]
+        assert not worker.hot.has_begun_anew()
+        await feed(settings, ["d"], "x")
+        await until(lambda: worker.done == 4)
+        assert await worker.consumer.commit()
+        assert worker.hot.has_begun_anew()
+        await seek(worker)
+        await feed(settings, ["e"], "x")
+        await until(lambda: worker.read == [0, 1, 2, 3, 4])
 
 
 async def test_nothing_is_read_between_a_seek_and_the_resumption_of_flow(settings: Settings) -> None:

@@ -12,12 +12,12 @@ from faust.types import TP
 
 from schemas.settings import Settings
 from schemas.topics import Topics
-from streams.app import _faust_app
 from streams.cli.ingest import producing
 from streams.clients.broker import client_options, ensure_topics
 from streams.hotpath import HotPath
 from streams.hotpath.overrides import _Consumer
-from tables.rows import Rows
+from streams.wiring.faust_app import faust_app
+from tables.windows.rows import Rows
 
 TABLE = "texts"
 
@@ -40,7 +40,8 @@ class TextWorker:
         (settings.data_dir / "faust").mkdir(parents=True, exist_ok=True)
         self.settings, self.refused = settings, refused
         self.topic = Topics.with_prefix(settings.kafka.topic_prefix).conversations
-        self.app = _faust_app(settings)
+        self.app = faust_app(settings)
+        self.app.conf.topic_allow_declare = True  # its table is none of Siltstone's
         self.hot = HotPath(self.app)
         self.rows: Rows[str] = Rows(str.encode, bytes.decode)
         self.read: list[int] = []
@@ -72,10 +73,14 @@ class TextWorker:
 
 
 @contextlib.asynccontextmanager
-async def running(settings: Settings, refused: bytes | None = None) -> AsyncIterator[TextWorker]:
-    """A worker that is up; stopped at the end of the block."""
+async def running(
+    settings: Settings, refused: bytes | None = None, *, begun_anew: bool = False
+) -> AsyncIterator[TextWorker]:
+    """A worker that is up; stopped at the end of the block. `begun_anew`: its topic is another one than before."""
     await ensure_topics(settings.kafka)
     worker = TextWorker(settings, refused)
+    if begun_anew:
+        worker.hot.begun_anew = frozenset({worker.topic})
     try:
         await worker.app.start()
         worker.hot.connect()

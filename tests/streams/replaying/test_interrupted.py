@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from streams.replaying.diary import Diary, Row
 from streams.replaying.interrupted import drop_interrupted
-from tests.making import START
+from streams.replaying.progress import ReplayProgress, WindowRow
+from tests.support.making import START
 
 
-def begun(folder: Path, at: int) -> Diary:
+def begun(folder: Path, at: int) -> ReplayProgress:
     """A replay that has read somebody's window."""
     folder.mkdir(parents=True)
-    diary = Diary(folder / "0.sqlite")
-    diary.save([Row("sessions", b"key", b"unmistakable")], (), {})
+    progress = ReplayProgress(folder / "0.sqlite")
+    progress.save([WindowRow("sessions", b"key", b"unmistakable")], (), {})
     (folder / "plan.json").write_text("{}")
     os.utime(folder / "plan.json", (at / 1000, at / 1000))
-    return diary
+    return progress
 
 
 @pytest.mark.parametrize("name", ["replay/abc", "replay-check"])

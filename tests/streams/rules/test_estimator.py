@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from streams.rules import reading_en, reading_zh, signals
 from streams.rules.estimator import READ_CHARS, Estimate, estimate
 from streams.rules.signals import Lexicon
-from tests.costs import cost
+from tests.support.costs import cost
 
 FACTS = [
     "My name is Anna and I live in Berlin.",

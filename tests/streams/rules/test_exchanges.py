@@ -7,7 +7,7 @@ import pytest
 from schemas.messages import Message, Role
 from schemas.settings import MemorySettings
 from streams.rules.exchanges import Limits, silence_closes, starts_new
-from tests.making import START
+from tests.support.making import START
 
 LIMITS = Limits.of(MemorySettings())
 

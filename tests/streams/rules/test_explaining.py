@@ -13,9 +13,9 @@ from schemas.settings import MemorySettings, ScoringSettings
 from streams.rules.explaining import Explainer, Explanation, Status, Waits
 from streams.rules.promotion import Judge
 from streams.rules.wording import lasting
-from tables.short_term import Session
-from tests.making import START, exchange, message, spoken
+from tables.windows.short_term import Session
 from tests.streams.rules.test_session import Window, end, talk
+from tests.support.making import START, exchange, message, spoken
 
 FIVE = "the local estimator"
 NOTHING: dict[int, int] = {}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from schemas.memories import Memory
 from streams.rules.filtering import OPERATORS, Filter, matching
-from tests.making import START, memory_of
+from tests.support.making import START, memory_of
 
 MEMORY: Memory = replace(
     memory_of(80), meta={"tags": ["work", "tea"], "mood": "fine", "level": 3}, agent_id=None, created_at=START

@@ -7,9 +7,9 @@ import pytest
 from schemas.messages import Exchange
 from schemas.settings import MemorySettings, ScoringSettings
 from streams.rules.phrases import Phrases
-from streams.rules.promotion import Decision, Promoter, Question
+from streams.rules.promotion import Decision, Promoter, RatingNeeded
 from streams.rules.scoring import Scorer
-from tests.making import exchange, spoken
+from tests.support.making import exchange, spoken
 
 MEMORY = MemorySettings()
 
@@ -30,7 +30,7 @@ class Deciding(Promoter):
 
     def at_close(self, exchange: Exchange) -> Decision | None:
         verdict = super().at_close(exchange)
-        assert not isinstance(verdict, Question)
+        assert not isinstance(verdict, RatingNeeded)
         return verdict
 
     def score(self, exchange: Exchange, exchanges_in_session: int, *, leaving: bool) -> Decision:
@@ -227,7 +227,7 @@ def test_policy_llm_asks_for_every_exchange() -> None:
 def test_without_a_judge_at_hand_the_border_is_a_question() -> None:
     promoter = Promoter(MEMORY, None)
     asked = exchange("I like tea")
-    assert promoter.score(asked, 11, leaving=False) == Question(asked)
+    assert promoter.score(asked, 11, leaving=False) == RatingNeeded(asked)
 
 
 @pytest.mark.parametrize("text", ["hm", "I like tea"])

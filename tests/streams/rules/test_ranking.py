@@ -26,7 +26,7 @@ from streams.rules.ranking import (
     scale_of,
     top,
 )
-from tables.tokens import tokens, weight
+from tables.search.tokens import tokens, weight
 
 SIZES = st.integers(0, 40)
 TEXTS = st.lists(st.text("abc dé's 我喜欢猫？?!1", max_size=30), max_size=12)

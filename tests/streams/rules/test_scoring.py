@@ -15,7 +15,7 @@ from schemas.settings import MemorySettings, ScoringSettings
 from streams.rules import scoring
 from streams.rules.phrases import Phrases
 from streams.rules.scoring import Scorer
-from tests.making import START, exchange, spoken
+from tests.support.making import START, exchange, spoken
 
 
 def scorer(**memory: Any) -> Scorer:

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from schemas.messages import ChatMessage, ConversationRecord, Exchange, Message, SessionEnded, Silence
 from schemas.settings import MemorySettings, ScoringSettings
 from streams.rules.promotion import Decision, Promoter
-from streams.rules.session import Heard, SessionRules
-from tables.short_term import Session, ShortTermStore
-from tests.examples import examples
-from tests.making import START, message
+from streams.rules.session import SessionInput, SessionRules
+from tables.windows.short_term import Session, ShortTermStore
+from tests.support.examples import examples
+from tests.support.making import START, message
 
 
-def as_heard(records: Iterable[tuple[int, ConversationRecord]]) -> list[tuple[int, Heard]]:
+def as_input(records: Iterable[tuple[int, ConversationRecord]]) -> list[tuple[int, SessionInput]]:
     """The records as the rules are told them."""
     return [(offset, Message.of(one) if isinstance(one, ChatMessage) else one) for offset, one in records]
 
@@ -38,7 +38,7 @@ class Window:
         return self.at([(self.offset + i, record) for i, record in enumerate(records)])
 
     def at(self, records: list[tuple[int, ConversationRecord]]) -> Window:
-        out = self.rules.advance(self.session, as_heard(records), known=self.known, exchange=self.stored.__getitem__)
+        out = self.rules.advance(self.session, as_input(records), known=self.known, exchange=self.stored.__getitem__)
         self.session = out.session
         self.stored |= {exchange.seq: exchange for exchange in out.closed}
         for seq in out.gone:
@@ -316,7 +316,7 @@ def ended_at(*records: ConversationRecord, before: Session | None = None) -> int
     """Seconds after START at which these records end the session."""
     window = Window()
     session = before or window.session
-    out = window.rules.advance(session, as_heard(enumerate(records)), known=set(), exchange=window.stored.__getitem__)
+    out = window.rules.advance(session, as_input(enumerate(records)), known=set(), exchange=window.stored.__getitem__)
     return None if out.ended_at is None else (out.ended_at - START) // 1000
 
 
@@ -378,7 +378,7 @@ def test_a_crash_anywhere_changes_nothing(kinds: list[str], data: st.DataObject)
         session = store.session(0, "u", "s")
         out = rules.advance(
             session,
-            as_heard(batch),
+            as_input(batch),
             known=store.message_ids(0, session),
             exchange=lambda seq, held=store, of=session: held.exchange(0, of, seq),  # type: ignore[misc]
         )
@@ -388,12 +388,12 @@ def test_a_crash_anywhere_changes_nothing(kinds: list[str], data: st.DataObject)
         match data.draw(st.sampled_from(["go on", "commit", "crash", "crash before sessions are written"])):
             case "commit":
                 for changelog, rows in zip(changelogs, (store.exchanges, store.sessions), strict=True):
-                    changelog.update({(change.partition, change.key): change.value for change in rows.take_changes()})  # type: ignore[attr-defined]
+                    changelog.update({(change.partition, change.key): change.value for change in rows.drain()})  # type: ignore[attr-defined]
                 committed = start
             case "crash":
                 store, start = restored(), data.draw(st.integers(0, committed))
             case "crash before sessions are written":
-                for change in store.exchanges.take_changes():
+                for change in store.exchanges.drain():
                     if change.value is not None:  # deletions come last
                         changelogs[0][change.partition, change.key] = change.value
                 store, start = restored(), committed

@@ -7,7 +7,7 @@ from schemas.settings import MemorySettings
 from schemas.summaries import Summary
 from streams.rules.exchanges import Limits
 from streams.rules.summary import Turn, extracted, turns_of
-from tests.making import message
+from tests.support.making import message
 
 LIMITS = Limits.of(MemorySettings())
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from streams.rules.summary import cues, extracted
 from streams.rules.summary.sentences import CHINESE, ENGLISH
-from tests.costs import cost
 from tests.streams.rules.summary.talking import turns
+from tests.support.costs import cost
 
 
 def test_both_languages_know_all_patterns() -> None:
     for known in (CHINESE, ENGLISH):
-        assert all(isinstance(pattern, re.Pattern) for pattern in known)
+        assert all(isinstance(getattr(known, name), re.Pattern) for name in cues.Cues.__annotations__)
         assert known.openers.match("xyz")
 
 

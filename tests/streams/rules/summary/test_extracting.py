@@ -9,10 +9,10 @@ from schemas.summaries import MOST_TOPICS, TITLE_CHARS, Summary
 from streams.rules.summary import extracted, turns_of
 from streams.rules.summary.extracting import MOST_ITEMS
 from streams.rules.summary.sentences import ITEM_CHARS
-from tests.costs import cost
-from tests.examples import examples
-from tests.making import message
 from tests.streams.rules.summary.talking import LIMITS, day, summary, turns
+from tests.support.costs import cost
+from tests.support.examples import examples
+from tests.support.making import message
 
 PIECES = [
     *(

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from schemas.messages import Message, Role
 from schemas.summary_requests import Said
 from streams.rules.summary.reading import MOST_CHARS, MOST_MESSAGES, TOGETHER_MESSAGES, reading
-from tests.examples import examples
-from tests.making import START
+from tests.support.examples import examples
+from tests.support.making import START
 
 
 def said(first: int, last: int, *, session: str = "s", content: str = "hello", role: Role = Role.USER) -> list[Said]:

@@ -16,8 +16,8 @@ from markdown_it import MarkdownIt
 from schemas.summaries import Decision, Insight, Preference, Problem, Summary, Todo, Topic
 from streams.rules.summary import rendered
 from streams.rules.summary.rendering import safe
-from tests.examples import examples
-from tests.making import START
+from tests.support.examples import examples
+from tests.support.making import START
 
 FULL = Summary(
     topics=(

@@ -7,8 +7,8 @@ import pytest
 
 from schemas.summaries import TITLE_CHARS
 from streams.rules.summary.clustering import MOST_TURNS, clusters
-from tests.making import axis, leaning
 from tests.streams.rules.summary.talking import summary
+from tests.support.making import axis, leaning
 
 
 def test_turns_about_the_same_are_one_topic_under_what_tells_most() -> None:

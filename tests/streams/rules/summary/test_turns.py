@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from streams.rules.summary import turns_of
-from tests.making import START, message
 from tests.streams.rules.summary.talking import LIMITS, day, turns
+from tests.support.making import START, message
 
 
 def test_a_turn_is_what_the_user_says_and_the_answer_to_it() -> None:

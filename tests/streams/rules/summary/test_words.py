@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.rules.summary.words import MOST_COLUMNS, word_vectors
-from tests.examples import examples
+from tests.support.examples import examples
 
 
 def cosine(one: str, other: str, *beside: str) -> float:

@@ -1,0 +1,77 @@
+"""How importance decays into a score, and which state a score is.
+
+    score = importance × 2^(−max(0, age − fresh_days) / half_life_days)      age since last access, in days
+
+The same formula stands in tables/catalog/sql/lifecycle.sql for whole shards; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+import numpy.typing as npt
+
+from schemas.memories import Memory, State
+from schemas.settings import LifecycleSettings
+
+Scores = npt.NDArray[np.float64]
+
+DAY_MS = 86_400_000
+
+
+def score_of(memory: Memory, now: int, lifecycle: LifecycleSettings) -> float:
+    """The memory's score, 0-100, at `now` (epoch ms). Pinned memories do not decay."""
+    if memory.pinned:
+        return memory.importance
+    age_days = (now - memory.last_accessed) / DAY_MS
+    stale_days = max(0.0, age_days - lifecycle.fresh_days)
+    return float(memory.importance * 2.0 ** (-stale_days / lifecycle.half_life_days))
+
+
+def scores_of(
+    importance: Scores,
+    last_accessed: npt.NDArray[np.int64],
+    pinned: npt.NDArray[np.bool_],
+    now: int,
+    lifecycle: LifecycleSettings,
+) -> Scores:
+    """`score_of` of many memories, float64[n], to the last bit.
+
+    The powers are Python's own: numpy's differ in the last bit on some processors, and a score that lies on a border
+    would be in another state. Memories that are fresh or pinned need none.
+    """
+    stale_days = np.maximum(0.0, (now - last_accessed) / DAY_MS - lifecycle.fresh_days)
+    ageing = np.flatnonzero((stale_days > 0) & ~pinned)
+    scores = importance.astype(np.float64)
+    exponents = -stale_days[ageing] / lifecycle.half_life_days
+    scores[ageing] *= np.array([2.0**exponent for exponent in exponents.tolist()], np.float64)
+    return scores
+
+
+def in_states(scores: Scores, states: Collection[State], lifecycle: LifecycleSettings) -> npt.NDArray[np.bool_]:
+    """Which scores are in one of the states, bool[n]: as `state_of` has them."""
+    active, cold = scores >= lifecycle.active, scores >= lifecycle.cold
+    bands = {State.ACTIVE: active, State.COLD: cold & ~active, State.DEPRECATED: ~cold & ~active}
+    allowed = np.zeros(len(scores), np.bool_)
+    for state in states:
+        allowed |= bands[state]
+    return allowed
+
+
+def state_of(score: float, lifecycle: LifecycleSettings) -> State:
+    """Half-open bands: at least `active`, at least `cold`, below."""
+    if score >= lifecycle.active:
+        return State.ACTIVE
+    return State.COLD if score >= lifecycle.cold else State.DEPRECATED
+
+
+def wanted_states(
+    *, state: State | None = None, include_all: bool = False, include_cold: bool = False
+) -> frozenset[State]:
+    """The states that a query sees: `state` before `include_all` before `include_cold`; active by default."""
+    if state is not None:
+        return frozenset({state})
+    if include_all:
+        return frozenset(State)
+    return frozenset({State.ACTIVE, State.COLD}) if include_cold else frozenset({State.ACTIVE})

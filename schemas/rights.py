@@ -1,0 +1,73 @@
+"""Rights on Kafka's resources: what who works with Siltstone needs, and the command that gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from schemas.errors import NotAllowed
+from schemas.settings import KafkaSettings
+from schemas.topics import Topics
+
+Operation = Literal["READ", "WRITE", "CREATE", "DESCRIBE"]
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """One operation on one resource.
+
+    >>> str(Right("READ", "topic", "siltstone.conversations"))
+    'READ on topic siltstone.conversations'
+    """
+
+    operation: Operation
+    resource: Literal["topic", "group"]
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.operation} on {self.resource} {self.name}"
+
+    def command(self, kafka: KafkaSettings) -> str:
+        """What gives it, for somebody who may; `admin.properties` is theirs."""
+        return (
+            f"kafka-acls.sh --bootstrap-server {kafka.bootstrap_servers} --command-config admin.properties --add "
+            f"--allow-principal '{principal(kafka)}' --operation {self.operation.title()} "
+            f"--{self.resource} {self.name}"
+        )
+
+
+def principal(kafka: KafkaSettings) -> str:
+    """Whom the broker takes us for, unless it has rules of its own for that."""
+    if kafka.security_protocol.startswith("SASL"):
+        return f"User:{kafka.sasl_username}"
+    if kafka.security_protocol == "SSL" and kafka.ssl_certfile is not None:
+        return f"User:<the subject of {kafka.ssl_certfile}>"
+    return "User:ANONYMOUS"
+
+
+def not_allowed(kafka: KafkaSettings, rights: Sequence[Right]) -> NotAllowed:
+    """One line for all of these rights."""
+    waits = all(right.resource == "group" for right in rights)
+    return NotAllowed(principal(kafka), rights, rights[0].command(kafka), waits=waits)
+
+
+def topic_rights(kafka: KafkaSettings, changelogs: frozenset[str] = frozenset()) -> dict[str, tuple[Right, ...]]:
+    """What a worker does with each of its topics. All of them are described, which READ and WRITE include."""
+    names = Topics.with_prefix(kafka.topic_prefix)
+    both: tuple[Operation, ...] = ("READ", "WRITE")
+    write: tuple[Operation, ...] = ("WRITE",)
+    wanted = {
+        names.conversations: both,
+        names.long_term: both,
+        names.transitions: write,
+        names.summary_requests: both,
+        names.dead_letters: write,
+        **dict.fromkeys(sorted(changelogs), both),
+    }
+    return {name: tuple(Right(operation, "topic", name) for operation in of) for name, of in wanted.items()}
+
+
+def group_right(kafka: KafkaSettings) -> Right:
+    """To join the group, and to commit its offsets."""
+    return Right("READ", "group", kafka.group_id)

@@ -1,0 +1,102 @@
+"""What each topic must be: created so, and compared with what the cluster has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from schemas.settings import KafkaSettings
+from schemas.topics import TABLES, Topics, changelog_of
+
+#: An exchange of 16 messages of 32 KiB, escaped, fits.
+MAX_RECORD_BYTES: Final = 8 * 1024 * 1024
+#: Of a value: the rest is for its key and headers, and for those that it is sent on with.
+MAX_VALUE_BYTES: Final = 7 * 1024 * 1024
+#: What a record must be allowed to have at the least: the same exchange with nothing in it to be escaped, twice over.
+LEAST_RECORD_BYTES: Final = 1024 * 1024
+
+DAY_MS: Final = 24 * 3600 * 1000
+FOR_EVER: Final = -1
+
+#: A changelog is read at each start: what is compacted in time need not be.
+SEGMENT_BYTES: Final = 64 * 1024 * 1024
+SEGMENT_MS: Final = 10 * 60 * 1000
+DIRTY_RATIO: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """One topic. None: the cluster decides, and nothing is compared.
+
+    `keyed`: co-partitioned with the others, so it must have exactly so many `partitions`. `replication` -1 is the
+    cluster's default. `retention_ms` -1 is for ever; a shorter one than it loses what cannot be had again, and a
+    shorter one than `least_retention_ms` may lose what a worker that is away has not read. `vital`: what it does not
+    take, or loses, is memory.
+    """
+
+    name: str
+    partitions: int
+    replication: int
+    min_insync_replicas: int | None = None
+    keyed: bool = False
+    vital: bool = False
+    cleanup_policy: Literal["delete", "compact"] = "delete"
+    retention_ms: int | None = None
+    least_retention_ms: int | None = None
+    segment_bytes: int | None = None
+    segment_ms: int | None = None
+    dirty_ratio: float | None = None
+    max_message_bytes: int = MAX_RECORD_BYTES
+    timestamp_type: Literal["CreateTime"] = "CreateTime"
+
+    def configs(self) -> dict[str, str]:
+        """What the topic is created with, by Kafka's names."""
+        given = {
+            "cleanup.policy": self.cleanup_policy,
+            "max.message.bytes": self.max_message_bytes,
+            "message.timestamp.type": self.timestamp_type,
+            "min.insync.replicas": self.min_insync_replicas,
+            "retention.ms": self.retention_ms,
+            "segment.bytes": self.segment_bytes,
+            "segment.ms": self.segment_ms,
+            "min.cleanable.dirty.ratio": self.dirty_ratio,
+        }
+        return {name: str(value) for name, value in given.items() if value is not None}
+
+
+def topic_specs(kafka: KafkaSettings) -> tuple[TopicSpec, ...]:
+    """Those of the five topics under the prefix, in the order of `Topics.all()`."""
+    names = Topics.with_prefix(kafka.topic_prefix)
+
+    plain = TopicSpec("", kafka.partitions, kafka.replication, _min_insync(kafka.replication))
+    return (
+        replace(plain, name=names.conversations, keyed=True, vital=True, least_retention_ms=DAY_MS),
+        replace(plain, name=names.long_term, keyed=True, vital=True, retention_ms=kafka.long_term_retention_ms),
+        replace(plain, name=names.transitions),
+        replace(plain, name=names.summary_requests, keyed=True, least_retention_ms=DAY_MS),
+        replace(plain, name=names.dead_letters),
+    )
+
+
+def changelog_specs(kafka: KafkaSettings) -> tuple[TopicSpec, ...]:
+    """Those of the tables' changelogs, in the order of `TABLES`."""
+    return tuple(
+        TopicSpec(
+            changelog_of(kafka.group_id, table),
+            kafka.partitions,
+            kafka.replication,
+            _min_insync(kafka.replication),
+            keyed=True,
+            vital=True,
+            cleanup_policy="compact",
+            segment_bytes=SEGMENT_BYTES,
+            segment_ms=SEGMENT_MS,
+            dirty_ratio=DIRTY_RATIO,
+        )
+        for table in TABLES
+    )
+
+
+def _min_insync(replication: int) -> int | None:
+    """Two where there are three: one may be away, and one that falls takes nothing along. Else the cluster's."""
+    return 2 if replication >= 3 else None

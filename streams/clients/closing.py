@@ -1,0 +1,41 @@
+"""A consumer of aiokafka that is stopped, made to stop.
+
+aiokafka cancels tasks of its own and awaits them. One that has not begun, or a fetch that waits to be tried again
+after an error, hands its cancellation on to whoever stops the consumer: as if they had been cancelled, and with
+connections that stay open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiokafka.consumer import consumer, fetcher, group_coordinator
+
+
+def stop_when_stopped() -> None:
+    """From now on, every consumer of this process stops so. Asked again, it changes nothing."""
+    consumer.Fetcher, consumer.NoGroupCoordinator = _Fetcher, _NoGroupCoordinator
+
+
+class _Fetcher(fetcher.Fetcher):  # type: ignore[misc]
+    _fetch_task: asyncio.Task[None]
+    _pending_tasks: set[asyncio.Task[bool]]
+
+    async def close(self) -> None:
+        self._fetch_task.cancel()
+        await asyncio.wait([self._fetch_task])  # it makes fetches
+        fetches, self._pending_tasks = self._pending_tasks, set()
+        for fetch in fetches:
+            fetch.cancel()
+        if fetches:
+            await asyncio.wait(fetches)
+        await super().close()
+        for fetch in fetches:
+            if not fetch.cancelled():
+                fetch.result()
+
+
+class _NoGroupCoordinator(group_coordinator.NoGroupCoordinator):  # type: ignore[misc]
+    async def close(self) -> None:
+        await asyncio.sleep(0)  # its task begins, and ends well when it is cancelled
+        await super().close()

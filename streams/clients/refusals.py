@@ -1,0 +1,184 @@
+"""Why a broker does not let us in: asked of itself, since aiokafka passes over what it was told.
+
+Each cause is told by its own name, with the setting to change. What is asked carries nothing but what the settings
+hold for this very broker, and a password only by the mechanism that they name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Iterator, Mapping
+from typing import Any
+
+import aiokafka.errors
+from aiokafka.conn import AIOKafkaConnection, collect_hosts
+from aiokafka.protocol.admin import SaslAuthenticateRequest, SaslHandShakeRequest
+from aiokafka.protocol.metadata import MetadataRequest
+
+from schemas.errors import BrokerRefused
+from schemas.settings import KafkaSettings
+
+#: One broker has so long to answer; who is silent refuses nothing.
+ANSWER_SECONDS = 5.0
+#: The first bytes of a TLS alert, where a Kafka client reads the length of an answer.
+TLS_ALERT = 0x1503
+FAILURES = (aiokafka.errors.KafkaError, OSError, TimeoutError, EOFError)
+
+Cause = tuple[str, str]
+
+
+async def refusal(kafka: KafkaSettings, options: Mapping[str, Any]) -> BrokerRefused | None:
+    """What the first broker that refuses us says; None where one lets us in, or none answers.
+
+    `options` are an aiokafka client's.
+    """
+    found = None
+    for host, port, _ in collect_hosts(kafka.bootstrap_servers, randomize=False):
+        attempt = _Attempt(kafka, options, host, port)
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await attempt.enter()
+            return None
+        except FAILURES as exc:
+            await asyncio.sleep(0)  # a handshake that failed closes its socket in the loop's next turn
+            cause = await attempt.cause_of(exc)
+        if cause is not None and found is None:
+            found = BrokerRefused(f"{host}:{port}", *cause)
+    return found
+
+
+class _Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka has no types
+    """Knows how often it was answered with another question: a SCRAM user is known before the password counts."""
+
+    proofs = 0
+
+    def send(self, request: Any, expect_response: bool = True) -> Awaitable[Any]:
+        self.proofs += isinstance(request, SaslAuthenticateRequest)
+        answer: Awaitable[Any] = super().send(request, expect_response)
+        return answer
+
+
+class _Attempt:
+    """One broker: it is entered as a client does it, and then, where that failed, asked what it wants."""
+
+    def __init__(self, kafka: KafkaSettings, options: Mapping[str, Any], host: str, port: int) -> None:
+        self._kafka, self._host, self._port = kafka, host, port
+        self._options = {name: value for name, value in options.items() if name != "bootstrap_servers"}
+        self._proofs = 0
+
+    async def enter(self) -> None:
+        connection = self._connection()
+        try:
+            await connection.connect()
+            await connection.send(MetadataRequest([]))  # the first request that needs a user, where one is wanted
+        finally:
+            self._proofs = connection.proofs
+            connection.close()
+
+    async def cause_of(self, exc: BaseException) -> Cause | None:
+        """What is wrong, and what to do about it; None where it is no refusal that we know."""
+        for one in _with_causes(exc):
+            match one:
+                case ssl.SSLCertVerificationError():
+                    return self._distrusted(one)
+                case ssl.SSLError() if "ALERT" in (one.reason or ""):
+                    return self._own_certificate(one.reason)
+                case aiokafka.errors.SaslAuthenticationFailed():
+                    return self._credentials()
+                case asyncio.IncompleteReadError(expected=int(length)) if length >> 16 == TLS_ALERT:
+                    return "it speaks TLS", f"set kafka.security_protocol to {self._protocol(tls=True)}"
+        return await self._mechanism_or_protocol()
+
+    def _distrusted(self, exc: ssl.SSLCertVerificationError) -> Cause:
+        match exc.verify_code:  # OpenSSL's X509_V_ERR_…
+            case 9:
+                return "its certificate is not valid yet", "correct this machine's clock, or renew it on the broker"
+            case 10:
+                return "its certificate has expired", "renew it on the broker; kafka.ssl_cafile stays"
+            case 62 | 64:
+                return (
+                    f"its certificate is not for {self._host}",
+                    "name it in kafka.bootstrap_servers as the certificate does, or renew that for this name",
+                )
+        cafile = self._kafka.ssl_cafile
+        if cafile is None:
+            return (
+                "its certificate is of none of this machine's authorities",
+                "set kafka.ssl_cafile to its authority's certificate",
+            )
+        return (
+            f"its certificate is of another authority than those in {cafile} ({exc.verify_message})",
+            "set kafka.ssl_cafile to its authority's certificate",
+        )
+
+    def _own_certificate(self, reason: str) -> Cause:
+        shown = self._kafka.ssl_certfile
+        if shown is None:
+            return "it wants a client's certificate", "set kafka.ssl_certfile and kafka.ssl_keyfile"
+        alert = reason.rpartition("ALERT_")[2].replace("_", " ").lower()
+        return (
+            f"it refuses the client's certificate {shown} ({alert})",
+            "set kafka.ssl_certfile and kafka.ssl_keyfile to a valid one of an authority that it trusts",
+        )
+
+    def _credentials(self) -> Cause:
+        user, mechanism = self._kafka.sasl_username, self._kafka.sasl_mechanism
+        if mechanism == "PLAIN":
+            return f"user {user} or the password is refused", "correct kafka.sasl_username or kafka.sasl_password"
+        if self._proofs < 2:
+            return (
+                f"it knows no user {user} with {mechanism}",
+                "correct kafka.sasl_username, or give it a password there with kafka-configs",
+            )
+        return f"the password of user {user} is refused", "correct kafka.sasl_password"
+
+    async def _mechanism_or_protocol(self) -> Cause | None:
+        """What a broker that says no more than that answers where it is asked in another way."""
+        tls, sasl = "SSL" in self._kafka.security_protocol, self._kafka.security_protocol.startswith("SASL")
+        asked = await self._mechanisms(tls)
+        if asked is None:
+            if tls and (asked := await self._mechanisms(False)) is not None:
+                wanted = "SASL_PLAINTEXT" if asked else "PLAINTEXT"
+                return "it does not speak TLS", f"set kafka.security_protocol to {wanted}"
+            return None
+        if asked and not sasl:
+            return (
+                "it wants a user and a password",
+                f"set kafka.security_protocol to {'SASL_SSL' if tls else 'SASL_PLAINTEXT'}, and kafka.sasl_mechanism "
+                f"({', '.join(asked)}), kafka.sasl_username and kafka.sasl_password",
+            )
+        if sasl and not asked:
+            return "it knows no SASL", f"set kafka.security_protocol to {'SSL' if tls else 'PLAINTEXT'}"
+        if sasl and self._kafka.sasl_mechanism not in asked:
+            return (
+                f"it lets in not SASL by {self._kafka.sasl_mechanism}, but by {', '.join(asked)}",
+                "set kafka.sasl_mechanism to that",
+            )
+        return None
+
+    async def _mechanisms(self, tls: bool) -> list[str] | None:
+        """Those that it takes, none where it knows no SASL; None where it does not answer."""
+        connection = self._connection(security_protocol="SSL" if tls else "PLAINTEXT")
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await connection.connect()
+                answer = await connection.send(SaslHandShakeRequest(self._kafka.sasl_mechanism))
+        except FAILURES:
+            return None
+        finally:
+            connection.close()
+        return list(answer.enabled_mechanisms)
+
+    def _protocol(self, *, tls: bool) -> str:
+        sasl = self._kafka.security_protocol.startswith("SASL")
+        return f"SASL_{'SSL' if tls else 'PLAINTEXT'}" if sasl else "SSL" if tls else "PLAINTEXT"
+
+    def _connection(self, **other: Any) -> _Connection:
+        return _Connection(self._host, self._port, request_timeout_ms=ANSWER_SECONDS * 1000, **self._options | other)
+
+
+def _with_causes(exc: BaseException | None) -> Iterator[BaseException]:
+    while exc is not None:
+        yield exc
+        exc = exc.__cause__

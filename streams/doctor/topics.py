@@ -1,0 +1,61 @@
+"""The topics that are there: whether they fit together, and are what they must be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from schemas.settings import KafkaSettings
+from schemas.topics import Topics
+from streams.clients.topic_contract import Compared
+from streams.doctor.finding import Finding, failed, ok, warning
+
+TOPICS = "topics"
+
+
+def contract_findings(compared: Compared) -> list[Finding]:
+    """One for each topic that is not as it must be, and one for all of which the broker tells nothing."""
+    found = [
+        (failed if unfit.loses else warning)(TOPICS, f"{unfit.topic}: {unfit.what}", unfit.command)
+        for unfit in compared.unfit
+    ]
+    if compared.untold:
+        found.append(
+            warning(
+                TOPICS,
+                f"the broker does not tell the settings of {', '.join(compared.untold)}: they are not compared",
+                "allow kafka.sasl_username DESCRIBE_CONFIGS on them",
+            )
+        )
+    return found
+
+
+def topic_findings(
+    kafka: KafkaSettings, counts: Mapping[str, int], brokers: int, disagree: str | None = None
+) -> list[Finding]:
+    """`counts` are the partitions of every topic that the broker has; `disagree` is what is wrong with them."""
+    names = Topics.with_prefix(kafka.topic_prefix)
+    found = []
+    if disagree is not None:
+        what, _, todo = disagree.partition("; ")
+        found.append(failed(TOPICS, what, todo))
+    missing = [name for name in names.all() if name not in counts]
+    if missing and not kafka.create_topics:
+        found.append(
+            failed(
+                TOPICS, f"there is no {', '.join(missing)}", "create what is missing, or allow kafka.create_topics"
+            )
+        )
+    elif missing and kafka.replication > brokers:
+        found.append(
+            failed(
+                TOPICS,
+                f"kafka.replication is {kafka.replication}, and there are {brokers} brokers to keep a copy each",
+                f"set kafka.replication to {brokers} at the most, or start more brokers",
+            )
+        )
+    if found:
+        return found
+    there = len(names.all()) - len(missing)
+    if not missing:
+        return [ok(TOPICS, f"all {there} are there, with {kafka.partitions} partitions where it matters")]
+    return [ok(TOPICS, f"{there} of {len(names.all())} are there; the worker makes the others at its start")]

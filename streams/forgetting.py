@@ -1,0 +1,73 @@
+"""What a worker keeps of users outside of their shards goes after the shard has forgotten them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from schemas.events import Forget, ForgetUser, LongTermEvent
+from streams.clock import ingested
+
+
+class Forgetting(NamedTuple):
+    """A command to forget, and when it came into the log (epoch ms)."""
+
+    event: Forget | ForgetUser
+    at: int
+
+
+def may_forget(record: Any) -> bool:
+    """Whether it can be a command to forget: of a log that is looked through for those, the rest is not decoded."""
+    value = record.value or b""
+    return b"forget" in value or b"\\u" in value
+
+
+def forgettings(read: Iterable[tuple[Any, LongTermEvent]], now: int) -> list[Forgetting]:
+    """The commands to forget among records that were read at `now` (epoch ms), each with its event."""
+    return [
+        Forgetting(event, ingested(record.timestamp, now))
+        for record, event in read
+        if isinstance(event, Forget | ForgetUser)
+    ]
+
+
+class Windows(Protocol):
+    """Short-term windows."""
+
+    def forget_user(self, partition: int, user_id: str, until: int) -> None:
+        """What came up to `until` (epoch ms) goes."""
+
+
+class Summaries(Protocol):
+    """Daily summaries."""
+
+    async def forget_user(self, partition: int, user_id: str) -> None:
+        """All of them go, and none is written of what was asked for before."""
+
+    async def forget_earlier(self, user_id: str, until: int) -> None:
+        """Those go that were written up to `until` (epoch ms)."""
+
+
+class Forgetters:
+    """`told` is called when something was forgotten: copies that others make may hold it still."""
+
+    def __init__(
+        self, windows: Windows, summaries: Summaries | None = None, told: Callable[[], None] = lambda: None
+    ) -> None:
+        self._windows, self._summaries, self._told = windows, summaries, told
+
+    async def follow(self, partition: int, forgotten: Sequence[Forgetting]) -> None:
+        """The shard of these users' partition has forgotten what was to be."""
+        for event, at in forgotten:
+            self._told()
+            if isinstance(event, ForgetUser):
+                self._windows.forget_user(partition, event.user_id, max(event.timestamp, at))
+                if self._summaries is not None:
+                    await self._summaries.forget_user(partition, event.user_id)
+
+    async def follow_again(self, forgotten: Sequence[Forgetting]) -> None:
+        """Another worker has followed already, but where the files here were its own."""
+        for event, at in forgotten:
+            self._told()
+            if isinstance(event, ForgetUser) and self._summaries is not None:
+                await self._summaries.forget_earlier(event.user_id, at)

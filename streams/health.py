@@ -1,0 +1,67 @@
+"""Whether a worker is ready, and why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from streams.agents.long_term import LongTermAgent
+from streams.assignment import Assignment
+from streams.broker_link import BrokerLink
+from streams.hotpath import HotPath
+from streams.shards import OwnedShards
+
+
+class WorkerHealth:
+    """`url` tells where other workers reach this one."""
+
+    def __init__(
+        self,
+        hot: HotPath,
+        broker: BrokerLink,
+        assignment: Assignment,
+        shards: OwnedShards,
+        long_term: LongTermAgent,
+        url: Callable[[], str],
+    ) -> None:
+        self._hot, self._broker, self._assignment = hot, broker, assignment
+        self._shards, self._long_term, self._url = shards, long_term, url
+
+    @property
+    def ready(self) -> bool:
+        """Tables recovered, shards open, model loaded, and what is processed can be committed."""
+        return not self.not_ready()
+
+    def not_ready(self) -> list[str]:
+        """Why the worker is not ready; empty when it is."""
+        reasons = []
+        if self._hot.halted is not None:
+            reasons.append(f"the worker has stopped: {self._hot.halted}")
+        reasons += self._broker.amiss()
+        if not self.recovered:
+            reasons.append("the short-term tables are being recovered")
+        if not self._shards.models.current.ready:
+            reasons.append("the embedding model is being loaded")
+        elif not self._shards.ready:
+            reasons.append("the shards are being opened")
+        elif self._long_term.catching_up:
+            reasons.append(f"shards are being compared with the log, or filled up: {self._long_term.catching_up}")
+        return reasons
+
+    @property
+    def recovered(self) -> bool:
+        """Whether the windows are back."""
+        return self._assignment.is_recovered()
+
+    @property
+    def refusal(self) -> str:
+        """Why the broker lets us not in any more; empty where it does, or is not there."""
+        return self._broker.refusal
+
+    @property
+    def url(self) -> str:
+        """Where other workers reach this one."""
+        return self._url()
+
+    def lag(self) -> dict[str, int]:
+        """Records that are not committed, by topic."""
+        return self._hot.lag()

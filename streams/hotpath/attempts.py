@@ -1,0 +1,42 @@
+"""Attempts to commit: since when none has succeeded, and why."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Failing(NamedTuple):
+    """Nothing could be committed for so many seconds, for this reason."""
+
+    seconds: float
+    reason: str
+
+
+class Attempts:
+    """How the attempts to commit end. One that does not end counts as one that was refused."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._since: float | None = None
+        self._reason = ""
+
+    def begin(self) -> None:
+        """An attempt is made."""
+        if self._since is None:
+            self._since = self._monotonic()
+
+    def fail(self, reason: str) -> None:
+        """The attempt has failed, and is made again."""
+        self._reason = reason
+
+    def succeed(self) -> None:
+        """The group has what was to be committed."""
+        self._since, self._reason = None, ""
+
+    def failing(self, waits_for: str) -> Failing | None:
+        """Since the first attempt that has not succeeded; `waits_for` is the reason where none has ended."""
+        if self._since is None:
+            return None
+        return Failing(self._monotonic() - self._since, self._reason or waits_for)

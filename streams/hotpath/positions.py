@@ -1,0 +1,81 @@
+"""Up to where a worker's memory holds what a changelog says, so that partitions that stay are not read again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+
+
+class Positions:
+    """Of each partition of one changelog: the offset up to which, what waits to be written aside, memory has it.
+
+    It is known from the end of a recovery on. Our own rows count where they lie right behind it: with another's in
+    between, or where the broker did not say that it took them, nothing is known until the changelog is read again.
+
+    >>> positions = Positions()
+    >>> positions.read(0, 10, rows=10); positions.recovered(0, 10)
+    >>> positions.begin([0]); positions.wrote(0, 10, 5); positions.end()
+    >>> positions.known(0)
+    15
+    >>> positions.begin([0]); positions.wrote(0, 99, 5); positions.end()
+    >>> positions.known(0) is None
+    True
+    """
+
+    def __init__(self) -> None:
+        self._reading: dict[int, int] = {}
+        self._reached: dict[int, int] = {}
+        self._under_way: dict[int, int | None] = {}
+        #: Rows that were read or written, by partition, since its changelog was read from the start; of one that
+        #: came anew there is no number before its first rows, or the recovery's end.
+        self.rows: Counter[int] = Counter()
+
+    def known(self, partition: int) -> int | None:
+        """None as well while rows are on their way, of which nobody knows whether they are in the log."""
+        return self._reached.get(partition)
+
+    def read(self, partition: int, end: int, rows: int) -> None:
+        """All before the offset `end` was read: so many rows more."""
+        self._reached.pop(partition, None)  # what comes after a recovery may be older than what has changed since
+        self._reading[partition] = end
+        self.rows[partition] += rows
+
+    def recovered(self, partition: int, end: int, clean: bool = True) -> None:
+        """A recovery up to `end` is over; `clean` where nothing was changed meanwhile.
+
+        It is known to be of this assignment where all of that was read in it.
+        """
+        self.rows[partition] += 0
+        reached = max(self._reading.pop(partition, 0), self._reached.pop(partition, 0))
+        if clean and reached >= end:
+            self._reached[partition] = reached
+
+    def begin(self, partitions: Iterable[int]) -> None:
+        """Rows of these partitions are about to be written."""
+        self._under_way = {partition: self._reached.pop(partition, None) for partition in set(partitions)}
+
+    def wrote(self, partition: int, offset: int, rows: int) -> None:
+        """The broker has taken so many rows, the first one at `offset`."""
+        follows = self._under_way.get(partition) == offset
+        self._under_way[partition] = offset + rows if follows else None
+        self.rows[partition] += rows
+
+    def left_out(self, partition: int) -> None:
+        """The broker refuses a row for good: memory has it, and the changelog has not."""
+        self._under_way[partition] = None
+
+    def end(self) -> None:
+        """All rows that were about to be written are."""
+        self._reached |= {partition: end for partition, end in self._under_way.items() if end is not None}
+        self._under_way.clear()
+
+    def fail(self) -> None:
+        """Some of them may be."""
+        self._under_way.clear()
+
+    def keep(self, partitions: Collection[int]) -> None:
+        """Of all others nothing is known from now on; rows that are on their way are nobody's any more."""
+        self._reading.clear()
+        self._under_way.clear()
+        self._reached = {partition: self._reached[partition] for partition in partitions}
+        self.rows = Counter({partition: self.rows[partition] for partition in partitions})

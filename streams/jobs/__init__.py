@@ -1,0 +1,1 @@
+"""What is done beside the stream: on timers, and out of queues."""

@@ -1,0 +1,74 @@
+"""What the Kafka clients say again and again is logged once, and then counted."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+log = logging.getLogger(__name__)
+
+#: For so long, repeats of a line are counted.
+COUNTED_SECONDS = 60.0
+#: Different lines that are counted at a time; of more, each is logged.
+MOST_LINES = 1000
+#: Ids of nodes, offsets and ports do not make a line another one.
+NUMBER: Final = re.compile(r"\d+")
+
+
+class Repeats(logging.Filter):
+    """A handler's filter: of the lines of some loggers, the first passes, and repeats are told once a minute.
+
+    They are told when the minute is over and anything is logged, by this module's logger. It is asked by all threads.
+    """
+
+    def __init__(self, loggers: Sequence[str], monotonic: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._loggers = tuple(loggers)
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._counted: dict[tuple[str, int, str], _Line] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        now = self._monotonic()
+        with self._lock:
+            over = self._take_over(now)
+            passes = self._passes(record, now)
+        for line in over:
+            log.log(line.level, "%s: %d more in the last minute: %s", line.logger, line.repeats, line.text)
+        return passes
+
+    def _passes(self, record: logging.LogRecord, now: float) -> bool:
+        if not any(record.name == name or record.name.startswith(f"{name}.") for name in self._loggers):
+            return True
+        text = record.getMessage()
+        key = (record.name, record.levelno, NUMBER.sub("0", text))
+        if (line := self._counted.get(key)) is not None:
+            line.repeats, line.text = line.repeats + 1, text
+            return False
+        if len(self._counted) < MOST_LINES:
+            self._counted[key] = _Line(record.name, record.levelno, text, now + COUNTED_SECONDS)
+        return True
+
+    def _take_over(self, now: float) -> list[_Line]:
+        """Those whose minute is over and that were repeated; they are counted on, the others begin anew."""
+        ended = [(key, line) for key, line in self._counted.items() if line.until <= now]
+        repeated = []
+        for key, line in ended:
+            del self._counted[key]
+            if line.repeats:
+                repeated.append(line)
+                self._counted[key] = _Line(line.logger, line.level, line.text, now + COUNTED_SECONDS)
+        return repeated
+
+
+class _Line:
+    """A line that was logged, and how often it came again."""
+
+    __slots__ = ("level", "logger", "repeats", "text", "until")
+
+    def __init__(self, logger: str, level: int, text: str, until: float) -> None:
+        self.logger, self.level, self.text, self.until, self.repeats = logger, level, text, until, 0

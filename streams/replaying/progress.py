@@ -1,0 +1,164 @@
+"""How far the replay of a partition is, and what it holds by then: one SQLite file, written in transactions."""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import orjson
+
+from schemas.errors import DataDirError, SiltstoneError
+
+#: `graves` are tombstones: a replay that an earlier version began goes on with its files.
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS noted (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS rows (name TEXT, key BLOB, value BLOB NOT NULL, PRIMARY KEY (name, key)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS logged (event_id BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS graves (user_id TEXT NOT NULL, memory_id BLOB, until INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS earlier (name TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS found (
+    place INTEGER PRIMARY KEY, event_id BLOB UNIQUE NOT NULL, at INTEGER NOT NULL, key BLOB, value BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS found_at ON found (at, place);
+"""
+
+#: Promotions that are read at a time.
+PAGE = 1_000
+
+
+class KeptPromotion(NamedTuple):
+    """A promotion that is not in the log; `at` is its time (epoch ms)."""
+
+    event_id: uuid.UUID
+    at: int
+    key: bytes | None
+    value: bytes
+
+
+class WindowRow(NamedTuple):
+    """A row of a window's table; a value of None deletes it."""
+
+    name: str
+    key: bytes
+    value: bytes | None
+
+
+class ReplayProgress:
+    """The progress of one partition. Whoever has it open has it alone.
+
+    `noted` are numbers by name: what has been counted, and `offset`, the next one of `conversations`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._db = sqlite3.connect(path, timeout=1.0, isolation_level=None)
+        try:
+            self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.executescript(SCHEMA)
+            self.noted: dict[str, int] = dict(self._db.execute("SELECT name, value FROM noted"))
+            self._tombstones: dict[str, list[tuple[uuid.UUID | None, int]]] = {}
+            for user_id, raw, until in self._db.execute("SELECT user_id, memory_id, until FROM graves"):
+                self._add_tombstone(user_id, None if raw is None else uuid.UUID(bytes=raw), until)
+        except sqlite3.Error as exc:
+            self._db.close()
+            if "locked" in str(exc):
+                raise SiltstoneError(f"another replay is at work in {path.parent}: wait for it, or end it") from exc
+            raise DataDirError(path, str(exc)) from exc
+
+    def close(self) -> None:
+        self._db.close()
+
+    def note(self, **numbers: int) -> None:
+        self.save((), (), numbers)
+
+    def save(self, rows: Iterable[WindowRow], found: Iterable[KeptPromotion], numbers: Mapping[str, int]) -> None:
+        """Write rows, what was found, and numbers: together or not at all."""
+        self.noted.update(numbers)
+        with _transaction(self._db):
+            for row in rows:
+                if row.value is None:
+                    self._db.execute("DELETE FROM rows WHERE name = ? AND key = ?", row[:2])
+                else:
+                    self._db.execute("INSERT OR REPLACE INTO rows VALUES (?, ?, ?)", row)
+            self._db.executemany(
+                "INSERT OR IGNORE INTO found (event_id, at, key, value) VALUES (?, ?, ?, ?)",
+                ((one.event_id.bytes, *one[1:]) for one in found),
+            )
+            self._db.executemany("INSERT OR REPLACE INTO noted VALUES (?, ?)", numbers.items())
+
+    def rows(self, name: str) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values of a window's table."""
+        yield from self._db.execute("SELECT key, value FROM rows WHERE name = ?", (name,))
+
+    def log(
+        self,
+        event_ids: Sequence[uuid.UUID],
+        tombstones: Sequence[tuple[str, uuid.UUID | None, int]],
+        numbers: Mapping[str, int],
+    ) -> None:
+        """These events are in the log; these were forgotten (user, memory or all, until: epoch ms)."""
+        self.noted.update(numbers)
+        with _transaction(self._db):
+            self._db.executemany("INSERT OR IGNORE INTO logged VALUES (?)", ((one.bytes,) for one in event_ids))
+            for user_id, memory_id, until in tombstones:
+                self._add_tombstone(user_id, memory_id, until)
+                self._db.execute(
+                    "INSERT INTO graves VALUES (?, ?, ?)", (user_id, memory_id and memory_id.bytes, until)
+                )
+            self._db.executemany("INSERT OR REPLACE INTO noted VALUES (?, ?)", numbers.items())
+
+    def in_log(self, event_id: uuid.UUID) -> bool:
+        return bool(self._db.execute("SELECT 1 FROM logged WHERE event_id = ?", (event_id.bytes,)).fetchall())
+
+    def forgotten(self, user_id: str, memory_id: uuid.UUID, created_at: int) -> bool:
+        """Whether that memory of that time (epoch ms) was forgotten, or all of its user up to then."""
+        return any(
+            tombstone == memory_id or (tombstone is None and created_at <= until)
+            for tombstone, until in self._tombstones.get(user_id, ())
+        )
+
+    def said_earlier(self, names: Iterable[str]) -> None:
+        """These messages came before what is replayed."""
+        with _transaction(self._db):
+            self._db.executemany("INSERT OR IGNORE INTO earlier VALUES (?)", ((name,) for name in names))
+
+    def earlier(self, name: str) -> bool:
+        return bool(self._db.execute("SELECT 1 FROM earlier WHERE name = ?", (name,)).fetchall())
+
+    def found(self) -> Iterator[KeptPromotion]:
+        """By their times; of equal ones, as they were found.
+
+        Page by page: a statement that is not read to its end keeps the file locked after it is closed.
+        """
+        last = (-1, -1)
+        while page := self._db.execute(
+            "SELECT at, place, event_id, key, value FROM found WHERE (at, place) > (?, ?) ORDER BY at, place LIMIT ?",
+            (*last, PAGE),
+        ).fetchall():
+            for at, place, event_id, key, value in page:
+                yield KeptPromotion(uuid.UUID(bytes=event_id), at, key, value)
+                last = at, place
+
+    def _add_tombstone(self, user_id: str, memory_id: uuid.UUID | None, until: int) -> None:
+        self._tombstones.setdefault(user_id, []).append((memory_id, until))
+
+
+class _transaction:  # noqa: N801  (reads as the statement that it is)
+    """BEGIN … COMMIT, or ROLLBACK when the block raises."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def __enter__(self) -> None:
+        self._db.execute("BEGIN")
+
+    def __exit__(self, exc_type: type[BaseException] | None, *_: object) -> None:
+        self._db.execute("COMMIT" if exc_type is None else "ROLLBACK")
+
+
+def message_name(user_id: str, session_id: str, message_id: str) -> str:
+    """A message's name among those of a partition."""
+    return orjson.dumps((user_id, session_id, message_id)).decode()

@@ -1,0 +1,65 @@
+"""Which number of partitions is right where topics and settings disagree: the one by which users were stored."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from schemas.settings import KafkaSettings
+from schemas.topics import Topics, partition_of
+
+#: So many at the most are tried where nobody names the right number.
+MOST_PARTITIONS: Final = 1024
+
+
+def disagreement(kafka: KafkaSettings, counts: Mapping[str, int], stored: Collection[tuple[str, int]]) -> str | None:
+    """What is wrong, and what to do about all of it, in one line; None where all agree.
+
+    `counts` are the partitions of those keyed topics that are there. `stored` are users of the data directory, each
+    with the shard that holds the user's memories: they say more than the number of partitions of `long-term`, which
+    somebody may have raised since. Without them that number is right, and without `long-term` the setting.
+    """
+    wrong = {name: count for name, count in counts.items() if count != kafka.partitions}
+    by_users = next((n for n in _candidates(kafka, counts, stored) if _fits(n, stored)), None) if stored else None
+    if not wrong and by_users in (None, kafka.partitions):
+        return None
+    right, because = _right(kafka, counts, by_users)
+    todo = [f"set kafka.partitions to {right}"] if kafka.partitions != right else []
+    todo += [_mending(kafka, name, count, right) for name, count in counts.items() if count != right]
+    there = ", ".join(f"{name} has {count}" for name, count in wrong.items()) or "users lie in other shards"
+    what = f"kafka.partitions is {kafka.partitions}, and {there}: {right} is the right number, {because}"
+    return "; ".join([what, *todo])
+
+
+def _right(kafka: KafkaSettings, counts: Mapping[str, int], by_users: int | None) -> tuple[int, str]:
+    long_term = Topics.with_prefix(kafka.topic_prefix).long_term
+    if by_users is not None:
+        return by_users, "by it users lie in the shards of the data directory"
+    if long_term in counts:
+        return counts[long_term], f"{long_term} has so many"
+    return kafka.partitions, "nothing is stored yet"
+
+
+def _candidates(
+    kafka: KafkaSettings, counts: Mapping[str, int], stored: Collection[tuple[str, int]]
+) -> Iterator[int]:
+    """Each number that anybody names, the log's first; then those that have the shards that there are."""
+    long_term = Topics.with_prefix(kafka.topic_prefix).long_term
+    if long_term in counts:
+        yield counts[long_term]
+    yield kafka.partitions
+    yield from sorted(counts.values())
+    yield from range(1 + max((partition for _, partition in stored), default=0), MOST_PARTITIONS + 1)
+
+
+def _fits(partitions: int, stored: Collection[tuple[str, int]]) -> bool:
+    """Whether by this number all of these users lie where they do."""
+    return all(partition_of(user, partitions) == partition for user, partition in stored)
+
+
+def _mending(kafka: KafkaSettings, name: str, count: int, right: int) -> str:
+    secured = "" if kafka.security_protocol == "PLAINTEXT" else " --command-config client.properties"
+    tool = f"kafka-topics.sh --bootstrap-server {kafka.bootstrap_servers}{secured}"
+    if count < right:
+        return f"{tool} --alter --topic {name} --partitions {right}"
+    return f"partitions cannot be taken from {name}: copy what is wanted of it, delete it, and create it with {right}"

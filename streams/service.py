@@ -1,0 +1,317 @@
+"""What a memory can be asked and told, whichever way in: the use cases, over stores, an event log and a clock."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import date
+from typing import Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
+
+from schemas.errors import BrokerUnavailable, MemoryNotFound, NotReady, ShardNotHere
+from schemas.events import LongTermEvent, SummaryRequest
+from schemas.lifecycle import wanted_states
+from schemas.memories import Memory, SearchHit, State
+from schemas.messages import Exchange, Message, day_of
+from schemas.rights import Right, not_allowed
+from schemas.settings import Settings
+from schemas.topics import Topics, partition_of
+from streams.agents.long_term import LongTermAgent
+from streams.agents.summaries import SummariesAgent
+from streams.clients.broker import NOT_ALLOWED
+from streams.clock import Clock, now_ms
+from streams.event_log import EventLog
+from streams.jobs.analytics import AnalyticsJob
+from streams.jobs.cleanup import CleanupJob
+from streams.jobs.reembedding import Reembedder
+from streams.metrics import Metrics
+from streams.recall import Query, Recall, prompt_text
+from streams.rules.explaining import Explainer, Explanation
+from streams.shards import OwnedShards
+from tables.analysts.copy import Copy
+from tables.shard.shard import Shard
+from tables.summaries.pending_summaries import PendingSummaries
+from tables.windows.session_notes import Note
+from tables.windows.short_term import Session, ShortTermStore, unexpired
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+#: A request waits this long for a shard that is being opened, or a broker that does not answer.
+WAIT_SECONDS = 10.0
+
+NOT_HERE = "its partition is on another worker, or moving; ask again"
+
+
+class Health(Protocol):
+    """How the worker is in which the service is."""
+
+    @property
+    def recovered(self) -> bool:
+        """Whether the windows are back."""
+
+    @property
+    def refusal(self) -> str:
+        """Why the broker lets us not in any more; empty where it does, or is not there."""
+
+    @property
+    def url(self) -> str:
+        """Where other workers reach this one."""
+
+    def not_ready(self) -> list[str]:
+        """Why the worker is not ready; empty when it is."""
+
+    def lag(self) -> dict[str, int]:
+        """Records that are not committed, by topic."""
+
+
+class Place(NamedTuple):
+    """Where a record lies in the log."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class WindowExchange(NamedTuple):
+    """An exchange of a session's window, and whether it can still go on."""
+
+    exchange: Exchange
+    open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What an assistant needs before it answers."""
+
+    exchanges: list[WindowExchange]
+    notes: list[Note]
+    hits: list[SearchHit]
+    prompt: str
+
+
+class MemoryService:
+    """For this worker's users; what is asked about others raises `ShardNotHere`."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        topics: Topics,
+        clock: Clock,
+        metrics: Metrics,
+        event_log: EventLog,
+        health: Health,
+        windows: ShortTermStore,
+        pending_summaries: PendingSummaries,
+        shards: OwnedShards,
+        long_term: LongTermAgent,
+        summaries: SummariesAgent,
+        recall: Recall,
+        explainer: Explainer,
+        cleanup: CleanupJob,
+        analytics: AnalyticsJob,
+        reembedder: Reembedder,
+    ) -> None:
+        self.settings, self.topics, self.clock, self.metrics = settings, topics, clock, metrics
+        self.health, self.windows, self.pending_summaries, self.shards = health, windows, pending_summaries, shards
+        self.summaries, self.recall, self.explainer = summaries, recall, explainer
+        self.cleanup, self.reembedder = cleanup, reembedder
+        self._event_log, self._long_term, self._analytics = event_log, long_term, analytics
+
+    # Whose users these are
+
+    def partition_here(self, user_id: str) -> int:
+        """The user's partition. Raises `ShardNotHere` where it is not this worker's, or not recovered yet."""
+        partition = partition_of(user_id, self.settings.kafka.partitions)
+        if partition not in self.shards.partitions() or not self.health.recovered:
+            raise ShardNotHere(partition, NOT_HERE)
+        return partition
+
+    async def caught_up(self, user_id: str) -> int:
+        """The user's partition, when its shard is open and holds all that it should."""
+        partition = self.partition_here(user_id)
+        await self._long_term.caught_up(partition)
+        return partition
+
+    async def ask(
+        self, user_id: str, method: Callable[Concatenate[Shard, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """`method(shard, …)` of the user's shard, once it has caught up. Raises `TimeoutError` where that is long."""
+        async with asyncio.timeout(WAIT_SECONDS):
+            return await self.shards.call(await self.caught_up(user_id), method, *args, **kwargs)
+
+    @asynccontextmanager
+    async def own_shards(self) -> AsyncIterator[None]:
+        """Ask this worker's shards, bounded in time; nobody counts them while it is not known which they are.
+
+        Where a shard moves meanwhile nobody knows what the answer would cover; another worker's is of its own shards.
+        """
+        if not self.health.recovered:
+            raise NotReady(f"{'; '.join(self.health.not_ready())}; ask again")
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                yield
+        except ShardNotHere as exc:
+            raise NotReady(f"partitions are moving ({exc}); ask again") from exc
+
+    # What is told
+
+    async def add_message(self, user_id: str, message: bytes) -> Place:
+        """Produce a chat message, as JSON. Raises as `write` does."""
+        return await self._produce(self.topics.conversations, user_id, message)
+
+    async def write(self, event: LongTermEvent) -> Place:
+        """Into the log; it takes effect within moments.
+
+        Raises `BrokerUnavailable` before a broker was found, `NotAllowed`, and `NotReady` with the cause where the
+        broker lets us not in any more.
+        """
+        value = event.model_dump_json(exclude_none=True).encode()
+        return await self._produce(self.topics.long_term, event.user_id, value)
+
+    async def request_summary(self, request: SummaryRequest) -> Place:
+        """Raises as `write` does."""
+        value = request.model_dump_json().encode()
+        return await self._produce(self.topics.summary_requests, request.user_id, value)
+
+    async def _produce(self, topic: str, user_id: str, value: bytes) -> Place:
+        if not self._event_log.connected:
+            raise BrokerUnavailable(self.settings.kafka.bootstrap_servers)
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                sent = await self._event_log.produce(topic, user_id, value)
+                record = await asyncio.shield(sent)
+        except NOT_ALLOWED as exc:
+            raise not_allowed(self.settings.kafka, [Right("WRITE", "topic", topic)]) from exc
+        except TimeoutError as exc:
+            if self.health.refusal:
+                raise NotReady(self.health.refusal) from exc
+            raise
+        return Place(record.topic, record.partition, record.offset)
+
+    # What is asked
+
+    async def search(self, query: Query) -> list[SearchHit]:
+        """The user's memories that answer the query, most relevant first; each counts as accessed."""
+        async with asyncio.timeout(WAIT_SECONDS):
+            await self.caught_up(query.user_id)
+            return await self.recall.search(query)
+
+    async def search_archive(self, user_id: str, text: str, top_k: int, explain: bool) -> list[SearchHit]:
+        """The user's archived memories that answer, most relevant first; it counts as no access."""
+        async with asyncio.timeout(WAIT_SECONDS):
+            await self.caught_up(user_id)
+            return await self.recall.search_archive(user_id, text, top_k, explain)
+
+    async def context(self, user_id: str, session_id: str, asked: str, limit: int | None) -> Context:
+        """Newest exchanges, notes, top memories, one prompt text. Where nothing is `asked`: what was said last."""
+        wanted = self.settings.long_term.context_memories
+        shown = self.window(user_id, session_id, limit)
+        asked = asked or _last_said(shown)
+        hits: list[SearchHit] = []
+        if asked and wanted:
+            hits = await self.search(Query(user_id, asked, wanted, wanted_states()))
+            shown = self.window(user_id, session_id, limit)  # what was forgotten meanwhile is not shown
+        notes = self.notes(user_id, session_id)
+        lines = [f"{m.name or m.role}: {m.content}" for one in shown for m in one.exchange.messages]
+        return Context(shown, notes, hits, prompt_text(lines, hits, notes))
+
+    def window(self, user_id: str, session_id: str, limit: int | None) -> list[WindowExchange]:
+        """The newest exchanges of a session's short-term window, oldest first; expired ones never appear."""
+        partition, memory = self.partition_here(user_id), self.settings.memory
+        session = self.windows.session(partition, user_id, session_id)
+        exchanges = self.windows.whole_window(partition, session)
+        newest = unexpired(exchanges, self.clock.now(), memory.ttl_seconds)[-(limit or memory.context_turns) :]
+        return [WindowExchange(one, one.seq == session.next) for one in newest]
+
+    def notes(self, user_id: str, session_id: str) -> list[Note]:
+        """What the session has to remember now, oldest first; expired notes are left out."""
+        partition, now = self.partition_here(user_id), self.clock.now()
+        return [n for n in self.windows.notes.of_session(partition, user_id, session_id) if n.expires_at > now]
+
+    def session(self, user_id: str, session_id: str) -> Session:
+        return self.windows.session(self.partition_here(user_id), user_id, session_id)
+
+    async def explain(self, session: Session, limit: int | None) -> list[Explanation]:
+        """What became of a session's exchanges and why, oldest first; the expired ones as well."""
+        partition = self.partition_here(session.user_id)
+        held = [self.windows.exchange(partition, session, seq) for seq in session.named]
+        if session.open:
+            held.append(session.open_exchange)
+        exchanges = sorted(held, key=lambda exchange: (exchange.started_at, exchange.seq))[-(limit or 0) :]
+        values: dict[int, int] = {}
+        async with asyncio.timeout(WAIT_SECONDS):
+            for exchange in self.explainer.questions(exchanges):
+                identity = exchange.memory_id(session.user_id, session.session_id)
+                value = await self.shards.call(partition, Shard.rating, identity, self.explainer.judge_name)
+                if value is not None:
+                    values[exchange.seq] = value
+        return list(self.explainer.explain(session, exchanges, values))
+
+    # Memories
+
+    async def of_user(self, user_id: str) -> tuple[Memory, ...]:
+        """All of the user's, oldest first."""
+        return await self.ask(user_id, Shard.memories_of, user_id)
+
+    async def one(self, user_id: str, memory_id: uuid.UUID) -> Memory:
+        """The user's memory of this id, or the one that a near-copy of this id went into.
+
+        Raises `MemoryNotFound`.
+        """
+        found = await self.ask(user_id, Shard.memory_of, user_id, memory_id)
+        if found is None:
+            raise MemoryNotFound(f"user {user_id} has no memory {memory_id}")
+        return found
+
+    async def archived(self, user_id: str, memory_id: uuid.UUID) -> uuid.UUID:
+        """The id of an archived memory, or of the one that a near-copy of this id went into.
+
+        Raises `MemoryNotFound`.
+        """
+        stands = await self.ask(user_id, Shard.stands_for, user_id, memory_id)
+        for identity in (memory_id, stands):
+            if await self.ask(user_id, Shard.archived, user_id, identity) is not None:
+                return identity
+        raise MemoryNotFound(f"user {user_id} has no memory {memory_id} in the archive")
+
+    # Days
+
+    def newest_day(self, user_id: str) -> date:
+        """That of the newest message in the user's windows; today, where they are empty."""
+        partition = self.partition_here(user_id)
+        said = (message.timestamp for _, message in self.windows.said_by(partition, user_id))
+        return day_of(max(said, default=self.clock.now() or now_ms()), self.summaries.plan.timezone)
+
+    def said_on(self, user_id: str, day: date) -> list[tuple[str, Message]]:
+        """What the user's windows hold of a day: with each message's session, in no particular order."""
+        return self.windows.said_on(self.partition_here(user_id), user_id, day, self.summaries.plan.timezone)
+
+    # The whole of the worker
+
+    async def moment(self) -> int:
+        """The lifecycle's now (epoch ms), the shards' newest event among it."""
+        return await self.shards.moment(self.clock)
+
+    async def state_counts(self, at: int) -> dict[State, int]:
+        """Memories of this worker's shards by state, as of `at` (epoch ms); nothing is written."""
+        totals = dict.fromkeys(State, 0)
+        for counts in await self.shards.call_each(Shard.state_counts, at, self.settings.lifecycle):
+            for state, count in counts.items():
+                totals[state] += count
+        return totals
+
+    async def snapshot(self) -> Copy:
+        """Make the analysts' copy now, and answer when it is in its place; a backlog of messages goes first."""
+        try:
+            return await self._analytics.snapshot()
+        except ShardNotHere as exc:
+            raise NotReady(f"partitions are moving ({exc}); ask again") from exc
+
+
+def _last_said(shown: list[WindowExchange]) -> str:
+    said = (m.content for one in reversed(shown) for m in reversed(one.exchange.messages) if m.role == "user")
+    return next(said, "")

@@ -1,0 +1,53 @@
+"""What is amiss for a while is told when it begins, once a minute, and when it is over: not each time it is seen."""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections.abc import Callable
+
+REMINDER_SECONDS = 60.0
+
+
+class Told(enum.Enum):
+    """What there is to say now."""
+
+    BEGINS = enum.auto()
+    GOES_ON = enum.auto()
+    IS_OVER = enum.auto()
+
+
+class Spell:
+    """One thing that may be amiss.
+
+    >>> spell = Spell(lambda: 0.0)
+    >>> spell.seen(amiss=True), spell.seen(amiss=True), spell.seen(amiss=False), spell.seen(amiss=False)
+    (<Told.BEGINS: 1>, None, <Told.IS_OVER: 3>, None)
+    """
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._since: float | None = None
+        self._told_at = 0.0
+        self._lasted = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """How long it has lasted; where it is over, how long it did."""
+        return self._lasted if self._since is None else self._monotonic() - self._since
+
+    def seen(self, *, amiss: bool) -> Told | None:
+        """What is to be said of it, now that it was looked at."""
+        now = self._monotonic()
+        if not amiss:
+            if self._since is None:
+                return None
+            self._lasted, self._since = now - self._since, None
+            return Told.IS_OVER
+        if self._since is None:
+            self._since = self._told_at = now
+            return Told.BEGINS
+        if now - self._told_at < REMINDER_SECONDS:
+            return None
+        self._told_at = now
+        return Told.GOES_ON

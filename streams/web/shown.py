@@ -1,0 +1,73 @@
+"""A memory as the API shows it, and commands of now."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, Self, TypeVar
+
+from pydantic import BaseModel
+
+from schemas.events import LongTermEvent
+from schemas.lifecycle import score_of, state_of
+from schemas.memories import Memory, State, shown_score
+from schemas.messages import iso
+from schemas.settings import LifecycleSettings
+from streams.clock import now_ms
+from streams.service import MemoryService
+
+E = TypeVar("E", bound=LongTermEvent)
+
+
+class ShownMemory(BaseModel):
+    """A memory as it stands now."""
+
+    id: uuid.UUID
+    memory: str
+    kind: str
+    importance: float
+    score: float
+    state: State
+    created_at: str
+    last_accessed: str
+    access_count: int
+    pinned: bool
+    session_id: str | None
+    agent_id: str | None
+    message_ids: list[str]
+    metadata: dict[str, Any]
+    summary_of: list[uuid.UUID]
+    summarized_by: uuid.UUID | None
+    superseded_by: uuid.UUID | None
+
+    @classmethod
+    def of(cls, memory: Memory, now: int, lifecycle: LifecycleSettings, **more: Any) -> Self:
+        score = score_of(memory, now, lifecycle)
+        return cls(
+            id=memory.id,
+            memory=memory.text,
+            kind=memory.kind,
+            importance=memory.importance,
+            score=shown_score(score),
+            state=state_of(score, lifecycle),
+            created_at=iso(memory.created_at),
+            last_accessed=iso(memory.last_accessed),
+            access_count=memory.access_count,
+            pinned=memory.pinned,
+            session_id=memory.session_id,
+            agent_id=memory.agent_id,
+            message_ids=list(memory.message_ids),
+            metadata=memory.meta,
+            summary_of=list(memory.summary_of),
+            summarized_by=memory.summarized_by,
+            superseded_by=memory.superseded_by,
+            **more,
+        )
+
+
+def shown(memory: Memory, service: MemoryService) -> ShownMemory:
+    return ShownMemory.of(memory, service.clock.now(), service.settings.lifecycle)
+
+
+def command(kind: type[E], user_id: str, /, **fields: Any) -> E:
+    """An event of now."""
+    return kind.model_validate({"event_id": uuid.uuid4(), "user_id": user_id, "timestamp": now_ms(), **fields})  # type: ignore[return-value]

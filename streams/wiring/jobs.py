@@ -1,0 +1,144 @@
+"""What is done beside the agents, by the clock or when there is time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Final, Self
+
+from schemas.memories import Memory
+from streams.agents.long_term import decode
+from streams.agents.summaries import SummariesAgent
+from streams.clients.log_reader import end_of
+from streams.clients.refiner import ModelRefiner
+from streams.clock import now_ms
+from streams.jobs.analytics import AnalyticsJob
+from streams.jobs.cleanup import CleanupJob
+from streams.jobs.former import FormerShards
+from streams.jobs.lifecycle import LifecycleJob
+from streams.jobs.reembedding import Reembedder
+from streams.jobs.refining import RefiningJob
+from streams.jobs.retention import RetentionJob
+from streams.replaying.interrupted import drop_interrupted
+from streams.timers import Timers
+from streams.wiring.chats import Judge
+from streams.wiring.context import WorkerContext
+from streams.wiring.storage import Storage
+
+#: How often rows of indexes that were not there at the start are filled in.
+FILL_SECONDS: Final = 1.0
+#: How often it is tried again to remove what is left of forgotten users.
+SWEEP_SECONDS: Final = 60.0
+#: How often it is looked whether what is here of other workers' partitions was forgotten.
+FORMER_SECONDS: Final = 300.0
+#: How often what is too old is dropped.
+RETENTION_SECONDS: Final = 600.0
+
+
+class Jobs:
+    """Ageing, cleanup, retention, refining, the analysts' copy, another embedding model, and what is left behind."""
+
+    def __init__(
+        self, context: WorkerContext, storage: Storage, summaries: SummariesAgent, judge: Judge | None
+    ) -> None:
+        settings, shards = context.settings, storage.shards
+        event_log, metrics, clock = context.event_log, context.metrics, context.clock
+        self._context, self._summaries, self._newest_forgetting = context, summaries, 0
+        self.reembedder = Reembedder(shards, context.gate, settings.embedder())
+        self.refining = (
+            None
+            if judge is None
+            else RefiningJob(
+                refiner=ModelRefiner(judge.chat),
+                concurrency=max(
+                    1, judge.settings.concurrency // 4
+                ),  # ratings hold up commits: most places are theirs
+                shards=shards,
+                event_log=event_log,
+                metrics=metrics,
+                clock=clock,
+                settings=settings.long_term,
+                backlog=context.long_term_backlog,
+            )
+        )
+        self.analytics = AnalyticsJob(
+            folder=settings.data_dir / "analytics",
+            shards=shards,
+            metrics=metrics,
+            clock=clock,
+            gate=context.gate,
+            lifecycle=settings.lifecycle,
+            enabled=settings.analytics.enabled,
+            memory=storage.copies,
+        )
+        self.former = FormerShards(
+            data_dir=settings.data_dir,
+            shards=shards,
+            summaries=summaries,
+            analytics=self.analytics,
+            inbox=context.inbox(decode),
+            long_term=settings.long_term,
+            lifecycle=settings.lifecycle,
+            end=partial(end_of, settings.kafka, context.topics.long_term),
+            read=context.read_long_term,
+        )
+        self.retention = RetentionJob(shards=shards, clock=clock, read=context.read_long_term)
+        self.lifecycle = LifecycleJob(
+            shards=shards,
+            outbox=context.hot.outbox,
+            metrics=metrics,
+            clock=clock,
+            topics=context.topics,
+            lifecycle=settings.lifecycle,
+        )
+        self.cleanup = CleanupJob(
+            shards=shards,
+            event_log=event_log,
+            metrics=metrics,
+            partitions=context.partitions,
+            lifecycle=settings.lifecycle,
+        )
+
+    async def __aenter__(self) -> Self:
+        if self.refining is not None:
+            self.refining.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        async with AsyncExitStack() as parts:
+            parts.push_async_callback(asyncio.to_thread, self.analytics.close)
+            parts.push_async_callback(self.reembedder.close)
+            if self.refining is not None:
+                parts.push_async_callback(self.refining.stop)
+
+    def schedule(self, timers: Timers) -> None:
+        """Have each done in its time."""
+        settings = self._context.settings
+        timers.every(settings.lifecycle.recompute_seconds, self._age)
+        timers.every(settings.long_term.save_seconds, self.lifecycle.save_indexes)
+        timers.every(FILL_SECONDS, self.lifecycle.fill_rows)
+        timers.every(SWEEP_SECONDS, self._summaries.sweep)
+        timers.every(SWEEP_SECONDS, self._drop_replays)
+        timers.every(FORMER_SECONDS, self.former.tick)
+        timers.every(RETENTION_SECONDS, self.retention.tick)
+        timers.every(settings.analytics.seconds, self.analytics.tick)
+
+    def born(self, partition: int, memories: Sequence[Memory]) -> None:
+        """These memories are new."""
+        if self.refining is not None:
+            self.refining.born(partition, memories)
+
+    def forgot(self) -> None:
+        """Something was forgotten: it may stand in copies as well."""
+        self.analytics.forgot()
+        self._newest_forgetting = now_ms()
+
+    async def _age(self) -> None:
+        await self.cleanup.tick(await self.lifecycle.recompute())
+
+    async def _drop_replays(self) -> None:
+        """One that is at work now may be interrupted later."""
+        if self._newest_forgetting:
+            await asyncio.to_thread(drop_interrupted, self._context.settings.data_dir, self._newest_forgetting)

@@ -1,0 +1,41 @@
+"""long-term → shards, and what is recalled of them."""
+
+from __future__ import annotations
+
+from streams.agents.long_term import LongTermAgent, decode
+from streams.agents.summaries import SummariesAgent
+from streams.forgetting import Forgetters
+from streams.recall import Recall
+from streams.shards import OwnedShards
+from streams.wiring.context import WorkerContext
+from streams.wiring.intake import Intake
+from streams.wiring.jobs import Jobs
+
+
+def long_term_agent(
+    context: WorkerContext, shards: OwnedShards, intake: Intake, summaries: SummariesAgent, jobs: Jobs
+) -> LongTermAgent:
+    """The agent; whoever keeps something of a user is told what is forgotten."""
+    return LongTermAgent(
+        shards=shards,
+        inbox=context.inbox(decode),
+        metrics=context.metrics,
+        clock=context.clock,
+        gate=context.gate,
+        notes=intake.notes,
+        forgetters=Forgetters(intake.short_term, summaries, jobs.forgot),
+        read=context.read_long_term,
+        born=jobs.born,
+    )
+
+
+def recall(context: WorkerContext, shards: OwnedShards) -> Recall:
+    """Searches, and the accesses that they are."""
+    return Recall(
+        shards=shards,
+        event_log=context.event_log,
+        metrics=context.metrics,
+        clock=context.clock,
+        partitions=context.partitions,
+        lifecycle=context.settings.lifecycle,
+    )

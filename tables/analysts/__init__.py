@@ -1,0 +1,1 @@
+"""The analysts' copy, and the numbers over several shards."""

@@ -1,0 +1,225 @@
+"""The analysts' copy: one DuckDB file of all shards' rows, without vectors, and the same rows as Parquet.
+
+    <data_dir>/analytics/siltstone.duckdb            tables, and views over them (docs/analytics.md)
+    <data_dir>/analytics/parquet/<table>/<p>.parquet  the rows of shard p
+
+Each shard writes its rows into `staged/` (`export`); `assemble` puts the files in their places and makes the
+DuckDB file beside the old one, which it then replaces: whoever has the old one open goes on reading it. Workers
+that share a data directory share the copy: each exports its own shards, and assembles what all have exported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import glob
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import duckdb
+
+from schemas.errors import DataDirError, ShardError
+from schemas.settings import LifecycleSettings
+from tables.catalog.database import BRIEFLY, Interruption, connect
+from tables.catalog.migrations import statement
+from tables.offline.inspection import catalogs, inspect_catalog
+from tables.paths import quoted, synced
+
+#: What is copied, as far as the shard has it. The rest of a shard is for the worker's own use.
+TABLES = ("memories", "links", "transitions", "archive")
+FILE = "siltstone.duckdb"
+_LEFT_OUT = ("vector", "published")
+#: How often a process that waits for another one's copy looks.
+_LOOK_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Size and time of a catalog's file and of its log: equal ones mean that nothing was committed in between."""
+
+    files: tuple[tuple[int, int] | None, ...]
+
+    @classmethod
+    def of(cls, catalog: Path) -> Fingerprint:
+        return cls(tuple(_size_and_time(path) for path in (catalog, catalog.with_name(f"{catalog.name}.wal"))))
+
+
+def _size_and_time(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """What a copy holds; `at` is the moment of its scores, in epoch ms."""
+
+    path: Path
+    at: int
+    partitions: list[int]
+    memories: int
+    size: int
+
+
+def export(db: duckdb.DuckDBPyConnection, partition: int, folder: Path) -> frozenset[str]:
+    """Write a shard's rows, as of one moment, into `folder`/staged; the tables that it has."""
+    staged = folder / "staged"
+    staged.mkdir(parents=True, exist_ok=True)
+    db.execute("BEGIN TRANSACTION")
+    try:
+        rows = db.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary").fetchall()
+        there = frozenset(TABLES) & {name for (name,) in rows}
+        for table in sorted(there):
+            db.execute(
+                f"COPY (SELECT {partition:d} AS partition, COLUMNS(lambda c: c NOT IN {_LEFT_OUT}) FROM {table}) "
+                f"TO '{quoted(staged / _staged_name(table, partition))}' (FORMAT parquet, COMPRESSION zstd)"
+            )
+    finally:
+        db.execute("ROLLBACK")
+    return there
+
+
+def assemble(
+    folder: Path,
+    exported: Mapping[int, frozenset[str]],
+    at: int,
+    lifecycle: LifecycleSettings,
+    memory: int = BRIEFLY,
+    interruption: Interruption | None = None,
+) -> Copy:
+    """Put the exported shards' files in their places and replace the copy by a new one, its scores as of `at`.
+
+    It is made with `memory` bytes; what needs more goes to the disk. Raises `DataDirError`, also where it is
+    interrupted: the former copy stays.
+    """
+    interruption = interruption or Interruption()
+    with _only_one(folder, interruption):
+        for partition, tables in exported.items():
+            for table in TABLES:
+                place = parquet(folder, table, partition)
+                if table in tables:
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    (folder / "staged" / _staged_name(table, partition)).replace(place)
+                else:
+                    place.unlink(missing_ok=True)
+        made = folder / "staged" / FILE  # under the name that it will have: it is also the database's own
+        for leftover in (made, made.with_name(f"{FILE}.wal")):
+            leftover.unlink(missing_ok=True)
+        shutil.rmtree(made.with_name(f"{FILE}.tmp"), ignore_errors=True)
+        with connect(made, memory=memory, preserve_insertion_order=False) as db, interruption.reaches(db):
+            memories = _fill(db, folder, at, lifecycle)
+        synced(made)
+        made.replace(folder / FILE)
+        partitions = sorted(int(path.stem) for path in (folder / "parquet" / "memories").glob("*.parquet"))
+        return Copy(folder / FILE, at, partitions, memories, (folder / FILE).stat().st_size)
+
+
+def unstage(folder: Path, partitions: Iterable[int]) -> None:
+    """Remove what was exported of these shards and not put in its place. What cannot be is written over."""
+    for partition in partitions:
+        for table in TABLES:
+            with contextlib.suppress(OSError):
+                (folder / "staged" / _staged_name(table, partition)).unlink(missing_ok=True)
+
+
+def _fill(db: duckdb.DuckDBPyConnection, folder: Path, at: int, lifecycle: LifecycleSettings) -> int:
+    for table in TABLES:
+        parts = folder / "parquet" / table
+        if any(parts.glob("*.parquet")):
+            db.execute(
+                f"CREATE TABLE {table} AS FROM read_parquet('{quoted(glob.escape(str(parts)))}/*.parquet', "
+                "union_by_name = true, hive_partitioning = false)"
+            )
+        elif table == "archive":  # no worker that has one has opened these shards yet
+            db.execute("CREATE TABLE archive AS FROM memories LIMIT 0")
+    db.execute(
+        "CREATE TABLE copy_info AS SELECT make_timestamp_ms($at) AS as_of, cast($active AS DOUBLE) AS active, "
+        "cast($cold AS DOUBLE) AS cold, cast($fresh_days AS DOUBLE) AS fresh_days, "
+        "cast($half_life_days AS DOUBLE) AS half_life_days",
+        {
+            "at": at,
+            "active": lifecycle.active,
+            "cold": lifecycle.cold,
+            "fresh_days": lifecycle.fresh_days,
+            "half_life_days": lifecycle.half_life_days,
+        },
+    )
+    for macros in ("lifecycle", "states_over_time"):  # an analyst's connection needs them too
+        db.execute(statement(macros).replace("TEMP MACRO", "MACRO"))
+    db.execute(statement("analytics_views"))
+    db.execute(statement("score_statistics"))
+    ((memories,),) = db.execute("SELECT count(*) FROM memories").fetchall()
+    return int(memories)
+
+
+def snapshot_of_files(data_dir: Path, now: int, lifecycle: LifecycleSettings) -> Copy:
+    """A copy of the shards in a data directory that no worker has open, their scores as of `now` (epoch ms).
+
+    On the event clock the moment is that of the newest access or change of state instead. Raises `ShardLocked`,
+    `ShardError` and `DataDirError`.
+    """
+    folder, exported, newest = data_dir / "analytics", {}, 0
+    for partition, path in catalogs(data_dir).items():
+        if inspect_catalog(partition, path).model is None:
+            continue  # nothing was ever written
+        try:
+            with connect(path, read_only=True) as db:
+                exported[partition] = export(db, partition, folder)
+                ((last,),) = db.execute(statement("newest_event")).fetchall()
+        except duckdb.Error as exc:
+            raise ShardError(partition, f"{path} cannot be copied: {str(exc).splitlines()[0]}") from exc
+        except OSError as exc:
+            raise DataDirError(folder, exc.strerror or str(exc)) from exc
+        newest = max(newest, last)
+    if not exported:
+        raise DataDirError(data_dir, "there are no shards in it")
+    return assemble(folder, exported, newest if lifecycle.clock == "event" else now, lifecycle)
+
+
+@contextmanager
+def _only_one(folder: Path, interruption: Interruption) -> Iterator[None]:
+    """One process at a time; the lock ends with the process. What fails meanwhile is a `DataDirError`."""
+    try:
+        (folder / "staged").mkdir(parents=True, exist_ok=True)
+        with (folder / "staged" / "lock").open("w") as lock:
+            while not _locked(lock):
+                interruption.check()
+                time.sleep(_LOOK_SECONDS)
+            yield
+    except (duckdb.Error, OSError) as exc:
+        raise DataDirError(folder, str(exc).splitlines()[0]) from exc
+
+
+def _locked(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def parquet(folder: Path, table: str, partition: int) -> Path:
+    """Where the rows of a shard's table lie."""
+    return folder / "parquet" / table / f"{partition}.parquet"
+
+
+def _staged_name(table: str, partition: int) -> str:
+    return f"{table}-{partition}.parquet"
+
+
+def described(copy: Copy) -> dict[str, Any]:
+    """For JSON."""
+    return {
+        "path": str(copy.path.resolve()),
+        "at": copy.at,
+        "partitions": copy.partitions,
+        "memories": copy.memories,
+        "bytes": copy.size,
+    }

@@ -1,0 +1,1 @@
+"""A shard's DuckDB file: its rows, their migrations, and the statements over them."""

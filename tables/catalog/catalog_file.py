@@ -1,0 +1,124 @@
+"""The file of a catalog: locked, connected to, and written anew so that no deleted byte stays in its pages."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+from pathlib import Path
+from typing import Final
+
+import duckdb
+
+from schemas.errors import DataDirError, ShardLocked
+from tables.catalog.database import ALONE, connect, limit_memory
+from tables.paths import quoted, synced
+
+#: In `shard_info`: pages or log may hold what was forgotten.
+TO_ERASE: Final = "to_erase"
+
+
+class CatalogFile:
+    """A DuckDB file that one process at a time has, between a rewriting's closing and opening, too.
+
+    DuckDB locks the file that it has open. A lock of our own, `catalog.lock` beside it, covers the moment in which
+    another file takes its place. DuckDB works with `memory` bytes. Raises `ShardLocked` and `DataDirError`.
+    """
+
+    def __init__(self, path: Path, partition: int, memory: int = ALONE) -> None:
+        self.path, self._partition, self._memory = path, partition, memory
+        self._fresh = path.with_name("catalog.fresh")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(path.with_name("catalog.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as exc:
+            raise DataDirError(path.parent, exc.strerror or str(exc)) from exc
+        try:
+            self._take_lock()
+            self.db = self._connected()
+            self._drop_leftovers()
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def _take_lock(self) -> None:
+        try:
+            fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError) as exc:
+            raise self._locked() from exc
+
+    def _connected(self) -> duckdb.DuckDBPyConnection:
+        try:
+            db = connect(self.path, memory=self._memory, checkpoint_threshold="128MB")
+        except duckdb.IOException as exc:
+            if "could not set lock" in str(exc).lower():
+                raise self._locked() from exc
+            raise DataDirError(self.path, str(exc).splitlines()[0]) from exc
+        db.execute("SET arrow_lossless_conversion = true")  # ids come as sixteen bytes, not as texts
+        db.execute("SET python_scan_all_frames = true")  # a table is found by a variable's name from behind a wrapper
+        return db
+
+    def _locked(self) -> ShardLocked:
+        return ShardLocked(
+            self._partition, f"another process has {self.path} open; stop it, or wait for it to hand over"
+        )
+
+    def _drop_leftovers(self) -> None:
+        """What a crash left: a copy that was not finished, and pages that were put on the disk for want of memory."""
+        self._drop_copy()
+        shutil.rmtree(self.path.with_name(f"{self.path.name}.tmp"), ignore_errors=True)
+
+    def _drop_copy(self) -> None:
+        for path in (self._fresh, _log_of(self._fresh)):
+            path.unlink(missing_ok=True)
+
+    def limit_memory(self, memory: int) -> None:
+        self._memory = memory
+        limit_memory(self.db, memory)
+
+    def rewrite(self) -> None:
+        """Put a copy of all rows in the file's place, and connect to it: `db` is another connection.
+
+        A crash at any point leaves the old file whole or the new one. Raises `DataDirError` where the copy cannot be
+        made; `db` is then one to the old file.
+        """
+        try:
+            self.db.execute("CHECKPOINT")
+            self.db.close()
+            self._put_copy()
+        except (duckdb.Error, OSError) as exc:
+            with contextlib.suppress(OSError):
+                self._drop_copy()
+            raise DataDirError(self.path, f"it cannot be written anew: {str(exc).splitlines()[0]}") from exc
+        finally:
+            with contextlib.suppress(duckdb.Error):
+                self.db.close()
+            self.db = self._connected()
+
+    def _put_copy(self) -> None:
+        wal = _log_of(self.path)
+        if wal.exists() and wal.stat().st_size:
+            raise OSError("its write-ahead log is not empty")
+        with connect(memory=self._memory, temp_directory=f"{self.path}.tmp") as db:
+            db.execute(f"ATTACH '{quoted(self.path)}' AS old (READ_ONLY)")
+            db.execute(f"ATTACH '{quoted(self._fresh)}' AS fresh")
+            db.execute("COPY FROM DATABASE old TO fresh")
+            db.execute("DELETE FROM fresh.shard_info WHERE key = ?", [TO_ERASE])
+            db.execute("CHECKPOINT fresh")
+            db.execute("DETACH fresh")
+        synced(self._fresh)
+        self._fresh.replace(self.path)
+        synced(self.path.parent)
+
+    def close(self) -> None:
+        """Let go of it; again does nothing."""
+        self.db.close()
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+
+def _log_of(path: Path) -> Path:
+    """DuckDB's write-ahead log of a file."""
+    return path.with_name(f"{path.name}.wal")

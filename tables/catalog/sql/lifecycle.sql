@@ -1,0 +1,28 @@
+-- The lifecycle's formulas, as in schemas/lifecycle.py; a test holds the two together.
+-- Times are epoch milliseconds; importance and score are 0-100.
+CREATE OR REPLACE TEMP MACRO score_of(importance, pinned, last_accessed, now, fresh_days, half_life_days) AS
+    CASE
+        WHEN pinned THEN importance
+        ELSE importance * pow(2, -greatest(0, (now - last_accessed) / 86400000.0 - fresh_days) / half_life_days)
+    END;
+
+CREATE OR REPLACE TEMP MACRO state_of(score, active, cold) AS
+    CASE WHEN score >= active THEN 'active' WHEN score >= cold THEN 'cold' ELSE 'deprecated' END;
+
+-- As in schemas/memories.py: to two decimals, never up, so that it is on the same side of a state's border.
+CREATE OR REPLACE TEMP MACRO shown_score(score) AS
+    CASE WHEN round(score, 2) <= score THEN round(score, 2) ELSE round(round(score, 2) - 0.01, 2) END;
+
+-- As epoch_ms(), to the bit where the moment has whole milliseconds, in a quarter of the time.
+CREATE OR REPLACE TEMP MACRO ms_of(moment) AS epoch_us(moment) / 1000.0;
+
+-- When a memory in this state leaves it if nobody accesses it: not before this moment, and at most milliseconds after.
+CREATE OR REPLACE TEMP MACRO leaves_at(
+    state, importance, pinned, last_accessed, active, cold, fresh_days, half_life_days
+) AS
+    CASE
+        WHEN pinned OR state = 'deprecated' THEN 'infinity'::DOUBLE
+        ELSE last_accessed - 1 + 86400000.0 * (
+            fresh_days + half_life_days * (log2(importance / CASE state WHEN 'active' THEN active ELSE cold END) - 1e-9)
+        )
+    END;

@@ -1,0 +1,1 @@
+"""Shards that nobody has open: inspected, compared, rebuilt, carried over."""

@@ -1,0 +1,38 @@
+"""What a shard knows that no log says, or says no more: what was forgotten, and what a model answered."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import NamedTuple
+
+from tables.catalog.catalog import Tombstone
+from tables.catalog.database import connect
+from tables.offline.inspection import inspect_catalog
+
+
+class Rated(NamedTuple):
+    """A model's answer about an exchange; `rated_at` is epoch milliseconds."""
+
+    memory_id: uuid.UUID
+    model: str
+    value: int
+    rated_at: int
+
+
+class CarryOver(NamedTuple):
+    tombstones: list[Tombstone]
+    ratings: list[Rated]
+
+
+def carry_over(partition: int, path: Path) -> CarryOver:
+    """Read from the catalog at `path`. Raises `ShardLocked` where a worker has it, and as `inspect_catalog` does."""
+    inspect_catalog(partition, path)
+    with connect(path, read_only=True) as db:
+        tables = {name for (name,) in db.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+        tombstones = ratings = []
+        if "tombstones" in tables:
+            tombstones = db.execute("SELECT user_id, memory_id, epoch_ms(forgotten_at) FROM tombstones").fetchall()
+        if "ratings" in tables:
+            ratings = db.execute("SELECT memory_id, model, value, epoch_ms(rated_at) FROM ratings").fetchall()
+    return CarryOver([Tombstone(*row) for row in tombstones], [Rated(*row) for row in ratings])

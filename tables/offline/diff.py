@@ -1,0 +1,118 @@
+"""Where two shards of one partition differ: a live one, and one made of the same log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+
+from schemas.errors import ShardError
+from tables.catalog.database import connect
+from tables.catalog.retention import whole_from
+from tables.offline.inspection import inspect_catalog
+
+#: Ids that are named of each table.
+NAMED = 5
+
+_MEMORY = (
+    "id, user_id, session_id, agent_id, text, kind, message_ids, importance, created_at, last_accessed, "
+    "access_count, pinned, list_sort(summary_of) AS summary_of, summarized_by, expires_at, superseded_by, "
+    "json_merge_patch(meta, '{\"transitions\": null}') AS meta"
+)
+#: By table: what is compared, the id first. Left out: what depends on when it was worked out or written (states and
+#: the transitions by decay), which ids are still known, numbers of rows, and the ratings, of which no log knows.
+#: History and transitions are compared from the moment on from which both shards still have them.
+_ROWS = {
+    "memories": f"SELECT {_MEMORY} FROM {{db}}.memories",
+    "archive": f"SELECT {_MEMORY}, archived_at, reason FROM {{db}}.archive",
+    "links": "SELECT source_id, user_id, target_id, kind, weight, created_at FROM {db}.links "
+    "SEMI JOIN ({there}) a ON a.id = source_id SEMI JOIN ({there}) b ON b.id = target_id",
+    "history": "SELECT memory_id, user_id, occurred_at, event, details FROM {db}.history WHERE occurred_at >= {from}",
+    "transitions": "SELECT memory_id, user_id, to_state, round(score, 6) AS score, occurred_at, reason "
+    "FROM {db}.transitions WHERE reason <> 'decay' AND occurred_at >= {from}",
+    "merged": "SELECT memory_id, user_id, into_id FROM {db}.merged",
+    "tombstones": "SELECT memory_id, user_id, max(forgotten_at) FROM {db}.tombstones GROUP BY ALL",
+}
+_THERE = "SELECT id FROM {db}.memories UNION ALL SELECT id FROM {db}.archive"
+#: Vectors of one text differ in the last digits, by the batch in which it was embedded.
+_VECTORS = """
+    SELECT id, a.id IS NOT NULL, b.id IS NOT NULL
+    FROM (SELECT m.id, m.user_id, v.vector FROM live.vectors v JOIN live.memories m USING (seq)) a
+    FULL JOIN (SELECT m.id, m.user_id, v.vector FROM made.vectors v JOIN made.memories m USING (seq)) b
+    USING (id, user_id)
+    WHERE ($users IS NULL OR list_contains($users, user_id))
+    AND (a.id IS NULL OR b.id IS NULL OR array_cosine_similarity(a.vector, b.vector) < 0.9999)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TableDifference:
+    """Rows of a table that only one of the two has; a row that differs counts on both sides. `ids` are a few."""
+
+    partition: int
+    table: str
+    only_live: int
+    only_rebuilt: int
+    ids: list[str] = field(default_factory=list)
+
+
+def differences(partition: int, live: Path, made: Path, users: Sequence[str] = ()) -> list[TableDifference]:
+    """Compare two catalogs, or what they hold of some users. Raises as `inspect_catalog` does."""
+    ours, theirs = inspect_catalog(partition, live), inspect_catalog(partition, made)
+    if ours != theirs:
+        raise ShardError(
+            partition,
+            f"its vectors come from {ours.model} ({ours.dimension}), those of {made.parent.parent.parent} from "
+            f"{theirs.model} ({theirs.dimension}): they cannot be compared",
+        )
+    try:
+        with connect(temp_directory=f"{made}.tmp") as db:
+            for name, path in (("live", live), ("made", made)):
+                db.execute(f"ATTACH '{str(path).replace(chr(39), 2 * chr(39))}' AS {name} (READ_ONLY)")
+            found = [_of_rows(db, partition, table, _since(db, table, sql), users) for table, sql in _ROWS.items()]
+            found.append(_of_vectors(db, partition, users))
+    except duckdb.Error as exc:
+        raise ShardError(partition, f"the two cannot be compared: {str(exc).splitlines()[0]}") from exc
+    return [one for one in found if one is not None]
+
+
+def _since(db: duckdb.DuckDBPyConnection, table: str, sql: str) -> str:
+    """With the moment from which on both have all rows of the table."""
+    key = whole_from(table)
+    ((moment,),) = db.execute(
+        "SELECT coalesce(max(cast(value AS BIGINT)), 0) FROM "
+        "(FROM live.shard_info UNION ALL FROM made.shard_info) WHERE key = ?",
+        [key],
+    ).fetchall()
+    return sql.replace("{from}", f"make_timestamp_ms({moment:d})")
+
+
+def _of_rows(
+    db: duckdb.DuckDBPyConnection, partition: int, table: str, sql: str, users: Sequence[str]
+) -> TableDifference | None:
+    sql = sql.replace("{there}", _THERE)
+    live, made = (f"SELECT * FROM ({sql.replace('{db}', name)})" for name in ("live", "made"))
+    of_users = " WHERE list_contains($users, user_id)" if users else ""
+    parameters = {"users": list(users)} if users else {}
+    only = [
+        [row[0] for row in db.execute(f"{one}{of_users} EXCEPT ALL {other}{of_users}", parameters).fetchall()]
+        for one, other in ((live, made), (made, live))
+    ]
+    return _difference(partition, table, *only)
+
+
+def _of_vectors(db: duckdb.DuckDBPyConnection, partition: int, users: Sequence[str]) -> TableDifference | None:
+    rows = db.execute(_VECTORS, {"users": list(users) or None}).fetchall()
+    return _difference(
+        partition, "vectors", [one for one, live, _ in rows if live], [one for one, _, made in rows if made]
+    )
+
+
+def _difference(partition: int, table: str, live: list[object], made: list[object]) -> TableDifference | None:
+    if not live and not made:
+        return None
+    return TableDifference(
+        partition, table, len(live), len(made), sorted({str(one) for one in (*live, *made)})[:NAMED]
+    )

@@ -1,0 +1,65 @@
+"""What a search of the archive reads of a user's archived memories: worked out once, kept until they change.
+
+Texts and vectors are not kept: the vectors are read in one statement, and of the texts those that are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from schemas.memories import Memory
+from tables.catalog.archive import ArchiveTable
+from tables.search.candidates import Candidates
+from tables.search.recent import Recent
+from tables.search.row_file import Places
+from tables.vectors.index import Vectors
+
+
+@dataclass(frozen=True, slots=True)
+class HeldArchive:
+    """A user's archived memories, oldest first, for ranking, and who speaks in them."""
+
+    candidates: Candidates
+    speakers: frozenset[str]
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    @property
+    def bytes(self) -> int:
+        """What it takes of the memory."""
+        return 1000 + 8 * len(self.candidates.terms.words) + 60 * len(self)
+
+
+class ArchivedRows:
+    """The archived memories of the users who were asked about last. The shard serialises its use."""
+
+    def __init__(self, archive: ArchiveTable, recent: Recent) -> None:
+        self._archive, self._recent = archive, recent
+
+    def of_user(self, user_id: str) -> HeldArchive:
+        key = (self, user_id)
+        found: HeldArchive | None = self._recent.get(key)
+        if found is None:
+            memories = self._archive.of_user(user_id)
+            speakers = frozenset(name for memory in memories for name in memory.meta.get("speakers", ()))
+            found = HeldArchive(Candidates.of(memories), speakers)
+            self._recent.put(key, found, found.bytes)
+        return found
+
+    def vectors(self, held: HeldArchive) -> Vectors:
+        """float32[n, d], in their order."""
+        return self._archive.vectors(held.candidates.seqs.tolist())
+
+    def memories(self, held: HeldArchive, rows: Places) -> list[Memory]:
+        """Those of these rows, in their order."""
+        return self._archive.by_seq(held.candidates.seqs[rows].tolist())
+
+    def forget(self, user_ids: Iterable[str]) -> None:
+        """They are read again when they are asked about."""
+        for user_id in user_ids:
+            self._recent.drop((self, user_id))
+
+    def forget_all(self) -> None:
+        self._recent.drop_all(self)

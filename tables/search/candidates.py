@@ -1,0 +1,59 @@
+"""What ranking asks of a user's memories, as arrays: one row is one memory, oldest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from schemas.memories import Memory
+from tables.search.terms import Terms
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """`seqs`, `last_accessed` (epoch ms) and `previous` int64[n], `importance` float64[n], flags bool[n].
+
+    `previous` is the row of the memory before it in the same session, -1 where there is none. `current` is what
+    `Memory.current` says.
+    """
+
+    seqs: Numbers
+    importance: npt.NDArray[np.float64]
+    last_accessed: Numbers
+    pinned: npt.NDArray[np.bool_]
+    current: npt.NDArray[np.bool_]
+    previous: Numbers
+    terms: Terms
+
+    @classmethod
+    def of(cls, memories: Sequence[Memory]) -> Self:
+        """Worked out from memories, oldest first."""
+        numbers = {session: number for number, session in enumerate({m.session_id for m in memories} - {None}, 1)}
+        return cls(
+            seqs=np.array([memory.seq for memory in memories], np.int64),
+            importance=np.array([memory.importance for memory in memories], np.float64),
+            last_accessed=np.array([memory.last_accessed for memory in memories], np.int64),
+            pinned=np.array([memory.pinned for memory in memories], np.bool_),
+            current=np.array([memory.current for memory in memories], np.bool_),
+            previous=previous(np.array([numbers.get(memory.session_id, 0) for memory in memories], np.uint64)),
+            terms=Terms.of(memory.text for memory in memories),
+        )
+
+    def __len__(self) -> int:
+        return len(self.seqs)
+
+
+def previous(sessions: npt.NDArray[np.uint64]) -> Numbers:
+    """For each row the one before it in the same session, -1 where there is none; 0 is no session."""
+    before = np.full(len(sessions), -1, np.int64)
+    by_session = np.argsort(sessions, kind="stable")
+    ordered = sessions[by_session]
+    follows = np.flatnonzero((ordered[1:] == ordered[:-1]) & (ordered[1:] != 0))
+    before[by_session[follows + 1]] = by_session[follows]
+    return before

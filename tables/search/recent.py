@@ -1,0 +1,55 @@
+"""What was asked for last, kept within so many bytes: one `Recent` may be shared by all shards of a worker."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Any, Final
+
+#: For all shards of a worker: words and memories of thousands of users, beside a gigabyte of everything else.
+#: What has left costs one pass over mapped files, or one statement, when it is asked for again.
+RECENT_BYTES: Final = 64 * 1024 * 1024
+
+
+class Recent:
+    """Values by key, of which the least recently asked for leave first. Shards use it from threads of their own."""
+
+    def __init__(self, most: int = RECENT_BYTES) -> None:
+        self._most, self.held = most, 0
+        self._values: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable) -> Any:
+        """None where it is not, or no longer, kept."""
+        with self._lock:
+            found = self._values.get(key)
+            if found is None:
+                return None
+            self._values.move_to_end(key)
+            return found[0]
+
+    def put(self, key: Hashable, value: Any, size: int) -> None:
+        """Keep a value of so many bytes. One that alone is too large is not kept, and takes no other's place."""
+        with self._lock:
+            self._drop(key)
+            if size > self._most:
+                return
+            self._values[key] = value, size
+            self.held += size
+            while self.held > self._most:
+                self._drop(next(iter(self._values)))
+
+    def drop(self, key: Hashable) -> None:
+        with self._lock:
+            self._drop(key)
+
+    def _drop(self, key: Hashable) -> None:
+        _, size = self._values.pop(key, (None, 0))
+        self.held -= size
+
+    def drop_all(self, owner: Hashable) -> None:
+        """Those whose key is a tuple that begins with `owner`."""
+        with self._lock:
+            for key in [key for key in self._values if isinstance(key, tuple) and key[0] is owner]:
+                self._drop(key)

@@ -1,0 +1,72 @@
+"""The memories of the users who were asked about last, kept up to date with what is written."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import orjson
+
+from schemas.memories import Memory
+from tables.catalog.catalog import Changes
+from tables.search.recent import Recent
+
+#: Of a memory beside its text, its metadata and its message ids, about.
+_MEMORY_BYTES: Final = 700
+
+
+class RecentUsers:
+    """Memories by user, oldest first, as `read` gives them, as many as `recent` has room for."""
+
+    def __init__(self, read: Callable[[str], list[Memory]], recent: Recent) -> None:
+        self._read, self._recent = read, recent
+
+    def memories_of(self, user_id: str) -> tuple[Memory, ...]:
+        """The same object until one of them changes, or it has made room for others."""
+        found = self._known(user_id)
+        if found is None:
+            found = tuple(self._read(user_id))
+            self._keep(user_id, found)
+        return found
+
+    def follow(self, changes: Changes, user_ids: Iterable[str]) -> None:
+        """Take over what was written of these users: all others are as they were."""
+        leaving = set(changes.leaving)
+        born: defaultdict[str, list[Memory]] = defaultdict(list)
+        for memory in changes.new.values():
+            if memory.seq not in leaving:
+                born[memory.user_id].append(memory)
+        for user_id in user_ids:
+            known = self._known(user_id)
+            if known is None:
+                continue
+            kept = [changes.updated.get(memory.seq, memory) for memory in known if memory.seq not in leaving]
+            new = born[user_id]
+            merged = sorted([*kept, *new], key=lambda memory: (memory.created_at, memory.seq)) if new else kept
+            if len(merged) != len(known) or any(one is not other for one, other in zip(merged, known, strict=True)):
+                self._keep(user_id, tuple(merged))
+
+    def forget(self, user_ids: Iterable[str]) -> None:
+        """They are read again when they are asked about."""
+        for user_id in user_ids:
+            self._recent.drop((self, user_id))
+
+    def close(self) -> None:
+        self._recent.drop_all(self)
+
+    def _known(self, user_id: str) -> tuple[Memory, ...] | None:
+        found: tuple[Memory, ...] | None = self._recent.get((self, user_id))
+        return found
+
+    def _keep(self, user_id: str, memories: tuple[Memory, ...]) -> None:
+        self._recent.put((self, user_id), memories, bytes_of(memories))
+
+
+def bytes_of(memories: Sequence[Memory]) -> int:
+    """What memories take of the memory, about: metadata as objects are four times their JSON."""
+    return 500 + sum(
+        _MEMORY_BYTES + sys.getsizeof(memory.text) + 4 * len(orjson.dumps(memory.meta)) + 80 * len(memory.message_ids)
+        for memory in memories
+    )

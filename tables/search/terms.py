@@ -1,0 +1,93 @@
+"""The terms of texts as numbers: what BM25 reads of a memory, small enough to be stored with it.
+
+A term is one word of 64 bits: 44 bits of a hash of its token, and below them how often it stands in the text. Two
+tokens of one user share a hash once in billions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tables.search.tokens import tokens, weight
+
+Words = npt.NDArray[np.uint64]
+
+#: The bits of the count. A text has fewer tokens than that can count: 32 KiB of content a message, 16 messages.
+COUNT_BITS: Final = 20
+MOST: Final = (1 << COUNT_BITS) - 1
+
+
+@lru_cache(maxsize=65_536)
+def hash_of(token: str) -> int:
+    """The hash of a token, in the upper 44 bits of 64; a stable one."""
+    digest = hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little") & ~MOST
+
+
+@lru_cache(maxsize=65_536)
+def _weighed(token: str) -> tuple[int, float]:
+    return hash_of(token), weight(token)
+
+
+class Counted(NamedTuple):
+    """A text's terms, words of 64 bits in the order of their first use, and its length: tokens by their weight."""
+
+    words: list[int]
+    length: float
+
+
+def counted(text: str) -> Counted:
+    """The terms of a text.
+
+    >>> [word & MOST for word in counted("cat cat bird").words], counted("the cat").length
+    ([2, 1], 1.2)
+    """
+    words, length = [], 0.0
+    for token, count in Counter(tokens(text)).items():
+        hashed, weighs = _weighed(token)
+        words.append(hashed | (count if count < MOST else MOST))
+        length += count * weighs
+    return Counted(words, length)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms of several texts: `words` uint64[m], text after text, `sizes` int64[n] how many each has.
+
+    `lengths` float32[n] are those of the texts.
+    """
+
+    words: Words
+    sizes: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.float32]
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> Self:
+        return cls.joined([counted(text) for text in texts])
+
+    @classmethod
+    def joined(cls, several: Sequence[Counted]) -> Self:
+        return cls(
+            np.array([word for one in several for word in one.words], np.uint64),
+            np.array([len(one.words) for one in several], np.int64),
+            np.array([one.length for one in several], np.float32),
+        )
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def with_more(self, other: Terms) -> Terms:
+        """These, and then the others."""
+        return Terms(
+            np.concatenate([self.words, other.words]),
+            np.concatenate([self.sizes, other.sizes]),
+            np.concatenate([self.lengths, other.lengths]),
+        )

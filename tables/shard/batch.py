@@ -1,0 +1,442 @@
+"""What a batch of events changes, worked out one event after the other before anything is written."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+
+from schemas.events import (
+    Archive,
+    Edit,
+    Forget,
+    ForgetUser,
+    Link,
+    LongTermEvent,
+    Parts,
+    Pin,
+    Promotion,
+    Remember,
+    Remove,
+    Restore,
+    Supersede,
+    Touch,
+    Unlink,
+    Unpin,
+)
+from schemas.lifecycle import score_of, state_of
+from schemas.memories import Memory, State
+from schemas.messages import iso
+from schemas.settings import LongTermSettings
+from tables.catalog.catalog import Named, NewLink, Tombstone
+from tables.search.search_rows import Living
+from tables.shard import overflow
+from tables.shard.editing import edited
+from tables.shard.forgetting import forget
+from tables.shard.near_copies import NearCopies
+from tables.shard.sources import sources
+from tables.shard.workspace import Workspace, Workspaces
+from tables.vectors.index import VectorIndex, Vectors, cell_of
+
+_parts = attrgetter(*Parts.__slots__)
+
+
+@dataclass(slots=True)
+class Applied:
+    """What events came to, those of them that were not in before, and the memories that are new."""
+
+    new: int = 0
+    merged: int = 0
+    touched: int = 0
+    edited: int = 0
+    superseded: int = 0
+    summarized: int = 0
+    archived: int = 0
+    restored: int = 0
+    removed: int = 0
+    repeated: int = 0
+    forgotten: int = 0
+    unknown: int = 0
+    spared: int = 0
+    refused: int = 0
+    fresh: list[LongTermEvent] = field(default_factory=list, compare=False)
+    born: list[Memory] = field(default_factory=list, compare=False)
+
+    def effects(self) -> dict[str, int]:
+        """The counts by name, without zeros."""
+        counts = {name: getattr(self, name) for name in self.__slots__ if name not in ("fresh", "born")}
+        return {name: count for name, count in counts.items() if count}
+
+    def add(self, other: Applied) -> None:
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+def together(events: Sequence[LongTermEvent]) -> Sequence[LongTermEvent]:
+    """The first events that one batch can hold: what gives a memory another vector has a batch of its own.
+
+    Near-copies of the texts after it can be looked for only when it is in. Events of one id, two users', are apart.
+    """
+    ids = set[uuid.UUID]()
+    for place, event in enumerate(events):
+        if isinstance(event, Restore) or (isinstance(event, Edit) and event.text is not None):
+            return events[: place or 1]
+        if event.event_id in ids:
+            return events[:place]
+        ids.add(event.event_id)
+    return events
+
+
+@dataclass(slots=True)
+class Batch:
+    """Events that go `together`, oldest first, with the vectors of their texts by event id.
+
+    It ends early where a user has too many memories: what comes next is worked out after the summaries are in. So
+    nothing depends on where batches are cut.
+    """
+
+    spaces: Workspaces
+    index: VectorIndex
+    settings: LongTermSettings
+    events: Sequence[LongTermEvent]
+    vectors: Mapping[uuid.UUID, Vectors]
+    #: What a user has before the batch, and never less.
+    living: Callable[[str], Living]
+    near: NearCopies = field(init=False)
+    tombstones: list[Tombstone] = field(init=False)
+    born: dict[uuid.UUID, uuid.UUID] = field(default_factory=dict)
+    #: How many vectors lay in a user's cell before the batch.
+    sizes: dict[str, int] = field(default_factory=dict)
+    #: What the users had before the batch who may have too many.
+    counts: dict[str, Living] = field(default_factory=dict)
+    #: That of the user of the event that is worked out.
+    space: Workspace = field(init=False)
+    result: Applied = field(default_factory=Applied)
+
+    def run(self) -> Applied:
+        """Work out the events, until one of them has to be in before the next: `spaces.changes` names those done."""
+        catalog, applied = self.spaces.catalog, self.spaces.changes.applied
+        self.spaces.look_up(_named_ids(self.events))
+        self.tombstones = catalog.tombstones({event.user_id for event in self.events})
+        texts = [event for event in self.events if isinstance(event, Promotion | Remember)]
+        self.near = NearCopies(texts, self.vectors, self.index, catalog, self.settings.near_copy)
+        for event in self.events:
+            self.space = self.spaces[event.user_id]
+            applied.append((event.user_id, event.event_id))
+            self._apply(event)
+            if self.result.summarized:
+                break
+        return self.result
+
+    def _apply(self, event: LongTermEvent) -> None:
+        match event:
+            case Promotion() | Remember():
+                self._keep(event)
+            case Touch():
+                self._touch(event)
+            case Pin() | Unpin():
+                for memory in self._mine(event.memory_id):
+                    self.space.change(replace(memory, pinned=isinstance(event, Pin)))
+                    self.space.note(memory, event.timestamp, f"{event.type}ned")
+            case Link():
+                if pair := self._pair(event.source_id, event.target_id):
+                    self.space.link(NewLink(event.user_id, *pair, event.kind, event.weight, event.timestamp))
+            case Unlink():
+                if pair := self._pair(event.source_id, event.target_id):
+                    self.space.unlink(*pair, event.kind)
+            case Edit():
+                for memory in self._mine(event.memory_id):
+                    self._edit(memory, event)
+            case Supersede():
+                if pair := self._pair(event.memory_id, event.by):
+                    self._supersede(*pair, event.timestamp, event.reason)
+            case Archive():
+                for memory in self._mine(event.memory_id):
+                    self._archive(memory, event)
+            case Restore():
+                for memory in self._of(self.space.archived, event.memory_id):
+                    self._restore(memory, event.timestamp)
+            case Remove():
+                for memory in self._of(self.space.archived, event.memory_id):
+                    self._remove(memory, event)
+            case Forget():
+                self._forget(event)
+            case ForgetUser():
+                self._forget_all(event)
+
+    def _keep(self, event: Promotion | Remember) -> None:
+        memory = self._as_memory(event)
+        if self.tombstones and self._is_forgotten(memory):
+            self.result.forgotten += 1
+            return
+        if self.space.has(memory.id):
+            self.result.repeated += 1
+            return
+        supersedes = event.supersedes if isinstance(event, Remember) else []
+        twin = self._near_copy(event, supersedes)
+        if twin is not None:
+            self._merge(memory, twin, event.timestamp)
+        else:
+            self.space.add(memory, self.vectors[event.event_id])
+            if self.near:
+                self.born[event.event_id] = memory.id
+            self.result.new += 1
+            self.result.born.append(memory)
+        if supersedes:
+            for older in self._mine(*supersedes):
+                self._supersede(older.id, memory.id if twin is None else twin.id, event.timestamp, "manual")
+        if twin is None and self._may_be_too_many(memory.user_id):
+            limit = self.settings.max_memories_per_user
+            wholes = overflow.make_room(self.space, limit, event.timestamp, self._is_forgotten)
+            self.result.summarized += len(wholes)
+            self.result.born += wholes
+
+    def _is_forgotten(self, memory: Memory) -> bool:
+        return any(covers(tombstone, memory.user_id, memory.id, memory.created_at) for tombstone in self.tombstones)
+
+    def _forget(self, event: Forget) -> None:
+        """Under all its names. One that was removed before has left words in its history, and in summaries."""
+        self._of({**self.space.archived, **self.space.known}, event.memory_id)
+        identity = self.space.named(event.memory_id)
+        names = self.space.names(identity) | {event.memory_id}
+        for name in sorted(names):
+            self._bury(Tombstone(event.user_id, name, event.timestamp))
+        self.result.removed += forget(self.space, names, event.timestamp)
+
+    def _forget_all(self, event: ForgetUser) -> None:
+        """All that was before the event in the log, and when that is read again, all that was said up to it.
+
+        What is dated later, by a clock that is ahead, has tombstones of its own: what is said later may stay.
+        """
+        self.space.load_all()
+        held = [*self.space.archived.values(), *self.space.known.values()]
+        ahead = {memory.id for memory in held if memory.created_at > event.timestamp}
+        self._bury(Tombstone(event.user_id, None, event.timestamp))
+        for name in sorted(ahead | self.space.said_after(event.timestamp)):
+            self._bury(Tombstone(event.user_id, name, event.timestamp))
+        self.result.removed += forget(self.space, {memory.id for memory in held}, event.timestamp)
+        self.space.erase_all()
+
+    def _may_be_too_many(self, user_id: str) -> bool:
+        """Asked of the index, which knows at once: it counts all users of the cell, and what was replaced.
+
+        Where that is more than the limit, the user's rows are counted: without those in whose place another stands.
+        At least two have to be left that may give way to a summary.
+        """
+        limit = self.settings.max_memories_per_user
+        if limit <= 0:
+            return False
+        size = self.sizes.get(user_id)
+        if size is None:
+            size = self.sizes[user_id] = self.index.size_of(cell_of(user_id))
+        if limit >= size + self.space.added:
+            return False
+        before = self.counts.get(user_id)
+        if before is None:
+            before = self.counts[user_id] = self.living(user_id)
+        current, loose = self.space.more
+        return limit < before.current + current and before.loose + loose > 1
+
+    def _as_memory(self, event: Promotion | Remember) -> Memory:
+        meta = dict(event.metadata or {})
+        if isinstance(event, Promotion):
+            meta["promotion"] = dict(zip(Parts.__slots__, _parts(event.parts), strict=True))
+            if event.speakers:
+                meta["speakers"] = event.speakers
+            identity, kind, message_ids = event.memory_id, "exchange", tuple(event.message_ids)
+            created = event.started_at
+        else:
+            identity, kind, message_ids = event.memory_id or event.event_id, event.origin, tuple(event.message_ids)
+            created = event.timestamp
+        return Memory(
+            seq=self.space.next_seq,
+            id=identity,
+            user_id=event.user_id,
+            session_id=event.session_id,
+            agent_id=event.agent_id,
+            text=event.text,
+            kind=kind,
+            message_ids=message_ids,
+            importance=event.importance,
+            created_at=created,
+            last_accessed=event.timestamp,
+            access_count=0,
+            state=State.ACTIVE,
+            pinned=False,
+            meta=meta,
+        )
+
+    def _near_copy(self, event: Promotion | Remember, supersedes: Sequence[uuid.UUID]) -> Memory | None:
+        """The first of the user's memories that says the same already, stored or of this batch.
+
+        What has been replaced says nothing any more, what is being replaced says something else, and what a summary
+        says has sources of its own.
+        """
+        if not self.near:
+            return None
+        known = self.space.known
+        stored = (known.get(m.id, m) for m in self.near.stored(event) if m.id not in self.space.gone)
+        fresh = (known.get(self.born[earlier]) for earlier in self.near.earlier(event) if earlier in self.born)
+        for twin in (*stored, *fresh):
+            if twin is not None and twin.current and twin.kind != overflow.KIND and twin.id not in supersedes:
+                return twin
+        return None
+
+    def _merge(self, memory: Memory, twin: Memory, at: int) -> None:
+        """The same was said again: its sources are added, and it counts as referred to."""
+        importance = max(twin.importance, memory.importance) + self.settings.access_increment
+        self.space.change(
+            replace(
+                twin,
+                importance=min(100.0, importance),
+                last_accessed=max(twin.last_accessed, at),
+                message_ids=sources(twin.message_ids, memory.message_ids),
+            )
+        )
+        self.space.merge(memory, twin)
+        self.space.note(
+            twin,
+            at,
+            "merged",
+            memory_id=memory.id,
+            session_id=memory.session_id,
+            message_ids=memory.message_ids,
+            said_at=iso(memory.created_at),
+            importance=twin.importance,
+        )
+        self.result.merged += 1
+
+    def _touch(self, event: Touch) -> None:
+        """A memory that is named twice, by a near-copy's id too, is accessed as often as the one name says."""
+        times = dict[uuid.UUID, int]()
+        for identity, number in zip(event.memory_ids, event.times, strict=False):
+            named = self.space.named(identity)
+            times[named] = max(number, times.get(named, 1))
+        for memory in self._mine(*event.memory_ids):
+            number = times.get(memory.id, 1)
+            self.space.change(self._accessed(memory, event.timestamp, number))
+            self.result.touched += number
+
+    def _accessed(self, memory: Memory, at: int, times: int) -> Memory:
+        return replace(
+            memory,
+            importance=min(100.0, memory.importance + self.settings.access_increment * times),
+            last_accessed=max(memory.last_accessed, at),
+            access_count=memory.access_count + times,
+        )
+
+    def _edit(self, memory: Memory, event: Edit) -> None:
+        after, before = edited(memory, event)
+        if event.text is None:
+            self.space.change(after)
+        else:
+            self.space.drop(memory)
+            self._renumber(after, self.vectors[event.event_id])
+        self.space.note(memory, event.timestamp, "edited", reason=event.reason, before=before)
+        if "refused" in before:
+            self.result.refused += 1
+        else:
+            self.result.edited += 1
+
+    def _renumber(self, memory: Memory, vector: Vectors) -> None:
+        """A vector has a number of its own, so no file that is behind takes the old one for the new."""
+        self.space.add(replace(memory, seq=self.space.next_seq), vector)
+
+    def _supersede(self, older_id: uuid.UUID, newer_id: uuid.UUID, at: int, reason: str) -> None:
+        """The newer one holds from now on, whatever stood in its place: so nothing goes in circles."""
+        older, newer = self.space.known[older_id], self.space.known[newer_id]
+        if older_id == newer_id or older.superseded_by == newer_id:
+            return
+        self.space.change(replace(older, superseded_by=newer_id))
+        self.space.change(replace(newer, superseded_by=None))
+        self.space.note(older, at, "superseded", by=newer_id, reason=reason)
+        self.space.note(newer, at, "supersedes", memory_id=older_id, reason=reason)
+        self.result.superseded += 1
+
+    def _archive(self, memory: Memory, event: Archive) -> None:
+        if self._spared(memory, event):
+            return
+        at, state = event.timestamp, memory.state
+        moved = replace(memory, meta=self.space.with_transition(memory, state, "archived", at))
+        self.space.archive(moved, at, event.reason)
+        self.space.move(memory, state, "archived", at, event.reason)
+        self.result.archived += 1
+
+    def _remove(self, memory: Memory, event: Remove) -> None:
+        if self._spared(memory, event):
+            return
+        self.space.unarchive(memory)
+        self.space.move(memory, "archived", "removed", event.timestamp, event.reason)
+        self.result.removed += 1
+
+    def _spared(self, memory: Memory, event: Archive | Remove) -> bool:
+        """Whether the event was decided on before the memory was pinned, accessed or restored."""
+        decided_on = event.last_accessed
+        spared = decided_on is not None and (memory.pinned or memory.last_accessed > decided_on)
+        self.result.spared += spared
+        return spared
+
+    def _restore(self, memory: Memory, at: int) -> None:
+        """It is accessed now, or the next cleanup would take it again."""
+        vector = self.space.catalog.archive.vectors([memory.seq])[0]
+        back = replace(memory, last_accessed=max(memory.last_accessed, at))
+        lifecycle = self.space.lifecycle
+        state = state_of(score_of(back, at, lifecycle), lifecycle)
+        back = replace(back, state=state, meta=self.space.with_transition(back, "archived", state, at))
+        self.space.unarchive(memory)
+        self._renumber(back, vector)
+        self.space.move(back, "archived", state, at, "restore")
+        self.result.restored += 1
+
+    def _mine(self, *ids: uuid.UUID) -> list[Memory]:
+        """Those of the memories that are there; what others own does not exist."""
+        return self._of(self.space.known, *ids)
+
+    def _of(self, held: Mapping[uuid.UUID, Memory], *ids: uuid.UUID) -> list[Memory]:
+        found = {}
+        for identity in ids:
+            memory = held.get(self.space.named(identity))
+            if memory is None:
+                self.result.unknown += 1
+            else:
+                found[memory.id] = memory
+        return list(found.values())
+
+    def _pair(self, one: uuid.UUID, other: uuid.UUID) -> tuple[uuid.UUID, uuid.UUID] | None:
+        """Both ids, where both are there, and not the same memory."""
+        found = self._mine(one, other)
+        return (found[0].id, found[1].id) if len(found) == 2 else None
+
+    def _bury(self, tombstone: Tombstone) -> None:
+        self.tombstones.append(tombstone)
+        self.space.changes.tombstones.append(tombstone)
+
+
+def covers(tombstone: Tombstone, user_id: str, memory_id: uuid.UUID, created_at: int) -> bool:
+    """Whether the memory is forgotten by this tombstone."""
+    return tombstone.user_id == user_id and (
+        tombstone.memory_id == memory_id or (tombstone.memory_id is None and created_at <= tombstone.forgotten_at)
+    )
+
+
+def _named_ids(events: Sequence[LongTermEvent]) -> set[Named]:
+    """The memories that the events speak of."""
+    named: set[Named] = set()
+    for event in events:
+        match event:
+            case Touch():
+                ids = event.memory_ids
+            case Link() | Unlink():
+                ids = [event.source_id, event.target_id]
+            case Remember():
+                ids = [event.memory_id or event.event_id, *event.supersedes]
+            case Supersede():
+                ids = [event.memory_id, event.by]
+            case ForgetUser():
+                continue
+            case _:
+                named.add((event.user_id, event.memory_id))
+                continue
+        named.update((event.user_id, identity) for identity in ids)
+    return named

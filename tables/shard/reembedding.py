@@ -1,0 +1,189 @@
+"""Vectors of another model, made beside those that a shard works with, until they take their place.
+
+    side.begin("embedder-2", 1536)
+    seqs, texts = side.texts(side.missing()[:256])
+    side.put(seqs, vectors)                         # float32[n, d] of the texts
+    side.adopt(folder / "vectors.faiss")            # when nothing is missing
+
+A number (`seq`) is given once, and a text that changes gets another: what is in the side table never has to be made
+again, however long it takes and however often it is interrupted.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from schemas.errors import ShardError
+from tables.catalog.migrations import transaction
+from tables.paths import synced
+from tables.vectors.index import Seqs, VectorIndex, Vectors, cells_of
+
+#: Numbers of all that has a vector: memories, and what is archived.
+_ROWS = "SELECT seq FROM memories UNION ALL SELECT seq FROM archive"
+
+
+class VectorModel(NamedTuple):
+    """The model that made vectors, as a shard records it."""
+
+    name: str
+    dimension: int
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.dimension} dimensions)"
+
+
+class Reembedding:
+    """The side table `vectors_next` of a catalog, and the model that `shard_info` names for it."""
+
+    def __init__(self, db: duckdb.DuckDBPyConnection, partition: int) -> None:
+        self._db, self._partition = db, partition
+        self._target = self._recorded("next_")
+
+    def connect(self, db: duckdb.DuckDBPyConnection) -> None:
+        """Work on this connection to the same catalog from now on."""
+        self._db = db
+
+    @property
+    def model(self) -> VectorModel | None:
+        """The model of the vectors that the shard works with; None where it holds none yet."""
+        return self._recorded("")
+
+    @property
+    def target(self) -> VectorModel | None:
+        """The model whose vectors are being made; None where none are."""
+        return self._target
+
+    def begin(self, target: VectorModel) -> None:
+        """Make the side table, or go on with it. Raises `ShardError` where it is another model's."""
+        self.refuse_other(target)
+        if self._target is None:
+            with transaction(self._db):
+                self._db.execute(
+                    f"CREATE TABLE vectors_next (seq BIGINT NOT NULL, vector FLOAT[{target.dimension:d}] NOT NULL)"
+                )
+                self._db.executemany(
+                    "INSERT INTO shard_info VALUES (?, ?)",
+                    [("next_model", target.name), ("next_dimension", str(target.dimension))],
+                )
+            self._target = target
+
+    def refuse_other(self, target: VectorModel) -> None:
+        """Raises `ShardError` where another model's vectors are half done: they may have cost hours."""
+        if self._target not in (None, target):
+            raise ShardError(
+                self._partition,
+                f"a change of its vectors to those of {self._target} is half done: go on with that model, or drop "
+                "it with `siltstone reembed --abandon`",
+            )
+
+    def abandon(self) -> bool:
+        """Drop what is half done; whether there was anything."""
+        if self._target is None:
+            return False
+        with transaction(self._db):
+            self._db.execute("DROP TABLE vectors_next")
+            self._db.execute("DELETE FROM shard_info WHERE key IN ('next_model', 'next_dimension')")
+        self._target = None
+        return True
+
+    def rows(self) -> int:
+        """How many vectors the shard has, those of archived memories with them."""
+        return len(self._seqs(_ROWS))
+
+    def missing(self) -> Seqs:
+        """The numbers of all that has no vector of the next model yet, ascending."""
+        if self._target is None:
+            return self._seqs(_ROWS)
+        return _without(self._seqs(_ROWS), self._seqs("SELECT seq FROM vectors_next"))
+
+    def texts(self, seqs: Seqs) -> tuple[Seqs, list[str]]:
+        """Of these, what is still there: numbers and texts."""
+        self._db.register("wanted", pa.table({"seq": seqs}))
+        found = self._db.execute(
+            "SELECT seq, text FROM memories WHERE seq IN (SELECT seq FROM wanted) UNION ALL "
+            "SELECT seq, text FROM archive WHERE seq IN (SELECT seq FROM wanted) ORDER BY seq"
+        ).fetchall()
+        return np.array([seq for seq, _ in found], np.int64), [text for _, text in found]
+
+    def put(self, seqs: Seqs, vectors: Vectors) -> None:
+        """Keep vectors, float32[n, d]. What has gone in the meantime, or is in already, is passed over."""
+        flat = np.ascontiguousarray(vectors, np.float32)
+        arrow = pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), flat.shape[1])
+        self._db.register("staged", pa.table({"seq": seqs, "vector": arrow}))
+        self._db.execute(
+            f"INSERT INTO vectors_next SELECT seq, vector FROM staged WHERE seq IN ({_ROWS}) "
+            "AND seq NOT IN (SELECT seq FROM vectors_next)"
+        )
+
+    def prune(self) -> None:
+        """Leave no vector of what is gone. Belongs to the transaction in which it goes."""
+        if self._target is not None:
+            self._db.execute(f"DELETE FROM vectors_next WHERE seq NOT IN ({_ROWS})")
+
+    def bring_nearer(self, index: VectorIndex, most: int) -> int:
+        """Make an index that of the memories in the side table, by at most so many vectors; how many are left."""
+        rows = self._seqs("SELECT seq FROM vectors_next SEMI JOIN memories USING (seq)")
+        held = index.seqs()
+        index.remove(_without(held, rows))
+        missing = _without(rows, held)
+        part = missing[:most]
+        if len(part):
+            self._db.register("wanted", pa.table({"seq": part, "place": np.arange(len(part))}))
+            table: pa.Table = self._db.sql(
+                "SELECT m.user_id, v.vector FROM wanted JOIN vectors_next v USING (seq) JOIN memories m USING (seq) "
+                "ORDER BY place"
+            ).to_arrow_table()
+            flat = pa.concat_arrays([chunk.flatten() for chunk in table.column("vector").chunks]).to_numpy()
+            index.add(part, cells_of(table.column("user_id").to_pylist()), flat.reshape(len(part), -1))
+        return len(missing) - len(part)
+
+    def finish(self, wanted: VectorModel, index_path: Path) -> bool:
+        """Adopt the side table if it is whole and `wanted` made it; whether it was.
+
+        A worker that ended while it changed one shard after the other goes on here at its next start.
+        """
+        return self._target == wanted and self.adopt(index_path)
+
+    def adopt(self, index_path: Path) -> bool:
+        """The side table takes the place of the shard's vectors, those of the archive too.
+
+        False, and nothing changes, where one is missing.
+
+        The index's file goes first, and for good: its numbers would fit the new vectors, and so nobody could tell
+        that it holds the old ones. A crash at any point leaves no file, or one that fits; without one the index is
+        rebuilt at the next opening.
+        """
+        target = self._target
+        if target is None or len(self.missing()):
+            return False
+        index_path.unlink(missing_ok=True)
+        synced(index_path.parent)
+        with transaction(self._db):
+            self._db.execute("UPDATE archive SET vector = n.vector FROM vectors_next n WHERE archive.seq = n.seq")
+            self._db.execute("DELETE FROM vectors_next WHERE seq NOT IN (SELECT seq FROM memories)")
+            self._db.execute("DROP TABLE vectors")
+            self._db.execute("ALTER TABLE vectors_next RENAME TO vectors")
+            for key, value in (("model", target.name), ("dimension", str(target.dimension))):
+                self._db.execute("UPDATE shard_info SET value = ? WHERE key = ?", [value, key])
+            self._db.execute("DELETE FROM shard_info WHERE key IN ('next_model', 'next_dimension')")
+        self._target = None
+        return True
+
+    def _recorded(self, prefix: str) -> VectorModel | None:
+        info = dict(self._db.execute("SELECT key, value FROM shard_info").fetchall())
+        if f"{prefix}model" not in info:
+            return None
+        return VectorModel(info[f"{prefix}model"], int(info[f"{prefix}dimension"]))
+
+    def _seqs(self, sql: str) -> Seqs:
+        return np.sort(np.asarray(self._db.execute(sql).fetchnumpy()["seq"], np.int64))
+
+
+def _without(seqs: Seqs, others: Seqs) -> Seqs:
+    """Those of `seqs` that are not among the others. Without `assume_unique` it takes a second for 200,000."""
+    return np.setdiff1d(seqs, others, assume_unique=True)

@@ -1,0 +1,67 @@
+"""Summaries that could not be made: one row each, kept until the next one of their user is asked for."""
+
+from __future__ import annotations
+
+import uuid
+from typing import NamedTuple
+
+import orjson
+
+from schemas.events import SummaryRequest
+from tables.windows.rows_by_user import RowsByUser
+
+#: Of one user; of more, the oldest are given up.
+MOST_OF_A_USER = 20
+
+
+class Pending(NamedTuple):
+    """A request, and how often it was tried in vain."""
+
+    request: SummaryRequest
+    tries: int
+
+
+class PendingSummaries(RowsByUser[Pending]):
+    """The pending requests of every user whose partition is this worker's.
+
+    `generation` counts how often partitions were assigned: what was begun in another one may belong to another worker
+    by now, and changes nothing here.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(_encode, _decode, lambda pending: pending.request.user_id)
+        self.generation = 0
+
+    def own(self, partitions: frozenset[int]) -> None:
+        self.generation += 1
+        super().own(partitions)
+
+    def of_user(self, partition: int, user_id: str) -> list[Pending]:
+        """A user's, oldest day first."""
+        held = super().of_user(partition, user_id)
+        return sorted(held, key=lambda row: (row.request.date, str(row.request.run_id)))
+
+    def keep(self, partition: int, pending: Pending) -> list[Pending]:
+        """Keep it; those that had to be given up for it."""
+        self.put(partition, _key(pending.request.user_id, pending.request.run_id), pending)
+        given_up = self.of_user(partition, pending.request.user_id)[:-MOST_OF_A_USER]
+        for one in given_up:
+            self.drop(partition, one.request.user_id, one.request.run_id)
+        return given_up
+
+    def drop(self, partition: int, user_id: str, run_id: uuid.UUID) -> None:
+        """It is done, or nobody wants it any more."""
+        self.delete(partition, _key(user_id, run_id))
+
+
+def _key(user_id: str, run_id: uuid.UUID) -> bytes:
+    return orjson.dumps((user_id, run_id))
+
+
+def _encode(pending: Pending) -> bytes:
+    return orjson.dumps((pending.request.model_dump(mode="json"), pending.tries))
+
+
+def _decode(raw: bytes) -> Pending:
+    fields, tries = orjson.loads(raw)
+    return Pending(SummaryRequest.model_validate(fields), tries)

@@ -1,0 +1,1 @@
+"""A shard's FAISS file, and the ids that it may hold."""

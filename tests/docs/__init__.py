@@ -1,0 +1,1 @@
+"""The documentation does not lie."""

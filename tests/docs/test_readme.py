@@ -1,0 +1,178 @@
+"""The README does not lie: its example is taken, its commands exist and work, its addresses are served."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from schemas.messages import ChatMessage
+from schemas.settings import Settings
+from streams.cli import COMMANDS, cli, running
+from streams.cli.process import run
+from tests.support.late_api import api_of
+from tests.support.quick_commands import siltstone
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def commands() -> list[list[str]]:
+    lines = [text[2:] for block in blocks("console") for text in block.splitlines() if text.startswith("$ ")]
+    return [shlex.split(text) for text in lines]
+
+
+def test_the_example_message_is_valid() -> None:
+    (example,) = blocks("json")
+    assert ChatMessage.model_validate(orjson.loads(example)).user_id == "ann"
+
+
+def test_make_targets_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = [words[1] for words in commands() if words[0] == "make"]
+    assert targets == ["demo", "test"]
+    assert all(f"\n{target}: " in makefile for target in targets)
+
+
+def test_every_command_is_shown_and_every_shown_one_exists() -> None:
+    shown = {words[1] for words in commands() if words[0].endswith("siltstone")}
+    assert shown | {"worker"} == COMMANDS.keys()
+    assert "siltstone worker" in README
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_help_explains(name: str) -> None:
+    result = CliRunner().invoke(cli, [name, "--help"])
+    assert result.exit_code == 0
+    assert len(result.output.split("Options:")[0].splitlines()) >= 3
+
+
+def test_addresses_are_served(settings: Settings) -> None:
+    """Each path in the README's table is one of the API's."""
+    cells = [line.split("|")[1] for line in README.splitlines() if line.startswith("| `")]
+    paths = {path for cell in cells for path in re.findall(r"`(?:[A-Z]+ )?(/[^`?]+)", cell)}
+
+    async def served() -> set[str]:
+        return set(api_of(settings).openapi()["paths"])
+
+    assert unnamed(paths) == unnamed(run(served()))
+
+
+def unnamed(paths: set[str]) -> set[str]:
+    """Whatever their parameters are called."""
+    return {re.sub(r"\{\w+", "{id", path) for path in paths}
+
+
+async def test_the_readmes_commands_answer(settings: Settings, tmp_path: Path) -> None:
+    """Ingest the example, then ask for it as the README does."""
+    from streams.app import Siltstone
+
+    chats = tmp_path / "chats.jsonl"
+    chats.write_text(blocks("json")[0] + '{"user_id": "ann", "session_id": "s1", "type": "session_end"}\nnot json\n')
+    worker = Siltstone(settings)
+    try:
+        await worker.start()
+        await running.until_ready(worker)
+        url = f"http://127.0.0.1:{worker.api.port}"
+        servers = settings.kafka.bootstrap_servers
+        prefix = {"SILTSTONE_KAFKA__TOPIC_PREFIX": settings.kafka.topic_prefix}
+        result = await siltstone("ingest", str(chats), "--bootstrap-servers", servers, **prefix)
+        assert (result.returncode, "chats.jsonl:3: " in result.stderr) == (1, True)
+        async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
+            for _ in range(100):
+                if (await client.get("/v1/stats/states")).json()["total"]:
+                    break
+                await asyncio.sleep(0.1)
+        for words in (
+            ["search", "where does she live?", "--user", "ann", "--include-all"],
+            ["context", "where does she live?", "--user", "ann", "--session", "s1"],
+            ["explain", "--user", "ann", "--session", "s1"],
+            ["summarize", "--user", "ann"],
+            ["summaries", "--user", "ann", "--from", "2026-01-01"],
+            ["stats"],
+            ["snapshot"],
+        ):
+            result = await siltstone(*words, "--url", url)
+            assert result.returncode == 0, result.stderr
+        result = await siltstone("search", "Oslo", "--user", "ann", "--include-all", "--json", "--url", url)
+        assert "Oslo" in orjson.loads(result.stdout)["results"][0]["memory"]
+    finally:
+        await worker.stop()
+
+
+def as_users_do(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command as it is started in a shell."""
+    return subprocess.run(
+        [sys.executable, "-c", "from streams.cli import main; main()", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def test_an_absent_worker_is_one_clear_line() -> None:
+    result = as_users_do("search", "x", "--user", "u", "--url", "http://127.0.0.1:1")
+    assert (result.returncode, len(result.stderr.strip().splitlines())) == (1, 1)
+    assert "siltstone dev" in result.stderr
+
+
+def test_an_unwritable_data_directory_is_one_clear_line(settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    servers = settings.kafka.bootstrap_servers
+    result = as_users_do(
+        "worker", "--data", str(tmp_path / "file" / "x"), "--bootstrap-servers", servers, "--log-level", "ERROR"
+    )
+    assert (result.returncode, len(result.stderr.strip().splitlines())) == (1, 1)
+
+
+def test_the_demo_prints_one_json_object(tmp_path: Path) -> None:
+    """With bad lines too: they become dead letters."""
+    chats = tmp_path / "chats.jsonl"
+    chats.write_text(blocks("json")[0] + "not json\n")
+    result = as_users_do("demo", "--input", str(chats), "--data", str(tmp_path / "d"), "--json")
+    assert result.returncode == 0, result.stderr
+    summary = orjson.loads(result.stdout)
+    assert summary.pop("seconds") < 60
+    assert summary == {
+        "messages": 1,
+        "exchanges": 1,
+        "promoted": 1,
+        "dropped": 0,
+        "dead_letters": 1,
+        "memories": 1,
+        "by_reason": {"judged_important": 1},
+        "by_state": {"active": 1, "cold": 0, "deprecated": 0},
+        "summaries": 1,
+    }
+
+
+@pytest.mark.slow
+def test_the_demo_ends_with_one_of_its_daily_summaries(tmp_path: Path) -> None:
+    """Of the bundled chats: days that are over, ten messages of one session, and the newest day on request."""
+    result = as_users_do("demo", "--data", str(tmp_path / "d"), COLUMNS="120")
+    assert result.returncode == 0, result.stderr
+    told = re.search(r"(\d+) summaries were written\. One of their files, ", result.stdout)
+    assert told is not None, result.stdout
+    assert 16 <= int(told[1]) <= 20, "requests for a day that wait together become one summary"
+    shown = result.stdout[told.end() :]
+    file = Path(shown.partition(":\n")[0].replace("\n", ""))
+    assert file.read_text(encoding="utf-8").startswith(f"# {file.stem} · ")
+    runs = shown.count("Generated at") + shown.count("生成时间")
+    assert [shown.count(section) for section in ("📌", "👤", "✅", "📋", "🔧", "💡")] == [runs] * 6
+    assert runs
+    assert len(list((tmp_path / "d" / "memory").glob("*/*.md"))) == 16

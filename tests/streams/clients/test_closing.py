@@ -1,0 +1,40 @@
+"""A consumer that is stopped while it fetches stops, and whoever stops it is not cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import aiokafka
+import pytest
+
+from schemas.settings import Settings
+from schemas.topics import Topics
+from streams.clients.broker import client_options, ensure_topics
+from streams.clients.closing import stop_when_stopped
+
+
+@pytest.fixture
+async def consumer(settings: Settings) -> AsyncIterator[aiokafka.AIOKafkaConsumer]:
+    stop_when_stopped()
+    await ensure_topics(settings.kafka)
+    reading = aiokafka.AIOKafkaConsumer(**client_options(settings.kafka), group_id=None, enable_auto_commit=False)
+    await reading.start()
+    reading.assign([aiokafka.TopicPartition(Topics.with_prefix(settings.kafka.topic_prefix).conversations, 0)])
+    yield reading
+    await reading.stop()
+
+
+async def test_one_that_waits_to_fetch_again_after_an_error(consumer: aiokafka.AIOKafkaConsumer) -> None:
+    consumer._fetcher._pending_tasks.add(asyncio.ensure_future(asyncio.sleep(3600)))
+    await asyncio.sleep(0)
+    await consumer.stop()
+    assert [one for one in consumer._client._conns.values() if one.connected()] == []
+
+
+async def test_one_that_has_only_just_started(settings: Settings) -> None:
+    stop_when_stopped()
+    reading = aiokafka.AIOKafkaConsumer(**client_options(settings.kafka), group_id=None, enable_auto_commit=False)
+    await reading.start()
+    await reading.stop()
+    assert [one for one in reading._client._conns.values() if one.connected()] == []

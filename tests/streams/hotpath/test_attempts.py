@@ -1,0 +1,44 @@
+"""Since when nothing could be committed, and why."""
+
+from __future__ import annotations
+
+from streams.hotpath.attempts import Attempts, Failing
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_the_first_attempt_that_has_not_succeeded_counts() -> None:
+    clock = Clock()
+    attempts = Attempts(clock)
+    for _ in range(3):
+        attempts.begin()
+        attempts.fail("refused")
+        clock.now += 10
+    assert attempts.failing("t does not answer") == Failing(30.0, "refused")
+
+
+def test_an_attempt_that_does_not_end_waits_for_a_topic() -> None:
+    clock = Clock()
+    attempts = Attempts(clock)
+    attempts.begin()
+    clock.now += 40
+    assert attempts.failing("t does not answer") == Failing(40.0, "t does not answer")
+
+
+def test_what_was_committed_ends_it() -> None:
+    clock = Clock()
+    attempts = Attempts(clock)
+    attempts.begin()
+    attempts.fail("refused")
+    attempts.begin()
+    attempts.succeed()
+    assert attempts.failing("t does not answer") is None
+    clock.now += 50
+    attempts.begin()
+    assert attempts.failing("t does not answer") == Failing(0.0, "t does not answer")

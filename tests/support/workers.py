@@ -1,0 +1,125 @@
+"""Workers as processes of their own, which can be killed; and what they hold."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, Any, Self
+
+import duckdb
+import httpx
+
+from schemas.settings import Settings
+from tests.support.ports import free_port
+
+SILTSTONE = (sys.executable, "-c", "from streams.cli import main; main()")
+
+#: What Kubernetes gives a container to stop. A worker alone on a machine takes one or two.
+STOP_SECONDS = 30.0
+
+
+@contextmanager
+def worker_process(
+    settings: Settings,
+    port: int,
+    data: Path | None = None,
+    *,
+    program: Sequence[str] = SILTSTONE,
+    environment_of_its_own: Mapping[str, str] | None = None,
+    stderr: IO[bytes] | None = None,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """`siltstone worker` as its own process, with policy `all`: every exchange becomes a memory."""
+    kafka = settings.kafka
+    environment = {
+        **os.environ,
+        "SILTSTONE_DATA_DIR": str(data or settings.data_dir),
+        "SILTSTONE_MEMORY__SCORING__POLICY": "all",
+        "SILTSTONE_MEMORY__CAPACITY": "200",
+        "SILTSTONE_LONG_TERM__NEAR_COPY": "1",
+        "SILTSTONE_HTTP__PORT": str(port),
+        "SILTSTONE_KAFKA__BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
+        "SILTSTONE_KAFKA__TOPIC_PREFIX": kafka.topic_prefix,
+        "SILTSTONE_KAFKA__GROUP_ID": kafka.group_id,
+        "SILTSTONE_KAFKA__PARTITIONS": str(kafka.partitions),
+        "SILTSTONE_KAFKA__REPLICATION": str(kafka.replication),
+        "SILTSTONE_KAFKA__SESSION_TIMEOUT_SECONDS": str(kafka.session_timeout_seconds),
+        "SILTSTONE_KAFKA__REBALANCE_TIMEOUT_SECONDS": str(kafka.rebalance_timeout_seconds),
+        "SILTSTONE_KAFKA__HEARTBEAT_SECONDS": str(kafka.heartbeat_seconds),
+        **(environment_of_its_own or {}),
+    }
+    command = [*program, "worker", "--log-level", "WARNING"]
+    process = subprocess.Popen(command, env=environment, cwd=Path(__file__).parents[2], stderr=stderr)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@functools.cache
+def _asking() -> httpx.Client:
+    """One for all questions: to make it takes longer than to ask, and some are asked ten times a second."""
+    return httpx.Client(timeout=5, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
+
+
+def asked(port: int, path: str) -> dict[str, Any]:
+    try:
+        answer: dict[str, Any] = _asking().get(f"http://127.0.0.1:{port}{path}").json()
+    except (httpx.HTTPError, ValueError):
+        return {}
+    return answer
+
+
+def sources(settings: Settings, data: Path | None = None) -> Counter[str]:
+    """How often each message is the source of a memory, over all shards."""
+    found: Counter[str] = Counter()
+    for path in (data or settings.data_dir).glob("shards/*/catalog.duckdb"):
+        with duckdb.connect(str(path)) as db:
+            found.update(row[0] for row in db.execute("SELECT unnest(message_ids) FROM memories").fetchall())
+    return found
+
+
+class Fleet:
+    """Several workers on one data directory; those that are left at the end of the block are killed."""
+
+    def __init__(self, settings: Settings, workers: int) -> None:
+        self._settings, self._workers = settings, workers
+        self._stack = ExitStack()
+        self._running: dict[int, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> Self:
+        for _ in range(self._workers):
+            self.start(free_port())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def ports(self) -> list[int]:
+        return list(self._running)
+
+    @property
+    def processes(self) -> list[subprocess.Popen[bytes]]:
+        return list(self._running.values())
+
+    def start(self, port: int) -> None:
+        self._running[port] = self._stack.enter_context(worker_process(self._settings, port))
+
+    async def kill(self, which: int) -> None:
+        """Without a word."""
+        process = self._running.pop(self.ports[which])
+        process.kill()
+        await asyncio.to_thread(process.wait)
+
+
+def ours(said: str) -> list[str]:
+    """The lines of the log that are not the Kafka clients' own, in whose words we have no say."""
+    return [line for line in said.splitlines() if " aiokafka." not in line]

@@ -1,0 +1,65 @@
+"""A catalog's file belongs to one process, also in the moment in which it is replaced by a copy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from schemas.errors import ShardLocked
+from tables.catalog.catalog_file import CatalogFile
+
+HOLDER = """
+import fcntl, sys
+lock = open(sys.argv[1], "ab")
+fcntl.lockf(lock, fcntl.LOCK_EX)
+print("held", flush=True)
+input()
+"""
+
+
+def test_who_replaces_a_file_has_it_for_himself(tmp_path: Path) -> None:
+    """Though DuckDB has closed it for a moment: another process waits, as for one that has it open."""
+    path = tmp_path / "catalog.duckdb"
+    CatalogFile(path, 3).close()
+    words = [sys.executable, "-c", HOLDER, str(tmp_path / "catalog.lock")]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdin is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(ShardLocked, match="another process has"):
+            CatalogFile(path, 3)
+        holder.stdin.close()
+    CatalogFile(path, 3).close()
+
+
+def test_a_copy_has_the_rows_in_their_order_with_keys_and_types(tmp_path: Path) -> None:
+    """The connection is another one afterwards, and what it was told before is in the file."""
+    file = CatalogFile(tmp_path / "it's.duckdb", 0)
+    file.db.execute("CREATE TABLE shard_info (key VARCHAR PRIMARY KEY, value VARCHAR NOT NULL)")
+    file.db.execute("CREATE TABLE t (vector FLOAT[2] NOT NULL, list VARCHAR[], meta JSON, moment TIMESTAMP)")
+    file.db.execute(
+        "INSERT INTO t SELECT [i, -i], [i], json_object('a', i), make_timestamp_ms(i) FROM range(3000) numbers(i)"
+    )
+    file.db.execute("DELETE FROM t WHERE vector[1] % 3 = 0")
+    before, rows = file.db, file.db.execute("FROM t").fetchall()
+    file.rewrite()
+    assert file.db is not before
+    assert file.db.execute("FROM t").fetchall() == rows
+    assert [str(kind) for kind in file.db.sql("FROM t").types] == ["FLOAT[2]", "VARCHAR[]", "JSON", "TIMESTAMP"]
+    file.db.execute("INSERT INTO shard_info VALUES ('a', '1')")
+    with pytest.raises(duckdb.ConstraintException):
+        file.db.execute("INSERT INTO shard_info VALUES ('a', '2')")
+    file.close()
+
+
+def test_what_a_crash_left_goes_at_the_next_opening(tmp_path: Path) -> None:
+    """A half-made copy, and what memory had no room for."""
+    (tmp_path / "catalog.duckdb.tmp").mkdir()
+    for name in ("catalog.fresh", "catalog.fresh.wal", "catalog.duckdb.tmp/spilled.block"):
+        (tmp_path / name).write_bytes(b"secret")
+    CatalogFile(tmp_path / "catalog.duckdb", 0).close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["catalog.duckdb", "catalog.lock"]

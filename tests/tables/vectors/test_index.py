@@ -1,0 +1,266 @@
+"""The FAISS index of a shard: cells are users, cosines are exact."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from tables.vectors.index import CELLS, Stamp, VectorIndex, below, cell_of, earlier_copies, faiss, stamp_of
+from tests.support.examples import examples
+from tests.support.making import axis, leaning
+
+DIMENSION = 8
+STAMP = Stamp(uuid.UUID(int=7), 12)
+
+
+def numbers(*seqs: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    return np.array(seqs, np.int64)
+
+
+def filled(*rows: tuple[int, int, np.ndarray[Any, np.dtype[np.float32]]]) -> VectorIndex:
+    """An index of (seq, cell, vector)."""
+    index = VectorIndex(DIMENSION)
+    index.add(
+        numbers(*(row[0] for row in rows)), numbers(*(row[1] for row in rows)), np.stack([row[2] for row in rows])
+    )
+    return index
+
+
+def test_cosines_are_those_worked_out_by_hand() -> None:
+    """1 with itself, 0 across, 0.6 on the 3-4-5 triangle, -1 with the opposite."""
+    index = filled((1, 5, axis(0)), (2, 5, axis(1)), (3, 5, leaning(0, 1, 0.6)), (4, 5, -axis(0)))
+    found = index.similarities(5, axis(0), numbers(1, 2, 3, 4))
+    assert found == pytest.approx([1, 0, 0.6, -1], abs=1e-6)
+    assert found.dtype == np.float32
+
+
+def test_cosines_come_in_the_order_of_the_numbers_asked_for() -> None:
+    index = filled((1, 5, axis(0)), (2, 5, axis(1)), (3, 5, leaning(0, 1, 0.6)))
+    assert index.similarities(5, axis(0), numbers(3, 1, 2)) == pytest.approx([0.6, 1, 0], abs=1e-6)
+
+
+def test_a_number_that_is_not_there_has_cosine_0() -> None:
+    index = filled((1, 5, axis(0)))
+    assert index.similarities(5, axis(0), numbers(7, 1)).tolist() == [0, 1]
+
+
+def test_asking_for_nothing_gives_nothing() -> None:
+    assert filled((1, 5, axis(0))).similarities(5, axis(0), numbers()).tolist() == []
+
+
+def test_another_cell_is_not_looked_into() -> None:
+    index = filled((1, 5, axis(0)), (2, 6, axis(0)))
+    assert index.similarities(5, axis(0), numbers(1, 2)).tolist() == [1, 0]
+    assert index.nearest(6, axis(0), 10) == [(2, 1.0)]
+
+
+def test_the_nearest_come_nearest_first() -> None:
+    index = filled((1, 5, axis(1)), (2, 5, leaning(0, 1, 0.6)), (3, 5, axis(0)))
+    assert [seq for seq, _ in index.nearest(5, axis(0), 2)] == [3, 2]
+    assert [cosine for _, cosine in index.nearest(5, axis(0), 9)] == pytest.approx([1, 0.6, 0], abs=1e-6)
+
+
+def test_an_empty_cell_has_no_nearest() -> None:
+    assert VectorIndex(DIMENSION).nearest(5, axis(0), 4) == []
+
+
+def sharing_a_cell() -> tuple[str, str]:
+    """Two users whose ids fall into one cell."""
+    seen: dict[int, str] = {}
+    for number in count():
+        user = f"user-{number}"
+        other = seen.setdefault(cell_of(user), user)
+        if other != user:
+            return other, user
+    raise AssertionError
+
+
+def test_users_who_share_a_cell_see_their_own_vectors_alone() -> None:
+    ann, bob = sharing_a_cell()
+    cell = cell_of(ann)
+    assert cell == cell_of(bob)
+    index = filled((1, cell, axis(0)), (2, cell, axis(0)), (3, cell, axis(1)))
+    assert index.similarities(cell, axis(0), numbers(1, 3)).tolist() == [1, 0]  # Ann's; 2 is Bob's
+    assert {seq for seq, _ in index.nearest(cell, axis(0), 2)} == {1, 2}  # of the cell, whoever it is
+
+
+def test_a_users_cell_never_changes() -> None:
+    """It is written into index files."""
+    assert (cell_of("u"), cell_of("小明")) == (61572, 28450)
+    assert all(0 <= cell_of(str(number)) < CELLS for number in range(1000))
+
+
+def test_removed_vectors_are_gone() -> None:
+    index = filled((1, 5, axis(0)), (2, 5, axis(1)), (3, 6, axis(0)))
+    index.remove(numbers(1, 3, 99))
+    assert (len(index), index.seqs().tolist()) == (1, [2])
+    assert index.similarities(5, axis(0), numbers(1, 2)).tolist() == [0, 0]
+
+
+def test_removing_nothing_changes_nothing() -> None:
+    index = filled((1, 5, axis(0)))
+    index.remove(numbers())
+    assert len(index) == 1
+
+
+def test_numbers_are_given_ascending_over_all_cells() -> None:
+    assert filled((9, 1, axis(0)), (2, 7, axis(0)), (5, 4, axis(0))).seqs().tolist() == [2, 5, 9]
+    assert VectorIndex(DIMENSION).seqs().tolist() == []
+
+
+def test_a_cells_numbers_are_those_of_its_vectors() -> None:
+    index = filled((9, 1, axis(0)), (2, 7, axis(0)), (5, 7, axis(0)))
+    assert sorted(index.seqs_in(7).tolist()) == [2, 5]
+    assert index.seqs_in(3).tolist() == []
+
+
+def test_what_changed_since_the_file_is_counted(tmp_path: Path) -> None:
+    """Vectors that came and those that went; what was not there did not go."""
+    path = tmp_path / "vectors.faiss"
+    index = filled((1, 5, axis(0)), (2, 6, axis(1)))
+    index.remove(numbers(1, 99))
+    assert index.unsaved == 3
+    index.save(path, STAMP)
+    assert index.unsaved == 0
+    loaded = VectorIndex.load(path, DIMENSION)
+    assert loaded is not None
+    assert loaded.unsaved == 0
+
+
+@pytest.mark.parametrize("shape", [(1, DIMENSION + 1), (2, DIMENSION), (DIMENSION,)])
+def test_vectors_that_do_not_fit_are_refused(shape: tuple[int, ...]) -> None:
+    index = VectorIndex(DIMENSION)
+    with pytest.raises(ValueError, match="dimension 8"):
+        index.add(numbers(1), numbers(5), np.zeros(shape, np.float32))
+    assert len(index) == 0
+
+
+def test_adding_nothing_changes_nothing() -> None:
+    index = VectorIndex(DIMENSION)
+    index.add(numbers(), numbers(), np.zeros((0, DIMENSION), np.float32))
+    assert len(index) == 0
+
+
+def test_a_saved_index_reads_back(tmp_path: Path) -> None:
+    """And goes on as before: it takes vectors, and gives them up."""
+    path = tmp_path / "vectors.faiss"
+    filled((1, 5, axis(0)), (2, 6, axis(1))).save(path, STAMP)
+    index = VectorIndex.load(path, DIMENSION)
+    assert index is not None
+    assert index.similarities(6, axis(1), numbers(2)).tolist() == [1]
+    index.add(numbers(3), numbers(6), axis(2)[None])
+    index.remove(numbers(1))
+    assert index.seqs().tolist() == [2, 3]
+
+
+def test_saving_leaves_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.faiss"
+    for _ in range(2):
+        filled((1, 5, axis(0))).save(path, STAMP)
+    assert [file.name for file in tmp_path.iterdir()] == ["vectors.faiss"]
+
+
+def test_a_file_that_is_not_there_is_none(tmp_path: Path) -> None:
+    assert VectorIndex.load(tmp_path / "vectors.faiss", DIMENSION) is None
+
+
+@pytest.mark.parametrize("kept", [0, 1, 4, 30, 0.3, 0.6, 0.9, -1])
+def test_a_file_that_ends_too_early_is_none(tmp_path: Path, kept: float) -> None:
+    """Cut after so many bytes, or that part of it."""
+    path = tmp_path / "vectors.faiss"
+    filled(*((seq, seq, axis(seq % DIMENSION)) for seq in range(50))).save(path, STAMP)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(kept * len(whole)) if 0 < kept < 1 else int(kept)])
+    assert VectorIndex.load(path, DIMENSION) is None
+
+
+@pytest.mark.parametrize("content", [b"not an index", b"IwFl" + b"\xff" * 100, b"IwFl" + b"\0" * 1000])
+def test_a_file_that_is_no_index_is_none(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "vectors.faiss"
+    path.write_bytes(content)
+    assert VectorIndex.load(path, DIMENSION) is None
+
+
+def test_an_index_of_another_dimension_or_kind_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.faiss"
+    VectorIndex(DIMENSION).save(path, STAMP)
+    assert VectorIndex.load(path, DIMENSION + 1) is None
+    faiss.write_index(faiss.IndexFlatIP(DIMENSION), str(path))
+    assert VectorIndex.load(path, DIMENSION) is None
+
+
+@examples(30)
+@given(
+    npst.arrays(np.float32, st.tuples(st.integers(1, 20), st.just(DIMENSION)), elements=st.floats(-1, 1, width=32)),
+    st.data(),
+)
+def test_similarities_are_numpys_inner_products(
+    vectors: np.ndarray[Any, np.dtype[np.float32]], data: st.DataObject
+) -> None:
+    """Exact, whichever of the vectors are asked for, and in whichever order."""
+    index = VectorIndex(DIMENSION)
+    index.add(np.arange(len(vectors)), np.full(len(vectors), 3), vectors)
+    asked = data.draw(st.lists(st.integers(0, len(vectors) - 1), unique=True, min_size=1))
+    query = vectors[0]
+    found = index.similarities(3, query, numbers(*asked))
+    assert found == pytest.approx(vectors[asked] @ query, abs=1e-5)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 40, 700])
+def test_earlier_copies_are_those_that_a_loop_finds(rows: int) -> None:
+    """More rows than one block of the product holds."""
+    chance = np.random.default_rng(rows)
+    few = chance.standard_normal((7, 8)).astype(np.float32)
+    spread = few[chance.integers(0, 7, rows)] + chance.normal(0, 0.05, (rows, 8))
+    vectors = (spread / np.maximum(np.linalg.norm(spread, axis=1, keepdims=True), 1e-12)).astype(np.float32)
+    cosines = vectors @ vectors.T
+    expected = {row: [i for i in range(row) if cosines[row, i] >= 0.95] for row in range(rows)}
+    found = {row: list(copies) for row, copies in earlier_copies(vectors, 0.95).items()}
+    assert found == {row: copies for row, copies in expected.items() if copies}
+
+
+def test_a_file_says_what_it_belongs_to(tmp_path: Path) -> None:
+    """One that was cut off, or written by an older version, or is not there, says nothing."""
+    path = tmp_path / "vectors.faiss"
+    assert stamp_of(path) is None
+    filled((1, 5, axis(0))).save(path, STAMP)
+    assert stamp_of(path) == STAMP
+    whole = path.read_bytes()
+    for cut in (whole[:-1], whole[:-32], whole[:10], b""):
+        path.write_bytes(cut)
+        assert stamp_of(path) is None
+
+
+def test_a_file_is_on_the_disk_before_it_takes_the_old_ones_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole, with its stamp: a power cut leaves the old file or the new one."""
+    path, synced = tmp_path / "vectors.faiss", list[tuple[str, int]]()
+    filled((1, 5, axis(0))).save(path, STAMP)
+    size = path.stat().st_size
+
+    def fsync(descriptor: int) -> None:
+        synced.append((str(Path(f"/proc/self/fd/{descriptor}").readlink()), os.fstat(descriptor).st_size))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    filled((1, 5, axis(0))).save(path, STAMP)
+    assert synced == [(str(path.with_suffix(".tmp")), size)]
+
+
+@pytest.mark.parametrize("cosine", [0.95, 0.5, 0.9, 1 / 3, 1.0])
+def test_below_is_the_last_number_that_is_less(cosine: float) -> None:
+    """In single precision: a cosine that is exactly the border is near enough, the next smaller one is not."""
+    border = np.float32(cosine)
+    if float(border) < cosine:
+        border = np.nextafter(border, np.float32(2))
+    assert float(border) > below(cosine)
+    assert float(np.nextafter(border, np.float32(-2))) <= below(cosine) < cosine

@@ -1,0 +1,49 @@
+"""`siltstone snapshot`: of a running worker, and of files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import orjson
+
+from schemas.settings import Settings
+from streams.cli import running
+from streams.metrics import labelled
+from tests.support.making import until
+from tests.support.quick_commands import siltstone
+from tests.worker.test_statistics import remember
+
+NOBODY = "http://127.0.0.1:1"
+
+
+async def test_a_worker_makes_it_on_a_timer_and_when_asked(settings: Settings, tmp_path: Path) -> None:
+    """With --data the directory must be the worker's; without a worker the files are read."""
+    often = settings.model_copy(update={"analytics": settings.analytics.model_copy(update={"seconds": 0.2})})
+    data = settings.data_dir
+    async with running.started(often) as worker:
+        await running.until_ready(worker)
+        await remember(worker, 100, 50)
+        await until(lambda: labelled(worker.metrics.snapshots).get(("unchanged",), 0) > 0)
+        with duckdb.connect(str(data / "analytics" / "siltstone.duckdb"), read_only=True) as db:
+            assert db.execute("SELECT count(*) FROM scores").fetchall() == [(2,)]
+        url = f"http://127.0.0.1:{worker.api.port}"
+        made = await snapshot("--url", url)
+        assert made == await snapshot("--url", url, "--data", str(data))
+        assert (made["memories"], made["partitions"]) == (2, worker.shards.partitions())
+        locked = await siltstone("snapshot", "--data", str(data), "--url", NOBODY)
+        assert (locked.returncode, locked.stderr.startswith("siltstone: shard ")) == (1, True)
+    made = await snapshot("--data", str(data), "--url", NOBODY)
+    assert (made["memories"], made["path"]) == (2, str(data / "analytics" / "siltstone.duckdb"))
+    alone = await siltstone("snapshot", "--url", NOBODY, SILTSTONE_DATA_DIR=str(data))
+    assert (alone.returncode, "2 memories" in alone.stdout) == (0, True)
+    nothing = await siltstone("snapshot", "--url", NOBODY)
+    assert (nothing.returncode, "no worker answers" in nothing.stderr) == (1, True)
+
+
+async def snapshot(*words: str) -> dict[str, Any]:
+    result = await siltstone("snapshot", "--json", *words)
+    assert result.returncode == 0, result.stderr
+    made: dict[str, Any] = orjson.loads(result.stdout)
+    return made

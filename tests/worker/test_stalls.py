@@ -1,0 +1,137 @@
+"""A worker that takes messages in and cannot commit says so, with the reason; its lag is what is not committed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from aiokafka.errors import NotEnoughReplicasError
+
+from schemas.settings import Settings
+from streams.app import Siltstone
+from streams.cli import running
+from streams.cli.ingest import producing
+from streams.hotpath.outbox import Headers, Producer
+from streams.metrics import labelled
+from tests.support.making import line, until
+
+USER = "u"
+
+
+class Refusing:
+    """The worker's producer, whose broker takes nothing of some topics: it refuses it, or never answers."""
+
+    def __init__(self, worker: Siltstone, refuses: Callable[[str], BaseException | None]) -> None:
+        assert worker.hot.outbox._producer is not None
+        self._producer: Producer = worker.hot.outbox._producer
+        self.refuses, self.create_batch = refuses, self._producer.create_batch
+        worker.hot.outbox.connect(self)
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None,
+        timestamp_ms: int | None = None,
+        *,
+        headers: Headers,
+    ) -> asyncio.Future[Any]:
+        if error := self.refuses(topic):
+            return self._refused(error)
+        return await self._producer.send(topic, value, key, partition, timestamp_ms, headers=headers)
+
+    async def send_batch(self, batch: Any, topic: str, *, partition: int) -> asyncio.Future[Any]:
+        if error := self.refuses(topic):
+            return self._refused(error)
+        return await self._producer.send_batch(batch, topic, partition=partition)
+
+    def _refused(self, error: BaseException) -> asyncio.Future[Any]:
+        refused: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        if not isinstance(error, Silent):
+            refused.set_exception(error)
+            refused.exception()
+        return refused
+
+
+class Silent(Exception):
+    """No answer at all."""
+
+
+@pytest.fixture
+def stalling(settings: Settings) -> Settings:
+    return settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"stall_seconds": 0.5})})
+
+
+async def readyz(worker: Siltstone) -> tuple[int, list[str]]:
+    async with httpx.AsyncClient(trust_env=False) as client:
+        answer = await client.get(f"http://127.0.0.1:{worker.api.port}/readyz")
+    return answer.status_code, answer.json()["waiting_for"]
+
+
+async def say(worker: Siltstone, count: int) -> None:
+    async with producing(worker.settings.kafka) as producer:
+        for i in range(count):
+            await producer.send(USER.encode(), line(i, USER, ("user", "assistant")[i % 2], i))
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (NotEnoughReplicasError(), "NotEnoughReplicasError"),
+        (Silent(), "exchanges-changelog has not taken what is due"),
+    ],
+)
+async def test_what_cannot_be_committed_is_lag_and_makes_the_worker_unready(
+    stalling: Settings, caplog: pytest.LogCaptureFixture, error: BaseException, why: str
+) -> None:
+    """Four messages are in their window, their changelog takes no row; as soon as it does, all is well again."""
+    caplog.set_level(logging.INFO, "streams.stalls")
+    async with running.started(stalling) as worker:
+        await running.until_ready(worker)
+        producer = Refusing(worker, lambda topic: error if topic.endswith("exchanges-changelog") else None)
+        await say(worker, 4)
+        await until(lambda: labelled(worker.metrics.messages) == {(): 4})
+        await until(lambda: not worker.health.ready)
+        status, (reason,) = await readyz(worker)
+        assert (status, why in reason) == (503, True)
+        assert reason.startswith("nothing could be committed for ")
+        assert worker.hot.lag()[worker.topics.conversations] == 4
+        await until(lambda: [r.levelname for r in caplog.records if r.name == "streams.stalls"] == ["ERROR"])
+
+        producer.refuses = lambda topic: None
+        if not isinstance(error, Silent):  # aiokafka answers at last, or the worker is started anew
+            await until(lambda: worker.health.ready)
+            await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0)
+            await until(lambda: [r.levelname for r in caplog.records if r.name == "streams.stalls"][1:] == ["INFO"])
+
+
+async def test_a_dead_letter_topic_that_takes_nothing_is_named(
+    stalling: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What holds up everybody's commits is in the health: which topic, and what the broker says of it."""
+    async with running.started(stalling) as worker:
+        await running.until_ready(worker)
+        topic = worker.topics.dead_letters
+        refusing = Refusing(worker, lambda name: NotEnoughReplicasError() if name == topic else None)
+        async with producing(stalling.kafka) as producer:
+            await producer.send(USER.encode(), b"no message")
+        await until(lambda: not worker.health.ready)
+        _, (reason,) = await readyz(worker)
+        assert f"{topic} does not take what is due (NotEnoughReplicasError" in reason
+        refusing.refuses = lambda name: None
+        await until(lambda: worker.health.ready)
+
+
+async def test_a_moment_without_commits_is_no_matter(settings: Settings) -> None:
+    async with running.started(settings) as worker:
+        await running.until_ready(worker)
+        Refusing(worker, lambda topic: NotEnoughReplicasError() if topic.endswith("changelog") else None)
+        await say(worker, 2)
+        await until(lambda: worker.hot.outbox.failure)
+        assert worker.health.ready
+        assert worker.hot.lag()[worker.topics.conversations] == 2
