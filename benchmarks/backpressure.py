@@ -54,7 +54,7 @@ from schemas.settings import KafkaSettings, MemorySettings, ScoringSettings
 from schemas.topics import Topics, key_of, partition_of
 from streams.cli.process import run
 from streams.clients.broker import EmbeddedBroker, embedded_broker
-from tests.openai_server import Answer, OpenAIServer
+from tests.support.openai_server import Answer, OpenAIServer
 
 Figures = dict[str, float | int]
 Records = list[tuple[str, bytes]]

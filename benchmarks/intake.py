@@ -1,11 +1,13 @@
 """Messages a second of intake, beside a plain Faust agent and Quix Streams.
 
-    python benchmarks/intake.py [--rounds 5] [--messages 200000] [--partitions 4] [--summaries off] [--json]
+    python benchmarks/intake.py [--rounds 5] [--messages 200000] [--partitions 4] [--summaries off]
+                                [--bootstrap-servers HOST:PORT [--replication 3]] [--json]
 
-In each round the contenders run one after the other on the same new embedded broker, each in a process of its own,
-each on a topic that is full before it starts; every other round runs them backwards. Ratios are taken within a round,
-and their median counts: a machine's moods pass by rounds, not by contenders. Processor time is that of the
-contender's own process from its first record on; Siltstone's embedding model has another one, and is not in it.
+In each round the contenders run one after the other on the same new embedded broker, or on the Kafka that is named,
+each in a process of its own, each on a topic that is full before it starts; every other round runs them backwards.
+Ratios are taken within a round, and their median counts: a machine's moods pass by rounds, not by contenders.
+Processor time is that of the contender's own process from its first record on; Siltstone's embedding model has
+another one, and is not in it.
 
 A rate is messages ÷ seconds from the first record that is processed until the consumer group's committed offsets,
 read back from the broker, are the ends of all partitions; so joining the group is not counted, and what is written
@@ -32,29 +34,34 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from unittest import mock
 
 import aiokafka
 import click
 import faust
 import orjson
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import KafkaError
 from rich.console import Console
 from rich.table import Table
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.load.topics import TOLD, deleted_afterwards, of_its_own
+from schemas.errors import SiltstoneError
 from schemas.messages import iso
 from schemas.settings import AgentsSettings, HttpSettings, KafkaSettings, MemorySettings, Settings
 from schemas.settings.agents import SummarySettings
+from schemas.topic_specs import topic_specs
 from schemas.topics import Topics, key_of, partition_of
 from streams.agents.short_term import ShortTermAgent
 from streams.app import Siltstone
 from streams.cli import running
 from streams.cli.process import configure_logging, run
-from streams.clients.broker import embedded_broker
+from streams.clients.broker import admin_client, create_missing, embedded_broker
 from streams.metrics import labelled
 
 Figures = dict[str, float | int | None]
@@ -120,21 +127,13 @@ class Contender:
     limit: int | None = None
     rounds: int | None = None
 
-    @property
-    def kafka(self) -> KafkaSettings:
-        return KafkaSettings(topic_prefix=f"{self.name}.", group_id=f"intake-{self.name}")
-
-    @property
-    def topic(self) -> str:
-        return Topics.with_prefix(self.kafka.topic_prefix).conversations
-
 
 class Job:
     """What a contender's process is told, and what it tells: one JSON line when its input closes."""
 
     def __init__(self, kafka: KafkaSettings, messages: int, summaries: bool) -> None:
         self.kafka, self.messages, self.summaries = kafka, messages, summaries
-        self.topic = Topics.with_prefix(kafka.topic_prefix).conversations
+        self.topic = topic_of(kafka)
         self.folder = Path.cwd()
         self.figures: dict[str, float | int] = {"seen": 0}
         self.closed = threading.Event()
@@ -182,7 +181,7 @@ def run_siltstone(job: Job, capacity: int = TURNS_KEPT) -> None:
         )
         async with running.started(settings) as worker:
             ends = [
-                asyncio.ensure_future(job.over(lambda: worker.faust.consumer.commit())),
+                asyncio.ensure_future(job.over(lambda: worker.context.faust.consumer.commit())),
                 asyncio.ensure_future(worker.stopped()),  # raises what stopped it
             ]
             done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -232,6 +231,7 @@ def run_plain_faust(job: Job) -> None:
             store="memory://",
             datadir=str(job.folder),
             topic_partitions=job.kafka.partitions,
+            topic_replication_factor=job.kafka.replication,
             web_enabled=False,
             broker_session_timeout=job.kafka.session_timeout_seconds,
             broker_rebalance_timeout=job.kafka.rebalance_timeout_seconds,
@@ -332,12 +332,16 @@ def _exchange(chance: random.Random) -> tuple[str, str]:
     return user.format(**slots), assistant.format(**slots)
 
 
-async def produce(contender: Contender, kafka: KafkaSettings, messages: int) -> dict[int, int]:
-    """Fill the contender's topic; the number of records in each partition."""
-    async with _admin(kafka) as admin:
-        # Quix Streams asks for the retention, and this broker knows no defaults.
-        topic = NewTopic(contender.topic, kafka.partitions, 1, topic_configs={"retention.ms": "-1"})
-        await admin.create_topics([topic])
+def topic_of(kafka: KafkaSettings) -> str:
+    """What a contender reads."""
+    return Topics.with_prefix(kafka.topic_prefix).conversations
+
+
+async def produce(kafka: KafkaSettings, messages: int) -> dict[int, int]:
+    """Fill the topic of conversations; the number of records in each partition."""
+    topic = topic_of(kafka)
+    # Quix Streams asks for the retention, and the embedded broker knows no defaults.
+    await create_missing(kafka, [replace(spec, retention_ms=-1) for spec in topic_specs(kafka) if spec.name == topic])
     counts = dict.fromkeys(range(kafka.partitions), 0)
     acknowledged: list[asyncio.Future[Any]] = []
     producer = aiokafka.AIOKafkaProducer(bootstrap_servers=kafka.bootstrap_servers, max_batch_size=262_144)
@@ -346,7 +350,7 @@ async def produce(contender: Contender, kafka: KafkaSettings, messages: int) -> 
 
         async def flush(partition: int) -> None:
             open_batches[partition].close()
-            sent = await producer.send_batch(open_batches[partition], contender.topic, partition=partition)
+            sent = await producer.send_batch(open_batches[partition], topic, partition=partition)
             acknowledged.append(sent)
             open_batches[partition] = producer.create_batch()
 
@@ -367,11 +371,11 @@ async def measure(
     contender: Contender, kafka: KafkaSettings, messages: int, summaries: bool
 ) -> dict[str, float | int]:
     """Run a contender on a topic of its own; what it told, its rate and the size of its changelogs."""
-    counts = await produce(contender, kafka, messages)
+    counts = await produce(kafka, messages)
     with tempfile.TemporaryDirectory() as folder:
         child = await asyncio.create_subprocess_exec(
             *(sys.executable, "-W", "ignore", THIS_FILE, "contend", contender.name),
-            *(kafka.bootstrap_servers, str(kafka.partitions), str(messages), str(int(summaries))),
+            *(kafka.model_dump_json(include=TOLD), str(messages), str(int(summaries))),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             cwd=folder,
@@ -396,9 +400,9 @@ async def _committed(
     child: asyncio.subprocess.Process, contender: Contender, kafka: KafkaSettings, counts: dict[int, int]
 ) -> float:
     """When the group has committed all that was produced: ListOffsets is not asked, see `broker.py`."""
-    ends = {aiokafka.TopicPartition(contender.topic, p): count for p, count in counts.items() if count}
+    ends = {aiokafka.TopicPartition(topic_of(kafka), p): count for p, count in counts.items() if count}
     deadline = time.monotonic() + DEADLINE_SECONDS
-    async with _admin(kafka) as admin:
+    async with admin_client(kafka) as admin:
         while True:
             found = await admin.list_consumer_group_offsets(kafka.group_id, partitions=list(ends))
             now = time.monotonic()
@@ -413,7 +417,7 @@ async def _committed(
 
 async def _changelog_bytes(kafka: KafkaSettings) -> int:
     """Bytes of the keys and values in the changelogs of the group."""
-    async with _admin(kafka) as admin:
+    async with admin_client(kafka) as admin:
         names = [name for name in await admin.list_topics() if kafka.group_id in name and "changelog" in name]
     if not names:
         return 0
@@ -428,39 +432,44 @@ async def _changelog_bytes(kafka: KafkaSettings) -> int:
     return size
 
 
-@contextlib.asynccontextmanager
-async def _admin(kafka: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
-    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
-    await admin.start()
-    try:
-        yield admin
-    finally:
-        await admin.close()
-
-
 Round = dict[str, dict[str, float | int]]
 
 
-async def measure_round(
-    number: int, messages: int, partitions: int, summaries: bool, say: Callable[[str], None]
-) -> Round:
+class Work(NamedTuple):
+    """What each contender is given, and on which Kafka; without servers, on an embedded one of the round's own."""
+
+    messages: int
+    partitions: int
+    summaries: bool = True
+    bootstrap_servers: str = ""
+    replication: int = 1
+
+    @contextlib.contextmanager
+    def broker(self) -> Iterator[str]:
+        """Where it is while the block lasts."""
+        if self.bootstrap_servers:
+            yield self.bootstrap_servers
+            return
+        with embedded_broker() as broker:
+            yield broker.bootstrap_servers
+
+
+async def measure_round(number: int, work: Work, say: Callable[[str], None]) -> Round:
     """What each contender of the round told, by name."""
     told = {}
     contenders = [contender for contender in CONTENDERS if contender.rounds is None or number < contender.rounds]
-    with embedded_broker() as broker:
-        where = {"bootstrap_servers": broker.bootstrap_servers, "partitions": partitions}
+    with work.broker() as servers:
         for contender in contenders if number % 2 == 0 else reversed(contenders):
-            given = min(messages, contender.limit or messages)
-            kafka = contender.kafka.model_copy(update=where)
-            told[contender.name] = found = await measure(contender, kafka, given, summaries)
+            given = min(work.messages, contender.limit or work.messages)
+            kafka = of_its_own(f"intake-{contender.name}", servers, work.partitions, work.replication)
+            async with deleted_afterwards(kafka):
+                told[contender.name] = found = await measure(contender, kafka, given, work.summaries)
             say(f"round {number + 1}: {contender.title}: {found['per_s']:,} messages/s, {found['cpu_us']} µs each")
     return told
 
 
-async def measure_all(
-    rounds: int, messages: int, partitions: int, summaries: bool, say: Callable[[str], None]
-) -> Figures:
-    told = [await measure_round(number, messages, partitions, summaries, say) for number in range(rounds)]
+async def measure_all(rounds: int, work: Work, say: Callable[[str], None]) -> Figures:
+    told = [await measure_round(number, work, say) for number in range(rounds)]
 
     def median(name: str, figure: str) -> float:
         return statistics.median(one[name][figure] for one in told)
@@ -527,14 +536,33 @@ def table(figures: Figures) -> Table:
 @click.option("--messages", default=200_000, show_default=True, type=click.IntRange(min=1))
 @click.option("--partitions", default=4, show_default=True, type=click.IntRange(min=1))
 @click.option("--summaries", type=click.Choice(["on", "off"]), default="on", help="Daily summaries of Siltstone's.")
+@click.option("--bootstrap-servers", default="", help="A Kafka of your own; else the embedded broker.")
+@click.option(
+    "--replication", default=1, show_default=True, type=click.IntRange(1, 9), help="With a Kafka of your own."
+)
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
 @click.pass_context
-def main(context: click.Context, rounds: int, messages: int, partitions: int, summaries: str, as_json: bool) -> None:
+def main(
+    context: click.Context,
+    rounds: int,
+    messages: int,
+    partitions: int,
+    summaries: str,
+    bootstrap_servers: str,
+    replication: int,
+    as_json: bool,
+) -> None:
     """Measure the intake of conversations beside a plain Faust agent and Quix Streams."""
     if context.invoked_subcommand:
         return
     errors = Console(stderr=True)
-    figures = asyncio.run(measure_all(rounds, messages, partitions, summaries == "on", errors.print))
+    work = Work(messages, partitions, summaries == "on", bootstrap_servers, replication)
+    try:
+        figures = run(measure_all(rounds, work, errors.print))
+    except SiltstoneError as exc:
+        raise click.ClickException(str(exc)) from exc
+    except KafkaError as exc:
+        raise click.ClickException(f"the broker does not take what is produced: {exc!r}") from exc
     Console().print(table(figures))
     if as_json:
         click.echo(orjson.dumps(figures))
@@ -542,15 +570,13 @@ def main(context: click.Context, rounds: int, messages: int, partitions: int, su
 
 @main.command(hidden=True)
 @click.argument("name")
-@click.argument("bootstrap_servers")
-@click.argument("partitions", type=int)
+@click.argument("kafka")
 @click.argument("messages", type=int)
 @click.argument("summaries", type=int)
-def contend(name: str, bootstrap_servers: str, partitions: int, messages: int, summaries: int) -> None:
+def contend(name: str, kafka: str, messages: int, summaries: int) -> None:
     """Be one contender, until standard input closes."""
     contender = next(contender for contender in CONTENDERS if contender.name == name)
-    where = {"bootstrap_servers": bootstrap_servers, "partitions": partitions}
-    job = Job(contender.kafka.model_copy(update=where), messages, bool(summaries))
+    job = Job(KafkaSettings.model_validate_json(kafka), messages, bool(summaries))
     contender.run(job)
     click.echo(orjson.dumps(job.figures))
 

@@ -51,7 +51,7 @@ EQUAL_LENGTH: Final = 0.10
 """Two texts are equally long when the shorter lacks at most this share of the longer."""
 
 KEEP_VALUE: Final = 1
-"""What keeps a border exchange (DESIGN.md, section 5)."""
+"""What keeps a border exchange: the least of the judge's values that does, by default."""
 
 HIGHER_VALUES: Final = (5, 7)
 """5 is what a judge would call worth it; 7 is kept whatever else speaks for it, where the judge alone decides."""

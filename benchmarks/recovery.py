@@ -40,7 +40,7 @@ from streams.cli import running
 from streams.cli.process import configure_logging, run
 from streams.clients.broker import client_options, embedded_broker, ensure_topics
 from streams.hotpath.recovery import KeptTable
-from tables.short_term import EXCHANGE_KEY, Session, encode_exchange, encode_session, session_key
+from tables.windows.short_term import EXCHANGE_KEY, Session, encode_exchange, encode_session, session_key
 
 EXCHANGES_A_SESSION: Final = 50
 COMMITS_A_SESSION: Final = 10
@@ -181,10 +181,10 @@ async def recover(settings: Settings, watch: Watch) -> tuple[int, float, float]:
     """Exchanges that came back, seconds of the whole start, and of a processor during it."""
     started, cpu = time.monotonic(), time.process_time()
     async with running.started(settings) as worker:
-        while not worker.recovered:  # noqa: ASYNC110 - a worker says so by a flag
+        while not worker.health.recovered:  # noqa: ASYNC110 - a worker says so by a flag
             await asyncio.sleep(0.01)
         seconds, used = time.monotonic() - started, time.process_time() - cpu
-        return len(worker.windows.exchanges), seconds, used
+        return len(worker.intake.windows.exchanges), seconds, used
 
 
 async def measure(rows: int, partitions: int) -> dict[str, float | int]:

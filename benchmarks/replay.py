@@ -11,7 +11,7 @@ Where the time goes is measured around the replay's own objects. What is timed o
 the whole: embedding has a process, each shard a thread, and windows, rating and the rest share the event loop.
 
     rating      in the local estimator
-    intake      in the windows' `take`, with the diary, without the rating
+    intake      in the windows' `take`, with the progress file, without the rating
     embedding   at least one batch of texts was with the model
     store       at least one shard was at work on what had come
 
@@ -56,7 +56,7 @@ from streams.clients.embedding_lanes import SLICE
 from streams.clients.embedding_process import EmbeddingProcess
 from streams.replaying import replay as replays
 from streams.replaying.intake import Intake
-from streams.replaying.plan import EARLIEST, NOW, Asked, planned
+from streams.replaying.plan import EARLIEST, NOW, ReplayOptions, planned
 from streams.rules.estimator import estimate
 from streams.shards import OwnedShards
 
@@ -165,7 +165,7 @@ async def backfill(kafka: KafkaSettings, folder: Path) -> tuple[dict[str, int], 
     """What the replay counted, its seconds, and where they went."""
     settings = Settings(data_dir=folder / "data", kafka=kafka)
     into = folder / "into"
-    asked = Asked(EARLIEST, NOW, (), True, kafka.topic_prefix, kafka.partitions)
+    asked = ReplayOptions(EARLIEST, NOW, (), True, kafka.topic_prefix, kafka.partitions)
     started = time.perf_counter()
     with Times() as times:
         plan = await planned(asked, into, kafka, settings.memory.session_idle_seconds * 1000)

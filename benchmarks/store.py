@@ -59,13 +59,14 @@ from schemas.settings import LifecycleSettings, LongTermSettings, Settings
 from schemas.topics import Topics
 from streams.clients.embedding import Embedding, Model
 from streams.clock import EventClock
+from streams.event_log import EventLog
 from streams.hotpath import Outbox
 from streams.metrics import Metrics
 from streams.models import Models
 from streams.recall import Query, Recall
 from streams.shards import OwnedShards
-from tables.shard import Shard
-from tables.vectors import Vectors
+from tables.shard.shard import Shard
+from tables.vectors.index import Vectors
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -232,10 +233,9 @@ class Siltstone:
         self._runner.run(self._start(embedding))
         self._recall = Recall(
             shards=_OneShard(self.shard, Models(embedding)),
-            outbox=Outbox(),  # nobody is told that memories were found
+            event_log=EventLog(Outbox(), Topics.with_prefix("")),  # nobody is told that memories were found
             metrics=Metrics(),
             clock=clock,
-            topics=Topics.with_prefix(""),
             partitions=1,
             lifecycle=LifecycleSettings(),
         )

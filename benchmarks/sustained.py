@@ -20,7 +20,8 @@ Summaries are written behind the load: theirs may grow while it lasts, and has t
 
 `--search` doubles the rate until a run fails or has a p99 of a second, then halves the interval between the best and
 the worst one until they differ by a tenth: `sustained_per_s`. Each run has topics, data and a worker of its own. With
-`--promotions-only` every exchange is worth keeping: `promotions_per_s` is what is asked of the log then.
+`--promotions-only` every exchange is worth keeping: `promotions_per_s` is what is asked of the log then, and
+`kept_per_s` what was committed to long-term memory, from the load's beginning until nothing was left.
 """
 
 from __future__ import annotations
@@ -33,7 +34,6 @@ import contextlib
 import sys
 import tempfile
 import time
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +43,6 @@ import aiokafka
 import click
 import httpx
 import orjson
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 from rich.console import Console
 from rich.table import Table
@@ -56,6 +55,7 @@ from benchmarks.load.lag import LagWatch, falls_behind, grown
 from benchmarks.load.open_loop import BATCH_BYTES, Delivered, OpenLoop, Record
 from benchmarks.load.processes import Processes
 from benchmarks.load.samples import MESSAGES, Samples
+from benchmarks.load.topics import deleted_afterwards, of_its_own
 from benchmarks.worker import WorkerProcess, kafka_at, working
 from schemas.errors import SiltstoneError
 from schemas.settings import KafkaSettings
@@ -96,34 +96,22 @@ class Place:
     @contextlib.asynccontextmanager
     async def prepared(self) -> AsyncIterator[OpenLoop]:
         """Its topics exist within the block, and a producer to that of conversations."""
-        await ensure_topics(self.kafka)
-        try:
-            async with aiokafka.AIOKafkaProducer(
-                bootstrap_servers=self.kafka.bootstrap_servers, linger_ms=LINGER_MS, max_batch_size=BATCH_BYTES
-            ) as producer:
-                topic = Topics.with_prefix(self.kafka.topic_prefix).conversations
-                yield OpenLoop(producer, topic, self.kafka.partitions)
-        finally:
+        async with contextlib.AsyncExitStack() as stack:
             if self.broker is None:
-                await self._clear()
-
-    async def _clear(self) -> None:
-        admin = AIOKafkaAdminClient(bootstrap_servers=self.kafka.bootstrap_servers)
-        await admin.start()
-        try:
-            ours = self.kafka.topic_prefix, f"{self.kafka.group_id}-"
-            await admin.delete_topics([name for name in await admin.list_topics() if name.startswith(ours)])
-        finally:
-            await admin.close()
+                await stack.enter_async_context(deleted_afterwards(self.kafka))
+            await ensure_topics(self.kafka)
+            producer = aiokafka.AIOKafkaProducer(
+                bootstrap_servers=self.kafka.bootstrap_servers, linger_ms=LINGER_MS, max_batch_size=BATCH_BYTES
+            )
+            await stack.enter_async_context(producer)
+            topic = Topics.with_prefix(self.kafka.topic_prefix).conversations
+            yield OpenLoop(producer, topic, self.kafka.partitions)
 
 
 def place_at(broker: EmbeddedBroker | None, servers: str, partitions: int, replication: int) -> Place:
     """Topics and a group that nobody else has."""
-    name = f"sustained-{uuid.uuid4().hex[:8]}"
-    if broker is not None:
-        return Place(kafka_at(broker, name, partitions), broker)
-    kafka = KafkaSettings(bootstrap_servers=servers, topic_prefix=f"{name}.", group_id=name)
-    return Place(kafka.model_copy(update={"partitions": partitions, "replication": replication}), None)
+    kafka = of_its_own("sustained", servers, partitions, replication)
+    return Place(kafka if broker is None else kafka_at(broker, kafka.group_id, partitions), broker)
 
 
 def load_of(messages: int, partitions: int, promotions_only: bool) -> list[Record]:
@@ -151,15 +139,25 @@ async def measure(place: Place, rate: int, seconds: float, promotions_only: bool
         settings = {"KAFKA__REPLICATION": str(place.kafka.replication)}
         async with place.prepared() as loop, working(place.kafka, Path(folder), settings) as worker:
             samples = Samples(loop, worker.http, partitions, count)
-            await loop.fill(records[:warm])
             run_of = _Run(place, worker, loop, samples, rate, seconds)
-            try:
+            with in_a_line(worker.last_words):
+                await loop.fill(records[:warm])
                 await run_of.settle()
                 return await run_of.timed(records[warm:])
-            except* httpx.TransportError as errors:
-                raise click.ClickException(f"the worker does not answer: {worker.last_words()}") from errors
-            except* KafkaError as errors:
-                raise click.ClickException(f"the broker does not take what is produced: {_first(errors)}") from errors
+
+
+@contextlib.contextmanager
+def in_a_line(last_words: Callable[[], str]) -> Iterator[None]:
+    """What a worker or a broker does not answer is one line, wherever it came up."""
+    try:
+        yield
+    except (httpx.TransportError, KafkaError, BaseExceptionGroup) as exc:
+        match _first(exc):
+            case httpx.TransportError():
+                raise click.ClickException(f"the worker does not answer: {last_words()}") from exc
+            case KafkaError() as error:
+                raise click.ClickException(f"the broker does not take what is produced: {error!r}") from exc
+        raise
 
 
 class _Run:
@@ -213,6 +211,7 @@ class _Run:
             "producer_late_max_ms": round(delivered.late_max_ms, 1),
             **told,
             "promotions_per_s": round(told["promoted"] / self._seconds, 1),
+            "kept_per_s": kept_per_s(told["memories"], self._seconds, drained[LONG_TERM]),
             "lag": {
                 topic: {"most": max(lags), "at_end": lags[-1], "grown": round(grown(lags))}
                 for topic, lags in watch.by_topic.items()
@@ -302,10 +301,9 @@ class _Run:
                 yield f"{topic} was drained {seconds} s after the load, not within {SUMMARIES_DRAIN_SECONDS:g} s"
 
 
-def _first(errors: BaseExceptionGroup[BaseException]) -> str:
-    """The first of them, as a person reads it."""
-    inner = errors.exceptions[0]
-    return _first(inner) if isinstance(inner, BaseExceptionGroup) else repr(inner)
+def _first(exc: BaseException) -> BaseException:
+    """The first of a group's."""
+    return _first(exc.exceptions[0]) if isinstance(exc, BaseExceptionGroup) else exc
 
 
 def _promoted(told: Figures) -> int:
@@ -314,6 +312,11 @@ def _promoted(told: Figures) -> int:
 
 def _kept(told: Figures) -> int:
     return sum(told["memories"].get(effect, 0) for effect in ("new", "merged", "repeated", "forgotten"))
+
+
+def kept_per_s(memories: int, seconds: float, drained: float | None) -> float | None:
+    """Promotions a second that were committed to long-term memory until none was left; None where some were."""
+    return None if drained is None else round(memories / (seconds + drained), 1)
 
 
 def _quantiles(ages: Ages) -> Figures:
@@ -381,6 +384,8 @@ def table(figures: Figures) -> Table:
         )
     shown.add_row("messages produced, taken in", f"{figures['produced']:,}, {figures['taken_in']:,}")
     shown.add_row("promoted, in memory", f"{figures['promoted']:,}, {figures['memories']:,}")
+    if figures["kept_per_s"] is not None:
+        shown.add_row("committed to memory until all were", f"{figures['kept_per_s']:,} a second")
     shown.add_row(
         "summaries written, coalesced", f"{figures['summaries_written']:,}, {figures['summaries_coalesced']:,}"
     )
