@@ -88,7 +88,8 @@ class Siltstone:
         hot, topics, windows = self.hot, self.topics, self.intake.windows
         n = self.context.partitions
         hot.table(EXCHANGES, windows.exchanges, partitions=n)
-        hot.table(SESSIONS, windows.sessions, partitions=n, on_recovered=self._assignment.tables_recovered)
+        recovered = self._assignment.tables_recovered
+        hot.table(SESSIONS, windows.sessions, partitions=n, on_recovered=recovered, records_of=topics.conversations)
         hot.table(NOTES, windows.notes, partitions=n)
         hot.table(PENDING_SUMMARIES, self._pending, partitions=n)
         hot.agent(topics.conversations, self.intake.short_term.handle, name="short-term")

@@ -4,6 +4,7 @@
                  1. all records that agents posted or sent are acknowledged
                  2. the tables' new values, table by table in their order
                  3. the tables' deletions, in the reverse order
+                 4. up to where the records that changed them were read
 
 A value thus never points to one that is not there: the sessions' table refers to the exchanges' table, so
 exchanges are written first and deleted last. When any of it fails, the changes go back, nothing is committed,
@@ -17,7 +18,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from aiokafka.errors import (
@@ -30,6 +31,7 @@ from aiokafka.errors import (
 )
 
 from streams.clients.broker import NOT_ALLOWED
+from streams.hotpath.marks import END, Progress
 from streams.hotpath.positions import Positions
 from tables.windows.rows import Change
 
@@ -105,7 +107,8 @@ class RefusedRecord(NamedTuple):
 class _Table(NamedTuple):
     changelog: str
     store: StateStore
-    positions: Positions | None
+    positions: Positions
+    progress: Progress | None
 
 
 class _Sent(NamedTuple):
@@ -145,12 +148,42 @@ class Outbox:
         """Whether there is a producer to send with."""
         return self._producer is not None
 
-    def add_table(self, changelog_topic: str, store: StateStore, positions: Positions | None = None) -> None:
+    def add_table(
+        self,
+        changelog_topic: str,
+        store: StateStore,
+        positions: Positions | None = None,
+        progress: Progress | None = None,
+    ) -> None:
         """Write this store's changes; tables are written in the order in which they were added.
 
-        `positions` are told where its rows came to lie.
+        `positions` are told where its rows came to lie; `progress` is written behind the rows of all tables.
         """
-        self._tables.append(_Table(changelog_topic, store, positions))
+        self._tables.append(_Table(changelog_topic, store, positions or Positions(), progress))
+
+    async def mark(self, changelogs: Mapping[str, Iterable[int]]) -> dict[tuple[str, int], int]:
+        """Write a mark to these partitions of the tables' changelogs; where each lies. Raises `KafkaError`.
+
+        All that anybody had written before, and was acknowledged for, lies before it.
+        """
+        assert self._producer is not None, "the producer has not started"
+        assert self._lock is not None
+        async with self._lock:  # rows of ours that are on their way come first
+            sent = {}
+            for changelog, partitions in changelogs.items():
+                for partition in partitions:
+                    batch = self._producer.create_batch()
+                    batch.append(key=END, value=None, timestamp=None)
+                    batch.close()
+                    sent[changelog, partition] = await self._producer.send_batch(
+                        batch, changelog, partition=partition
+                    )
+            offsets = {place: (await asyncio.shield(future)).offset for place, future in sent.items()}
+            for table in self._tables:
+                for (changelog, partition), offset in offsets.items():
+                    if changelog == table.changelog:
+                        table.positions.marked(partition, offset)
+            return offsets
 
     def post(
         self,
@@ -234,9 +267,10 @@ class Outbox:
     async def _flush(self) -> bool:
         sent: list[_Sent] = []
         taken = [(table, table.store.drain()) for table in self._tables]
+        read = [(table, table.progress, table.progress.due()) for table in self._tables if table.progress is not None]
         for table, changes in taken:
-            if table.positions is not None:
-                table.positions.begin(change.partition for change in changes)
+            due = [change for other, _, due in read if other is table for change in due]
+            table.positions.begin(change.partition for change in (*changes, *due))
         try:
             await self.deliver()
             sent, self._pending = self._pending, []
@@ -249,14 +283,15 @@ class Outbox:
                 await self._write(table, [change for change in changes if change.value is not None])
             for table, changes in reversed(taken):
                 await self._write(table, [change for change in changes if change.value is None])
+            for table, progress, due in read:
+                await self._write(table, due)
+                progress.wrote(due)
             for table, _ in taken:
-                if table.positions is not None:
-                    table.positions.end()
+                table.positions.end()
         except BaseException as exc:
             for table, changes in taken:
                 table.store.requeue(changes)
-                if table.positions is not None:
-                    table.positions.fail()
+                table.positions.fail()
             self._pending[:0] = sent  # due until they are acknowledged, whatever becomes of this attempt
             if not isinstance(exc, Exception):
                 raise
@@ -339,12 +374,10 @@ class Outbox:
             except REFUSED_FOR_GOOD as exc:
                 if self.when_refused is None:
                     raise
-                if table.positions is not None:
-                    table.positions.left_out(partition)
+                table.positions.left_out(partition)
                 await self._write_apart(table, together, exc)
             else:
-                if table.positions is not None:
-                    table.positions.wrote(partition, taken_at.offset, len(together))
+                table.positions.wrote(partition, taken_at.offset, len(together))
 
     async def _write_apart(self, table: _Table, rows: Sequence[Change], error: KafkaError) -> None:
         """Rows whose batch was refused for good: one at a time, so that only the one that is meant is left out."""

@@ -5,7 +5,7 @@ Replaced, and why:
     Consumer._getmany            a partition's fetched records become one message, whose value is the list, those of
                                  changelogs as well; nothing that came over a new connection is used before it is
                                  known to be of the same log; offsets without a record are passed over, and told
-                                 where there was one
+                                 where there was one; what lies before the next offset is of a leader that lags
     Consumer._to_message         … which is entered in the partition's `Ledger`
     Consumer.ack                 acknowledges whole batches; never one that was skipped because of a rebalance
     Consumer._add_gap,
@@ -37,6 +37,7 @@ Replaced, and why:
     Recovery._slurp_changelogs, _set_recovery_started
                                  no event of an earlier assignment counts as read, and an end that comes before
                                  anybody waits for it is not missed: Faust would wait for another one for ever
+    Recovery._build_highwaters   a changelog ends where a mark of ours came to lie
     Recovery._build_offsets      a changelog that ends before what we have of it is another one
     TableManager.on_start        no second is waited for tables: they are there
     Recovery._wait               a broker that does not answer in time is asked again: Faust's recovery would end
@@ -52,6 +53,7 @@ import functools
 import hashlib
 import inspect
 import logging
+import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -79,6 +81,7 @@ from streams.clients.header_names import FetchedRecord, take_any_header_name
 from streams.clients.log_reader import ends
 from streams.hotpath.attempts import Attempts, Failing
 from streams.hotpath.ledger import Ledger
+from streams.hotpath.marks import Progress
 from streams.hotpath.outbox import Outbox, StateStore
 from streams.hotpath.recovery import KeptTable, KeptTables
 
@@ -104,6 +107,9 @@ FETCH_WAIT_MS = 50
 #: The longest that a fetch waits here: it is for the partitions that were active when it began, and after a recovery
 #: none of them is an agent's.
 FETCH_SECONDS = 0.2
+
+#: A leader that lags has what it lacks after moments. What it has not after so long is taken for lost.
+LAGGING_SECONDS = 60.0
 
 #: Before a leader that did not answer is asked once more.
 ASK_AGAIN_SECONDS = 1.0
@@ -147,6 +153,7 @@ EXPECTED_SOURCES = {
     "driver.AIOKafkaConsumerThread._commit": "932852ce7a23",
     "driver.AIOKafkaConsumerThread.seek_to_committed": "775ab0adc4b0",
     "Recovery._restart_recovery": "6bd8a8558a2d",
+    "Recovery._build_highwaters": "91b4cc0d3724",
     "Recovery._build_offsets": "27eec86be06c",
     "Recovery._slurp_changelogs": "7825c7e50f76",
     "Recovery._set_recovery_started": "bcfebf81ae13",
@@ -313,6 +320,7 @@ class _Consumer(driver.Consumer):
         self._connections: dict[Any, Any] = {}
         self._expected: dict[TP, int] = {}
         self._told_lost: dict[TP, int] = {}
+        self._back_since: dict[TP, float] = {}
         self.sought: set[TP] = set()
         self.from_start: set[TP] = set()
 
@@ -332,6 +340,8 @@ class _Consumer(driver.Consumer):
         fetched = await super()._getmany(set(active_partitions or ()), timeout)
         if recoveries != self._recoveries:
             fetched = await self._without_rows(fetched)
+        if back := self._steps_back(fetched):
+            fetched = await self._without_steps_back(fetched, back)
         if gaps := self._gaps(fetched):
             await self._pass_over(gaps, fetched)
         if seeks != self._seeks:
@@ -354,6 +364,32 @@ class _Consumer(driver.Consumer):
         with contextlib.suppress(IllegalStateError):  # they are being revoked: whoever has them next seeks them, too
             await super().seek_wait(rows)
         return {tp: records for tp, records in fetched.items() if tp not in rows}
+
+    def _steps_back(self, fetched: Mapping[TP, Sequence[Any]]) -> dict[TP, int]:
+        """Where what comes lies before what is next, by the offset of that.
+
+        A leader that has fallen behind has no such offset, and the client goes to the log's start. What still comes
+        of it after a time is what there is.
+        """
+        now, back = time.monotonic(), {}
+        for tp, expected in self._expected.items():
+            if records := fetched.get(tp):
+                if records[0].offset >= expected:
+                    self._back_since.pop(tp, None)
+                elif now < self._back_since.setdefault(tp, now) + LAGGING_SECONDS:
+                    back[tp] = expected
+                else:
+                    self._hot.begin_anew(tp)
+        return back
+
+    async def _without_steps_back(self, fetched: Mapping[TP, Any], back: Mapping[TP, int]) -> Mapping[TP, Any]:
+        for tp, expected in back.items():
+            log.warning(
+                "%s[%d]: its leader has no offset %d yet, and is asked again", tp.topic, tp.partition, expected
+            )
+        with contextlib.suppress(IllegalStateError):  # they are being revoked: those that come are sought then
+            await super().seek_wait(back)
+        return {tp: records for tp, records in fetched.items() if tp not in back}
 
     def _gaps(self, fetched: Mapping[TP, Sequence[Any]]) -> dict[TP, tuple[int, int]]:
         """Where offsets were passed that no record came of: from the one that was expected up to the next.
@@ -544,6 +580,8 @@ class _Consumer(driver.Consumer):
             tp for tp in self.assignment() if not self._committed_offset.get(tp) and not self._is_changelog_tp(tp)
         ]
         expected = {tp: offset for tp, offset in self._committed_offset.items() if offset and tp in ours}
+        for tp in uncommitted:
+            self._hot.begin_anew(TP(*tp))
         if uncommitted:  # seek_to_committed() leaves these wherever they are
             for tp, offset in (await self.earliest_offsets(*uncommitted)).items():
                 expected[TP(*tp)] = offset
@@ -645,6 +683,7 @@ class HotPath:
         self.outbox = Outbox()
         self.outbox.on_not_allowed = partial(self.halt, where="what is due")
         self.attempts = Attempts()
+        self._progress: dict[str, Progress] = {}
         self.effects: dict[tuple[TP, int], asyncio.Future[Any]] = {}
         self.on_seek: list[Callable[[], Awaitable[None]]] = []
         self.on_reconnect: list[Callable[[], Awaitable[None]]] = []
@@ -670,16 +709,23 @@ class HotPath:
         *,
         partitions: int,
         on_recovered: Callable[[], Awaitable[None]] | None = None,
+        records_of: str | None = None,
     ) -> None:
         """A write-behind changelog for the store's rows, whose topic is there when the app starts.
 
-        Tables are written in the order of these calls.
+        Tables are written in the order of these calls. No key begins with a zero byte. What this one's changelog says
+        to be in the tables `records_of` a topic, the topic's agent is not given again.
         """
+        progress = None
+        if records_of is not None:
+            progress = self._progress[records_of] = Progress(records_of, partial(self._committable, records_of))
         table = KeptTable(
             self.app,
             name=name,
             kept=store,
             halt=self.halt,
+            mark=self._mark,
+            progress=progress,
             partitions=partitions,
             schema=_RecordsSchema(),
             recovery_buffer_size=RECOVERY_BUFFER,
@@ -688,7 +734,30 @@ class HotPath:
             table.on_recover(on_recovered)
         self.app.tables.add(table)
         self.changelogs.add(table.changelog_topic_name)
-        self.outbox.add_table(table.changelog_topic_name, store, table.positions)
+        self.outbox.add_table(table.changelog_topic_name, store, table.positions, progress)
+
+    async def _mark(self, changelogs: Mapping[str, Iterable[int]]) -> Mapping[tuple[str, int], int]:
+        """Tried until it succeeds: without it nobody knows where the changelogs end."""
+        while True:
+            try:
+                await self.app.maybe_start_producer()
+                self.connect()
+                return await self.outbox.mark(changelogs)
+            except NOT_ALLOWED as exc:
+                self.halt(exc, "a changelog")
+            except KafkaError as exc:
+                log.error("a changelog takes nothing: %s: %s", type(exc).__name__, exc)
+            await asyncio.sleep(ASK_AGAIN_SECONDS)
+
+    def _committable(self, topic: str) -> dict[int, int]:
+        ledgers = cast(_Consumer, self.app.consumer)._ledgers
+        reached = {tp.partition: ledger.committable() for tp, ledger in ledgers.items() if tp.topic == topic}
+        return {partition: offset for partition, offset in reached.items() if offset is not None}
+
+    def begin_anew(self, tp: TP) -> None:
+        """Its records are those of another log."""
+        if tp.topic in self._progress:
+            self._progress[tp.topic].begin_anew(tp.partition)
 
     def agent(self, topic: str, handle: BatchHandler, *, name: str) -> None:
         """One agent, to which each fetched batch of a partition of `topic` is one event."""
@@ -699,7 +768,7 @@ class HotPath:
             async for records in stream:
                 message = stream.current_event.message
                 try:
-                    effects = await handle(message.partition, records)
+                    effects = await handle(message.partition, self._news(message.tp, records))
                     if effects is not None:
                         self.effects[message.tp, message.offset] = asyncio.ensure_future(effects)
                 except Exception as exc:
@@ -709,6 +778,14 @@ class HotPath:
                         self.halt(exc, f"{topic}[{message.partition}]@{records[0].offset}")
 
         self.app.agent(channel, name=name)(process)
+
+    def _news(self, tp: TP, records: Sequence[Any]) -> Sequence[Any]:
+        """Those that are not in the tables: the offset that they are read from may be an old one."""
+        progress = self._progress.get(tp.topic)
+        known = 0 if progress is None else progress.written(tp.partition)
+        if records[0].offset >= known:
+            return records
+        return [record for record in records if record.offset >= known]
 
     def halt(self, exc: BaseException, where: str) -> None:
         """Nothing is acknowledged or committed from now on: what was being processed is read again later."""
@@ -744,8 +821,7 @@ class HotPath:
 
         With `ends`, of those before these offsets alone: `sum(ends.values())` when all of them are.
         """
-        ledgers = cast(_Consumer, self.app.consumer)._ledgers
-        done = {tp.partition: ledger.committable() or 0 for tp, ledger in ledgers.items() if tp.topic == topic}
+        done = self._committable(topic)
         if ends is None:
             return sum(done.values())
         return sum(min(done.get(partition, 0), end) for partition, end in ends.items())

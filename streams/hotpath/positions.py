@@ -40,6 +40,11 @@ class Positions:
         self._reading[partition] = end
         self.rows[partition] += rows
 
+    def marked(self, partition: int, offset: int) -> None:
+        """A mark of ours lies there. Where nothing is between it and what memory has, all before it is known."""
+        if self._reached.get(partition, 0) == offset:
+            self._reached[partition] = offset + 1
+
     def recovered(self, partition: int, end: int, clean: bool = True) -> None:
         """A recovery up to `end` is over; `clean` where nothing was changed meanwhile.
 

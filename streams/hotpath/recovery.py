@@ -1,14 +1,15 @@
 """Changelogs become rows again after each assignment: what of Faust's recovery (`overrides` says why) is replaced.
 
-A fetched batch of a changelog is one event. Partitions that stay are not read again, but for what came behind what we
-have read and written ourselves (`Positions`); all others are read from the start. An event of an earlier assignment
-is of no use: what is taken as read would not be read.
+A fetched batch of a changelog is one event. Each changelog is read to a mark of ours (`marks` says why). Partitions
+that stay are not read again, but for what came behind what we have read and written ourselves (`Positions`); all
+others are read from the start. An event of an earlier assignment is of no use: what counts as read is not read again.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, cast
 
@@ -18,12 +19,16 @@ from faust.tables.recovery import RebalanceAgain, Recovery, ServiceStopped
 from faust.types import TP
 from mode import Service
 
+from streams.hotpath.marks import END, MARK, READ, Progress
 from streams.hotpath.outbox import StateStore
 from streams.hotpath.positions import Positions
 
 log = logging.getLogger(__name__)
 
 KEY_AND_VALUE = attrgetter("key", "value")
+
+#: Writes marks to partitions of changelogs, until they are acknowledged; says where each lies.
+Mark = Callable[[Mapping[str, Iterable[int]]], Awaitable[Mapping[tuple[str, int], int]]]
 
 #: Called with what must not be passed over, and where it happened.
 Halt = Callable[[BaseException, str], None]
@@ -32,22 +37,30 @@ Halt = Callable[[BaseException, str], None]
 class KeptTable(faust.Table[Any, Any]):
     """A changelog whose rows live in a `StateStore`."""
 
-    def __init__(self, *args: Any, kept: StateStore, halt: Halt, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, kept: StateStore, halt: Halt, mark: Mark, progress: Progress | None, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self.kept, self._halt = kept, halt
+        self.kept, self._halt, self.mark, self.progress = kept, halt, mark, progress
         self.positions = Positions()
         self._generation = 0
 
     def apply_changelog_batch(self, batch: Iterable[Any]) -> None:
         for event in batch:
             message = event.message
+            records = message.value
+            rows = [row for row in map(KEY_AND_VALUE, records) if not row[0].startswith(MARK)]
             try:
-                self.kept.restore(message.partition, map(KEY_AND_VALUE, message.value))
+                self.kept.restore(message.partition, rows)
+                if self.progress is not None and len(rows) < len(records):
+                    for value in [value for key, value in map(KEY_AND_VALUE, records) if key == READ]:
+                        self.progress.restore(message.partition, value)
             except Exception as exc:  # Faust would log it and wait for ever
                 where = f"{self.changelog_topic_name}[{message.partition}]"
                 self._halt(exc, f"{where}: a row cannot be read")
                 return
-            self.positions.read(message.partition, message.offset + 1, len(message.value))
+            ends = sum(record.key == END for record in records) if len(rows) < len(records) else 0
+            self.positions.read(message.partition, message.offset + 1, len(records) - ends)
 
     def persisted_offset(self, tp: TP) -> int | None:
         return (self.positions.known(tp.partition) or 0) - 1  # with None, Faust goes on from where it last stopped
@@ -70,6 +83,8 @@ class KeptTable(faust.Table[Any, Any]):
     def _hold(self, partitions: Collection[int]) -> None:
         """What the changelog has of these, and nothing of others."""
         self.positions.keep(partitions)
+        if self.progress is not None:
+            self.progress.keep(partitions)
         self.kept.own(frozenset(partitions))
         self.kept.undo()
 
@@ -90,7 +105,19 @@ class KeptTable(faust.Table[Any, Any]):
 
 
 class KeptRecovery(Recovery):
-    """Reads changelogs to their ends, as the broker says them when it begins."""
+    """Reads changelogs to the marks that it writes to them when it begins."""
+
+    async def _build_highwaters(self, consumer: Any, tps: set[TP], destination: Any, title: str) -> None:
+        by_changelog: dict[str, list[int]] = defaultdict(list)
+        for tp in tps:
+            by_changelog[tp.topic].append(tp.partition)
+        destination.clear()
+        if tps:
+            mark = cast(KeptTable, self.tp_to_table[next(iter(tps))]).mark
+            destination.update({TP(*place): offset for place, offset in (await mark(by_changelog)).items()})
+        for tp in tps:
+            if cast(KeptTable, self.tp_to_table[tp]).positions.known(tp.partition) == destination[tp] + 1:
+                self.active_offsets[tp] = destination[tp]  # nothing lies between what is held and the mark
 
     def _set_recovery_started(self) -> None:
         super()._set_recovery_started()

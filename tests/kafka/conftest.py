@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from tests.kafka.cluster import Cluster, cluster
 from tests.kafka.secured import Secured, secured
 from tests.kafka.source import Source, found
+from tests.support.making import until
 
 #: What is tested without a broker.
 ANYWHERE = {"test_source.py"}
@@ -18,6 +21,15 @@ ANYWHERE = {"test_source.py"}
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     needs_one = collection_path.name.startswith("test_") and collection_path.name not in ANYWHERE
     return True if needs_one and config.getoption("--broker") != "kafka" else None
+
+
+@pytest.fixture(autouse=True)
+async def connections_end() -> AsyncIterator[None]:
+    """What was closed is closed before the loop is: TLS takes its leave of the other side first."""
+    selector = cast(Any, asyncio.get_running_loop())._selector
+    before = len(selector.get_map())
+    yield
+    await until(lambda: len(selector.get_map()) <= before)
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -32,8 +31,8 @@ async def test_kills_in_a_backlog_of_300_000_messages_change_no_memory(settings:
     await read_to_the_end(undisturbed)
     expected = memories(undisturbed)
     assert len(expected) >= USERS * MESSAGES // MEMORABLE // 2
-    await killed_when(killed, lambda port: USERS * MESSAGES // 4 < read(port) < USERS * MESSAGES * 3 // 4)
-    await killed_when(killed, lambda port: 0 < stored(port) < len(expected) // 2)
+    await killed_while_it_reads(killed)
+    await killed_while_it_stores(killed, len(expected))
     await read_to_the_end(killed)
     assert memories(killed) == expected
 
@@ -52,10 +51,23 @@ async def say(settings: Settings) -> None:
             await producer.send(user.encode(), line(0, user, "user", 30 * MESSAGES, type="session_end"))
 
 
-async def killed_when(settings: Settings, it_is_time: Callable[[int], bool]) -> None:
+async def killed_while_it_reads(settings: Settings) -> None:
     port = free_port()
     with living(settings, port, environment=AS_SHIPPED) as worker:
-        await until(lambda: it_is_time(port), 180)
+        await until(lambda: read(port) > USERS * MESSAGES // 4, 180)
+        assert read(port) < USERS * (MESSAGES + 1)
+        worker.kill()
+        worker.wait()
+
+
+async def killed_while_it_stores(settings: Settings, expected: int) -> None:
+    """When it has stored more than it found, and not all."""
+    port = free_port()
+    with living(settings, port, environment=AS_SHIPPED) as worker:
+        await until(lambda: asked(port, "/readyz").get("ready"), 90)
+        found = stored(port)
+        await until(lambda: found < stored(port), 180)
+        assert stored(port) < expected
         worker.kill()
         worker.wait()
 

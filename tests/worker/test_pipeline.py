@@ -22,7 +22,7 @@ from streams.clients.broker import client_options, ensure_topics
 from streams.metrics import labelled
 from tables.offline.inspection import users
 from tests.support.api import api
-from tests.support.making import START, line, until
+from tests.support.making import START, line, until, until_it_is
 
 SAMPLES = Path(__file__).parents[2] / "streams" / "samples"
 Records = list[tuple[bytes | None, bytes | None]]
@@ -247,10 +247,16 @@ async def test_where_no_topics_are_created_each_has_to_be_there_at_the_start(set
 
 
 async def delete(kafka: KafkaSettings, topics: list[str]) -> None:
+    """They are gone: Kafka answers before it has deleted them."""
     admin = AIOKafkaAdminClient(**client_options(kafka))
     await admin.start()
+
+    async def gone() -> bool:
+        return not set(topics) & set(await admin.list_topics())
+
     try:
         await admin.delete_topics(topics)
+        await until_it_is(gone)
     finally:
         await admin.close()
 

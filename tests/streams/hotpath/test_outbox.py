@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
+from streams.hotpath.marks import END, READ, Progress
 from streams.hotpath.outbox import Headers, Outbox, StateStore
 from tables.windows.rows import Change, Rows
 
@@ -49,7 +51,7 @@ class Broker:
     unreachable: bool = False
     held_back: bool = False
     log: list[tuple[str, int | None, bytes | None, bytes | None]] = field(default_factory=list)
-    waiting: list[asyncio.Future[Any]] = field(default_factory=list)
+    waiting: list[tuple[asyncio.Future[Any], Any]] = field(default_factory=list)
     headers: list[Headers] = field(default_factory=list)
     timestamps: list[int | None] = field(default_factory=list)
     attempts: int = 0
@@ -91,16 +93,17 @@ class Broker:
             taken.set_exception(MessageSizeTooLargeError())
             taken.exception()
         else:
+            at = SimpleNamespace(offset=sum((topic, partition) == record[:2] for record in self.log))
             self.log += [(topic, partition, key, value) for key, value in records]
             if self.held_back:
-                self.waiting.append(taken)
+                self.waiting.append((taken, at))
             else:
-                taken.set_result(None)
+                taken.set_result(at)
         return taken
 
     def acknowledge(self) -> None:
-        for taken in self.waiting:
-            taken.set_result(None)
+        for taken, at in self.waiting:
+            taken.set_result(at)
         self.waiting.clear()
 
     def keys(self) -> list[bytes | None]:
@@ -243,6 +246,69 @@ async def test_values_are_taken_in_one_step(bench: Bench) -> None:
     assert bench.broker.log[2:] == [("exchanges", 0, b"e2", b"x"), ("sessions", 0, b"s", b"points at e2")]
 
 
+async def test_up_to_where_records_were_read_is_written_behind_all_rows(bench: Bench) -> None:
+    """Before them, it would be taken for read again where the rows are not there."""
+    reached = {0: 7}
+    progress = Progress("t", lambda: reached)
+    bench.outbox.add_table("last", Rows(str.encode, bytes.decode), progress=progress)
+    bench.sessions.rows.put(0, b"s", "x")
+    bench.exchanges.rows.put(0, b"e", "x")
+    assert await bench.outbox.flush()
+    bench.exchanges.rows.delete(0, b"e")
+    reached[0] = 9
+    assert await bench.outbox.flush()
+    assert await bench.outbox.flush()  # nothing has changed
+    assert bench.broker.log == [
+        ("exchanges", 0, b"e", b"x"),
+        ("sessions", 0, b"s", b"x"),
+        ("last", 0, READ, b"7"),
+        ("exchanges", 0, b"e", None),
+        ("last", 0, READ, b"9"),
+    ]
+    assert progress.written(0) == 9
+
+
+async def test_it_is_no_older_than_the_rows_that_are_written_before_it(bench: Bench) -> None:
+    """What is read while they are written is written with the next."""
+    reached = {0: 7}
+    progress = Progress("t", lambda: reached)
+    bench.outbox.add_table("last", Rows(str.encode, bytes.decode), progress=progress)
+    bench.broker.held_back = True
+    bench.sessions.rows.put(0, b"s", "x")
+    flushing = asyncio.ensure_future(bench.outbox.flush())
+    await steps()
+    reached[0] = 8
+    bench.broker.held_back = False
+    bench.broker.acknowledge()
+    assert await flushing
+    assert progress.written(0) == 7
+
+
+async def test_where_it_is_refused_it_does_not_count_as_written(bench: Bench) -> None:
+    progress = Progress("t", lambda: {0: 7})
+    bench.outbox.add_table("last", Rows(str.encode, bytes.decode), progress=progress)
+    bench.broker.refusing = {"last"}
+    assert not await bench.outbox.flush()
+    assert progress.written(0) == 0
+    bench.broker.refusing = set()
+    assert await bench.outbox.flush()
+    assert (progress.written(0), bench.broker.log) == (7, [("last", 0, READ, b"7")])
+
+
+async def test_a_mark_lies_behind_what_is_being_written(bench: Bench) -> None:
+    bench.broker.held_back = True
+    bench.sessions.rows.put(1, b"s", "x")
+    flushing = asyncio.ensure_future(bench.outbox.flush())
+    await steps()
+    marking = asyncio.ensure_future(bench.outbox.mark({"sessions": [0, 1]}))
+    await steps()
+    bench.broker.held_back = False
+    bench.broker.acknowledge()
+    assert await flushing
+    assert await marking == {("sessions", 0): 0, ("sessions", 1): 1}
+    assert bench.broker.log[1:] == [("sessions", 0, END, None), ("sessions", 1, END, None)]
+
+
 async def test_what_is_sent_while_flushing_is_due_at_the_next(bench: Bench) -> None:
     bench.broker.held_back = True
     await bench.outbox.send("t", b"1")
@@ -250,7 +316,8 @@ async def test_what_is_sent_while_flushing_is_due_at_the_next(bench: Bench) -> N
     await steps()
     first, bench.broker.waiting = bench.broker.waiting, []
     await bench.outbox.send("t", b"2")
-    first[0].set_result(None)
+    ((taken, at),) = first
+    taken.set_result(at)
     assert await flushing
     again = asyncio.ensure_future(bench.outbox.flush())
     await steps()
@@ -333,7 +400,7 @@ async def test_a_newer_value_wins_over_one_that_goes_back(bench: Bench) -> None:
     flushing = asyncio.ensure_future(bench.outbox.flush())
     await steps()
     bench.sessions.rows.put(0, b"s", "new")
-    (taken,) = bench.broker.waiting
+    ((taken, _),) = bench.broker.waiting
     bench.broker.waiting.clear()
     bench.broker.held_back = False
     taken.set_exception(Refused())

@@ -93,3 +93,16 @@ def test_a_recovery_that_ends_after_partitions_moved_is_of_those_before(position
 def test_a_row_that_comes_after_the_recovery_leaves_nothing_known(positions: Positions) -> None:
     positions.read(0, 11, rows=1)
     assert positions.known(0) is None
+
+
+def test_a_mark_right_behind_what_is_known_is_known_and_no_row(positions: Positions) -> None:
+    positions.marked(0, 10)
+    positions.marked(1, 12)  # there are others' rows in between
+    assert (positions.known(0), positions.known(1), positions.rows) == (11, 10, {0: 10, 1: 10})
+
+
+def test_of_a_changelog_that_was_empty_all_is_known_with_the_first_mark() -> None:
+    positions = Positions()
+    positions.marked(0, 0)
+    positions.marked(1, 3)
+    assert (positions.known(0), positions.known(1)) == (1, None)

@@ -11,12 +11,16 @@ from typing import Any, cast
 import aiokafka
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import NotEnoughReplicasError
 from faust.tables.recovery import RebalanceAgain
 from faust.types import TP
 
 from schemas.settings import Settings
 from schemas.topics import partition_of
 from streams.clients.broker import client_options
+from streams.hotpath.marks import MARK
+from streams.hotpath.outbox import Outbox
+from streams.hotpath.overrides import _Thread
 from streams.hotpath.recovery import KeptRecovery, KeptTable
 from tests.streams.hotpath.worker import (
     TABLE,
@@ -86,6 +90,42 @@ async def test_a_table_whose_newest_values_were_one_batch_comes_back_whole(setti
         assert second.read == []
 
 
+async def test_where_a_changelog_ends_is_not_what_its_leader_says(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was paused takes itself for the leader, and has not what was written meanwhile."""
+
+    async def stale(_: Any, partitions: list[TP]) -> dict[TP, int]:
+        return dict.fromkeys(partitions, 1)
+
+    settings = on_one_partition(settings)
+    await write(settings, [["a"], ["b", "c"]])
+    monkeypatch.setattr(_Thread, "_highwaters", stale)
+    async with running(settings) as worker:
+        await until(lambda: worker.recovered is not None)
+        assert worker.recovered == dict.fromkeys("abc", "old")
+
+
+async def test_a_mark_that_is_not_taken_is_written_until_it_is(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Brokers may be away: without a mark, nobody knows how much is to be read."""
+    mark, refusals = Outbox.mark, [NotEnoughReplicasError()]
+
+    async def refused_first(outbox: Outbox, changelogs: Any) -> Any:
+        if refusals:
+            raise refusals.pop()
+        return await mark(outbox, changelogs)
+
+    settings = on_one_partition(settings)
+    await write(settings, [KEYS])
+    monkeypatch.setattr(Outbox, "mark", refused_first)
+    async with running(settings) as worker:
+        await until(lambda: worker.recovered is not None)
+        assert worker.recovered == dict.fromkeys(KEYS, "old")
+    assert "a changelog takes nothing: NotEnoughReplicasError" in caplog.text
+
+
 async def test_a_changelog_comes_back_a_fetched_batch_at_a_time(settings: Settings, applied: list[int]) -> None:
     """To Faust, each of them is one event: it can handle a few thousand of those a second."""
     settings = on_one_partition(settings)
@@ -107,12 +147,13 @@ async def rejoined(worker: TextWorker) -> None:
 
 @pytest.fixture
 def applied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many rows of each event were applied."""
+    """How many rows of each event were applied, but for marks."""
     rows: list[int] = []
     apply = KeptTable.apply_changelog_batch
 
     def applied(table: KeptTable, batch: list[Any]) -> None:
-        rows.extend(len(event.message.value) for event in batch)
+        found = (sum(not record.key.startswith(MARK) for record in event.message.value) for event in batch)
+        rows.extend(filter(None, found))
         apply(table, batch)
 
     monkeypatch.setattr(KeptTable, "apply_changelog_batch", applied)
@@ -148,7 +189,9 @@ async def test_partitions_that_stay_are_not_read_again(settings: Settings, appli
             await rejoined(worker)
             assert worker.recovered == dict.fromkeys(KEYS, value)
         assert applied == []
-        assert [held.rows for held in await worker.hot.restored()] == [120]
+        assert [held.rows for held in await worker.hot.restored()] == [
+            120 + 2
+        ]  # and up to where they were read, twice
 
 
 async def test_another_worker_reads_the_partitions_that_it_takes_and_nobody_reads_the_others(

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import aiokafka
 import pytest
+from aiokafka import TopicPartition
 from aiokafka.errors import IllegalStateError
 from faust.types import TP
 
 from schemas.settings import Settings
 from streams.clients.broker import ensure_topics
+from streams.hotpath import overrides
 from streams.hotpath.overrides import _Consumer
 from tests.streams.hotpath.worker import TextWorker, committed, connected, feed, on_one_partition, running
 from tests.support.making import until
@@ -82,6 +85,28 @@ async def test_a_partition_without_a_committed_offset_is_read_from_its_start(set
         assert await committed(settings) is None
 
 
+async def test_an_offset_that_is_older_than_what_the_table_has_read_brings_nothing_again(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A former coordinator of the group may tell it; a session that has ended since would begin anew."""
+
+    async def former(_: aiokafka.AIOKafkaConsumer, partition: TopicPartition) -> int | None:
+        return 1 if partition.topic.endswith(".conversations") else None
+
+    settings = on_one_partition(settings)
+    async with running(settings) as worker:
+        await feed(settings, ["a"] * 3, "x")
+        await until(lambda: worker.done == 3)
+        assert await worker.consumer.commit()
+    monkeypatch.setattr(aiokafka.AIOKafkaConsumer, "committed", former)
+    async with running(settings) as worker:
+        await until(lambda: worker.done == 3)
+        await feed(settings, ["a"], "x")
+        await until(lambda: worker.done == 4)
+        assert worker.read == [3]
+        assert await worker.consumer.commit()
+
+
 async def test_an_offset_of_a_topic_that_was_deleted_counts_for_nothing_in_the_next_of_its_name(
     settings: Settings,
 ) -> None:
@@ -148,3 +173,38 @@ async def test_partitions_that_are_revoked_while_they_are_sought_stop_nobody(
         monkeypatch.setattr(thread._ensure_consumer(), "seek_to_committed", revoked)
         assert await consumer._getmany({partition}, 1.0) == {}
         assert consumer.sought == set()
+
+
+async def test_a_leader_that_lags_does_not_bring_the_log_again(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has not the offset that is next, and the client goes to the start of the log."""
+    settings = on_one_partition(settings)
+    async with running(settings) as worker:
+        await feed(settings, ["a"] * 3, "x")
+        await until(lambda: worker.done == 3)
+        await gone_to_the_start(worker)
+        await feed(settings, ["b"], "x")
+        await until(lambda: worker.done == 4)
+        assert worker.read == [0, 1, 2, 3]
+    assert "its leader has no offset 3 yet" in caplog.text
+
+
+async def test_what_still_comes_of_it_after_a_time_is_what_there_is(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the table says to have read: it was another log."""
+    monkeypatch.setattr(overrides, "LAGGING_SECONDS", -1.0)
+    settings = on_one_partition(settings)
+    async with running(settings) as worker:
+        await feed(settings, ["a"] * 3, "x")
+        await until(lambda: worker.done == 3)
+        assert await worker.consumer.commit()
+        await gone_to_the_start(worker)
+        await until(lambda: worker.read == [0, 1, 2, 0, 1, 2])
+
+
+async def gone_to_the_start(worker: TextWorker) -> None:
+    """What the client does by itself where an offset is out of range."""
+    thread = worker.consumer._thread
+    await thread.call_thread(thread._ensure_consumer()._fetcher.seek_to, TopicPartition(worker.topic, 0), 0)

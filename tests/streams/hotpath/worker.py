@@ -46,7 +46,13 @@ class TextWorker:
         self.rows: Rows[str] = Rows(str.encode, bytes.decode)
         self.read: list[int] = []
         self.recovered: dict[str, str] | None = None
-        self.hot.table(TABLE, self.rows, partitions=settings.kafka.partitions, on_recovered=self._on_recovered)
+        self.hot.table(
+            TABLE,
+            self.rows,
+            partitions=settings.kafka.partitions,
+            on_recovered=self._on_recovered,
+            records_of=self.topic,
+        )
         self.hot.agent(self.topic, self._take, name="texts")
 
     async def _on_recovered(self) -> None:

@@ -1,0 +1,59 @@
+"""Rows of a changelog that are none of its table's: where it ends, and how far its topic's records are in it.
+
+What Kafka says of itself may be old. A broker that was paused takes itself for the leader, or for the group's
+coordinator, until it hears of the next one, and a new leader does not know at once what all replicas have. Only what
+the replicas acknowledge is so: whoever takes a partition over writes a mark, and reads to it. And a committed offset
+may be an old one: up to where records are in the windows, the changelog says itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final
+
+from tables.windows.rows import Change
+
+#: What no table's key begins with.
+MARK: Final = b"\x00"
+#: Whoever reads a changelog reads to the one of these that it wrote itself. A tombstone: nothing stays of it.
+END: Final = MARK + b"end"
+#: Its value is the offset before which the records of the topic's partition are in the rows, in digits.
+READ: Final = MARK + b"read"
+
+
+class Progress:
+    """Up to where records of a topic are in a table's changelog, by partition.
+
+    `committable` is up to where they are in memory: all that was changed by them is due, or written.
+    """
+
+    def __init__(self, topic: str, committable: Callable[[], Mapping[int, int]]) -> None:
+        self.topic, self._committable = topic, committable
+        self._written: dict[int, int] = {}
+
+    def written(self, partition: int) -> int:
+        """Records before this offset are in the table; 0 where nothing is known."""
+        return self._written.get(partition, 0)
+
+    def restore(self, partition: int, value: bytes) -> None:
+        """The changelog says so. Raises `ValueError` for what is no offset."""
+        self._written[partition] = int(value)
+
+    def due(self) -> list[Change]:
+        """What is to be written behind all rows that are due now."""
+        reached = self._committable().items()
+        return [Change(p, READ, b"%d" % offset) for p, offset in reached if offset > self.written(p)]
+
+    def wrote(self, due: Sequence[Change]) -> None:
+        """The broker has taken these."""
+        for change in due:
+            assert change.value is not None
+            self._written[change.partition] = int(change.value)
+
+    def keep(self, partitions: Collection[int]) -> None:
+        """Of all others nothing is known from now on."""
+        self._written = {p: offset for p, offset in self._written.items() if p in partitions}
+
+    def begin_anew(self, partition: int) -> None:
+        """Its records are those of another log: however small their offsets are, they are news."""
+        self._written.pop(partition, None)
