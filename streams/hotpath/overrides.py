@@ -225,8 +225,10 @@ class _Thread(driver.AIOKafkaConsumerThread):
         self.known: dict[TP, int] = {}
         #: Where this worker has committed an offset itself.
         self.committed: set[TP] = set()
-        #: Of those that were sought, what somebody else has committed.
-        self.moved: dict[TP, int] = {}
+        #: Of those that were sought, what somebody else has committed, or came without a note.
+        self.others: Mapping[TP, int] = {}
+        #: The same where the broker keeps notes.
+        self.moved: Mapping[TP, int] = {}
         self._keeps: bool | None = None
 
     def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
@@ -258,12 +260,14 @@ class _Thread(driver.AIOKafkaConsumerThread):
         committed = await self.call_thread(consumer.seek_to_committed, *ours)
         self.known |= {TP(*tp): offset for tp, offset in committed.items() if offset}
         found = await self.call_thread(consumer._coordinator.fetch_committed_offsets, ours)
-        others = {TP(*tp): by.offset for tp, by in found.items() if by.offset > 0 and by.metadata != OURS}
-        self.moved = others if others and await self.call_thread(self._keeps_metadata, others) else {}
+        self.others = {TP(*tp): by.offset for tp, by in found.items() if by.offset > 0 and by.metadata != OURS}
+        self.moved = self.others if await self.call_thread(self._keeps_metadata, self.others) else {}
         return cast(Mapping[TP, int], committed)
 
     async def _keeps_metadata(self, offsets: Mapping[TP, int]) -> bool:
         """Whether the broker keeps what offsets come with, tried with one of these; the embedded one does not."""
+        if not offsets:
+            return False
         if self._keeps is None:
             consumer = self._ensure_consumer()
             tp, offset = next((driver.ensure_aiokafka_TP(tp), offset) for tp, offset in offsets.items())
@@ -580,7 +584,7 @@ class _Consumer(driver.Consumer):
             tp for tp in self.assignment() if not self._committed_offset.get(tp) and not self._is_changelog_tp(tp)
         ]
         expected = {tp: offset for tp, offset in self._committed_offset.items() if offset and tp in ours}
-        for tp in uncommitted:
+        for tp in (*uncommitted, *thread.others):  # whoever sets an offset back wants the records read
             self._hot.begin_anew(TP(*tp))
         if uncommitted:  # seek_to_committed() leaves these wherever they are
             for tp, offset in (await self.earliest_offsets(*uncommitted)).items():

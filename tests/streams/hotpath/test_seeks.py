@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import aiokafka
 import pytest
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.errors import IllegalStateError
+from aiokafka.structs import OffsetAndMetadata
 from faust.types import TP
 
 from schemas.settings import Settings
 from streams.clients.broker import ensure_topics
 from streams.hotpath import overrides
-from streams.hotpath.overrides import _Consumer
+from streams.hotpath.overrides import OURS, _Consumer
 from tests.streams.hotpath.worker import TextWorker, committed, connected, feed, on_one_partition, running
 from tests.support.making import until
 
@@ -85,12 +86,19 @@ async def test_a_partition_without_a_committed_offset_is_read_from_its_start(set
         assert await committed(settings) is None
 
 
-async def test_an_offset_that_is_older_than_what_the_table_has_read_brings_nothing_again(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("note", "again"), [(OURS, []), ("", [1, 2])], ids=["ours", "somebody's"])
+async def test_an_offset_that_is_older_than_what_the_table_has_read(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, note: str, again: list[int]
 ) -> None:
-    """A former coordinator of the group may tell it; a session that has ended since would begin anew."""
+    """A former coordinator of the group may tell one of ours: a session that has ended since would begin anew.
 
-    async def former(_: aiokafka.AIOKafkaConsumer, partition: TopicPartition) -> int | None:
+    What somebody has set back is read again.
+    """
+
+    async def told(coordinator: Any, partitions: list[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
+        return {tp: OffsetAndMetadata(1, note) for tp in partitions if tp.topic.endswith(".conversations")}
+
+    async def committed(consumer: Any, partition: TopicPartition) -> int | None:
         return 1 if partition.topic.endswith(".conversations") else None
 
     settings = on_one_partition(settings)
@@ -98,13 +106,13 @@ async def test_an_offset_that_is_older_than_what_the_table_has_read_brings_nothi
         await feed(settings, ["a"] * 3, "x")
         await until(lambda: worker.done == 3)
         assert await worker.consumer.commit()
-    monkeypatch.setattr(aiokafka.AIOKafkaConsumer, "committed", former)
+    monkeypatch.setattr(GroupCoordinator, "fetch_committed_offsets", told)
+    monkeypatch.setattr(AIOKafkaConsumer, "committed", committed)
     async with running(settings) as worker:
         await until(lambda: worker.done == 3)
         await feed(settings, ["a"], "x")
         await until(lambda: worker.done == 4)
-        assert worker.read == [3]
-        assert await worker.consumer.commit()
+        assert worker.read == [*again, 3]
 
 
 async def test_an_offset_of_a_topic_that_was_deleted_counts_for_nothing_in_the_next_of_its_name(
