@@ -72,7 +72,7 @@ class StateStore(Protocol):
 
 
 class Producer(Protocol):
-    """The part of `aiokafka.AIOKafkaProducer` that the outbox uses."""
+    """The part of `aiokafka.AIOKafkaProducer` that the outbox uses. What futures bring has an `offset`."""
 
     async def send(
         self,

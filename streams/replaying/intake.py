@@ -257,14 +257,14 @@ class Kept:
                 if self._send is not None:
                     return await self._send(value, key)
                 self._found.append(KeptPromotion(promotion.event_id, promotion.timestamp, key, value))
-        return _done()
+        return _taken()
 
     def create_batch(self) -> _Batch:
         return _Batch()
 
     async def send_batch(self, batch: _Batch, topic: str, *, partition: int) -> asyncio.Future[Any]:
         self._rows.extend(WindowRow(topic, key, value) for key, value in batch.rows)
-        return _done()
+        return _taken()
 
     def _is_missing(self, promotion: Promotion) -> bool:
         """Whether it is in neither the log nor a tombstone, and not from before the start alone."""
@@ -281,7 +281,13 @@ class Kept:
         return what == "found"
 
 
-def _done() -> asyncio.Future[Any]:
-    done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    done.set_result(None)
-    return done
+class _Taken(NamedTuple):
+    """What a broker answers, but that there is no log."""
+
+    offset: int = -1
+
+
+def _taken() -> asyncio.Future[Any]:
+    taken: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    taken.set_result(_Taken())
+    return taken
