@@ -56,7 +56,9 @@ class BrokerLink:
         self._missing = ""
         self._topics = TopicWatch(kafka, data_dir / "topics.json")
         self._refused = RefusalWatch(partial(refusal, kafka, client_options(kafka)))
-        self._stalls = Stalls(lambda: hot.not_committing() if recovered() else None, kafka.stall_seconds, metrics)
+        self._stalls = Stalls(
+            lambda: hot.not_committing() if recovered() else hot.not_marking(), kafka.stall_seconds, metrics
+        )
         self._brokers = BrokerWatch(kafka)
         hot.on_reconnect.append(self._same_topics)
         hot.before_commit.append(self._same_offsets)

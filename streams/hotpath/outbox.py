@@ -15,10 +15,11 @@ would hold up everything behind it for ever, so it goes to `when_refused`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from aiokafka.errors import (
@@ -167,18 +168,21 @@ class Outbox:
         All that anybody had written before, and was acknowledged for, lies before it.
         """
         assert self._producer is not None, "the producer has not started"
-        assert self._lock is not None
-        async with self._lock:  # rows of ours that are on their way come first
+        async with self._flushing():  # rows of ours that are on their way come first
             sent = {}
             for changelog, partitions in changelogs.items():
+                self._flushing_to = changelog
                 for partition in partitions:
                     batch = self._producer.create_batch()
                     batch.append(key=END, value=None, timestamp=None)
                     batch.close()
-                    sent[changelog, partition] = await self._producer.send_batch(
-                        batch, changelog, partition=partition
-                    )
-            offsets = {place: (await asyncio.shield(future)).offset for place, future in sent.items()}
+                    future = await self._producer.send_batch(batch, changelog, partition=partition)
+                    future.add_done_callback(_passed_over)  # the first one that fails is raised
+                    sent[changelog, partition] = future
+            offsets = {}
+            for (changelog, partition), future in sent.items():
+                self._flushing_to = changelog
+                offsets[changelog, partition] = (await asyncio.shield(future)).offset
             for table in self._tables:
                 for (changelog, partition), offset in offsets.items():
                     if changelog == table.changelog:
@@ -255,12 +259,19 @@ class Outbox:
 
     async def flush(self) -> bool:
         """Whether all that was due is acknowledged. A failure is logged; the next call tries again."""
-        if self._producer is None or self._lock is None:
+        if self._producer is None:
             return False
+        async with self._flushing():
+            return await self._flush()
+
+    @contextlib.asynccontextmanager
+    async def _flushing(self) -> AsyncIterator[None]:
+        """One at a time."""
+        assert self._lock is not None
         async with self._lock:
             self._flushing_since = self._monotonic()
             try:
-                return await self._flush()
+                yield
             finally:
                 self._flushing_since = None
 

@@ -742,15 +742,19 @@ class HotPath:
 
     async def _mark(self, changelogs: Mapping[str, Iterable[int]]) -> Mapping[tuple[str, int], int]:
         """Tried until it succeeds: without it nobody knows where the changelogs end."""
+        self.attempts.begin()
         while True:
             try:
                 await self.app.maybe_start_producer()
                 self.connect()
-                return await self.outbox.mark(changelogs)
+                marked = await self.outbox.mark(changelogs)
             except NOT_ALLOWED as exc:
                 self.halt(exc, "a changelog")
             except KafkaError as exc:
                 log.error("a changelog takes nothing: %s: %s", type(exc).__name__, exc)
+            else:
+                self.attempts.succeed()
+                return marked
             await asyncio.sleep(ASK_AGAIN_SECONDS)
 
     def _committable(self, topic: str) -> dict[int, int]:
@@ -923,4 +927,13 @@ class HotPath:
         if not any(consumer.done(tp) > consumer.kept(tp) for tp in ours):
             return None
         topic = self.outbox.waits_for
-        return self.attempts.failing(f"{topic} has not taken what is due" if topic else "the broker does not answer")
+        return self.attempts.failing(_not_taken_by(topic) if topic else "the broker does not answer")
+
+    def not_marking(self) -> Failing | None:
+        """Since when nothing could be committed, where a changelog takes no mark: recovery does not begin."""
+        topic, failing = self.outbox.waits_for, self.attempts.failing("")
+        return failing._replace(reason=_not_taken_by(topic)) if failing and topic else None
+
+
+def _not_taken_by(topic: str) -> str:
+    return f"{topic} has not taken what is due"

@@ -19,6 +19,7 @@ from schemas.settings import Settings
 from streams.cli.ingest import producing
 from streams.clients.broker import client_options, ensure_topics
 from streams.clients.log_reader import ends, records_between
+from streams.hotpath.marks import MARK
 from tables.windows.short_term import decode_session, session_key
 from tests.support.making import line, until
 from tests.support.ports import free_port
@@ -160,6 +161,8 @@ async def changelog(settings: Settings, table: str) -> dict[bytes, list[int]]:
         async with aclosing(records_between(kafka, topic, tp.partition, 0, end)) as batches:
             async for records in batches:
                 for record in records:
+                    if record.key.startswith(MARK):
+                        continue
                     rows.setdefault(record.key, []).append(decode_session(record.value).offset)
     return rows
 
