@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import aiokafka
 import pytest
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import NotEnoughReplicasError
 from faust.tables.recovery import RebalanceAgain
 from faust.types import TP
@@ -28,6 +27,7 @@ from tests.streams.hotpath.worker import (
     changelog_of,
     connected,
     feed,
+    make_changelog,
     on_one_partition,
     running,
     unconnected,
@@ -39,15 +39,9 @@ KEYS = [f"key {n}" for n in range(60)]
 
 async def write(settings: Settings, batches: Sequence[Sequence[str]]) -> None:
     """Write each batch's keys, with the value "old", to a new changelog."""
+    await make_changelog(on_one_partition(settings))
     topic, partition = changelog_of(settings)
-    options = client_options(settings.kafka)
-    admin = AIOKafkaAdminClient(**options)
-    await admin.start()
-    try:
-        await admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])
-    finally:
-        await admin.close()
-    producer = aiokafka.AIOKafkaProducer(**options)
+    producer = aiokafka.AIOKafkaProducer(**client_options(settings.kafka))
     await producer.start()
     try:
         for keys in batches:

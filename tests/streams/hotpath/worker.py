@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import aiokafka
 import aiokafka.structs
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from faust.types import TP
 
 from schemas.settings import Settings
@@ -18,6 +19,7 @@ from streams.hotpath import HotPath
 from streams.hotpath.overrides import _Consumer
 from streams.wiring.faust_app import faust_app
 from tables.windows.rows import Rows
+from tests.support.making import until_it_is
 
 TABLE = "texts"
 
@@ -33,6 +35,23 @@ def changelog_of(settings: Settings) -> TP:
     return TP(f"{settings.kafka.group_id}-{TABLE}-changelog", 0)
 
 
+async def make_changelog(settings: Settings) -> None:
+    """It is there when a worker starts, as Siltstone's are: who joins a group does not see what came a moment ago."""
+    admin = AIOKafkaAdminClient(**client_options(settings.kafka))
+    await admin.start()
+    topic = changelog_of(settings).topic
+
+    async def seen() -> bool:
+        return topic in await admin.list_topics()
+
+    try:
+        if not await seen():
+            await admin.create_topics([NewTopic(topic, settings.kafka.partitions, replication_factor=1)])
+            await until_it_is(seen)
+    finally:
+        await admin.close()
+
+
 class TextWorker:
     """Keeps each key's newest value in its table. `refused` is a value that its agent raises on."""
 
@@ -41,7 +60,6 @@ class TextWorker:
         self.settings, self.refused = settings, refused
         self.topic = Topics.with_prefix(settings.kafka.topic_prefix).conversations
         self.app = faust_app(settings)
-        self.app.conf.topic_allow_declare = True  # its table is none of Siltstone's
         self.hot = HotPath(self.app)
         self.rows: Rows[str] = Rows(str.encode, bytes.decode)
         self.read: list[int] = []
@@ -84,6 +102,7 @@ async def running(
 ) -> AsyncIterator[TextWorker]:
     """A worker that is up; stopped at the end of the block. `begun_anew`: its topic is another one than before."""
     await ensure_topics(settings.kafka)
+    await make_changelog(settings)
     worker = TextWorker(settings, refused)
     if begun_anew:
         worker.hot.begun_anew = frozenset({worker.topic})
