@@ -344,7 +344,7 @@ class _Consumer(driver.Consumer):
         fetched = await super()._getmany(set(active_partitions or ()), timeout)
         if recoveries != self._recoveries:
             fetched = await self._without_rows(fetched)
-        if back := self._steps_back(fetched):
+        if seeks == self._seeks and (back := self._steps_back(fetched)):
             fetched = await self._without_steps_back(fetched, back)
         if gaps := self._gaps(fetched):
             await self._pass_over(gaps, fetched)
