@@ -38,7 +38,8 @@ class Positions:
         """All before the offset `end` was read: so many rows more."""
         self._reached.pop(partition, None)  # what comes after a recovery may be older than what has changed since
         self._reading[partition] = end
-        self.rows[partition] += rows
+        if rows:  # a mark is none: of a changelog that has nothing else, nothing is known before the recovery's end
+            self.rows[partition] += rows
 
     def marked(self, partition: int, offset: int) -> None:
         """A mark of ours lies there. Where nothing is between it and what memory has, all before it is known."""

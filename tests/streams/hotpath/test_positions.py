@@ -106,3 +106,12 @@ def test_of_a_changelog_that_was_empty_all_is_known_with_the_first_mark() -> Non
     positions.marked(0, 0)
     positions.marked(1, 3)
     assert (positions.known(0), positions.known(1)) == (1, None)
+
+
+def test_a_mark_alone_is_no_row_and_no_end_of_the_recovery() -> None:
+    """What a changelog lost is told when it was read, and not before."""
+    positions = Positions()
+    positions.read(0, 3, rows=0)
+    assert 0 not in positions.rows
+    positions.recovered(0, 3)
+    assert positions.rows == {0: 0}
