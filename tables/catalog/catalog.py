@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
@@ -23,8 +23,9 @@ from tables.catalog.ageing import Ageing
 from tables.catalog.archive import ArchiveTable, ToArchive
 from tables.catalog.catalog_file import CatalogFile
 from tables.catalog.cleanup import Cleanup
-from tables.catalog.columns import table_of, texts, uuids
+from tables.catalog.columns import table_of, uuids
 from tables.catalog.database import ALONE
+from tables.catalog.erasing import Erasing, Named, named_table
 from tables.catalog.memory_rows import COLUMNS, STORED, memory_of, staged
 from tables.catalog.migrations import migrate, statement, transaction
 from tables.catalog.parsed import Parsed
@@ -35,9 +36,6 @@ from tables.shard.erasures import Erasure, erasure
 from tables.shard.reembedding import Reembedding
 from tables.vectors.index import Seqs, Stamp, Vectors, matrix
 from tables.vectors.known_ids import KnownIds, hashes_of, hashes_of_bytes, hashes_of_names
-
-#: What a user calls by an id, an event or a memory: the user, and the id. Another user's is another one.
-Named = tuple[str, uuid.UUID]
 
 
 class NewLink(NamedTuple):
@@ -96,16 +94,6 @@ class Tombstone(NamedTuple):
     forgotten_at: int
 
 
-#: Tables beside the memories' own, and what in them are memories' ids.
-_OF_MEMORIES: Final = {
-    "links": ("source_id", "target_id"),
-    "history": ("memory_id",),
-    "merged": ("into_id", "memory_id"),
-}
-#: Why a memory went from one state or place to another, where it says nothing of the user's.
-OUR_REASONS: Final = ("decay", "cleanup", "retention", "restore", "forget", "manual", "erased")
-
-
 @dataclass(slots=True)
 class Changes:
     """What one batch of events changes; written in one transaction.
@@ -150,6 +138,9 @@ class Changes:
         return [*self.dropped, *(row.seq for row in self.archived)]
 
 
+_Part = InfoTable | Erasing | Ageing | ArchiveTable | Reembedding | Cleanup | Watermarks | Retention
+
+
 class Catalog:
     """One shard's `catalog.duckdb`. Not thread-safe: the shard serialises its use.
 
@@ -177,6 +168,7 @@ class Catalog:
             self.ageing = Ageing(self._db, self.info)
             self.archive = ArchiveTable(self._db)
             self.reembedding = Reembedding(self._db, partition, self.info)
+            self._erasing = Erasing(self._db, self.info, self.reembedding)
             self.cleanup = Cleanup(self._db)
             self.watermarks = Watermarks(self._db)
             self.retention = Retention(self._db, self.info)
@@ -185,11 +177,9 @@ class Catalog:
             raise
 
     @property
-    def _parts(
-        self,
-    ) -> tuple[InfoTable | Ageing | ArchiveTable | Reembedding | Cleanup | Watermarks | Retention, ...]:
+    def _parts(self) -> tuple[_Part, ...]:
         parts = self.ageing, self.archive, self.reembedding, self.cleanup, self.watermarks, self.retention
-        return self.info, *parts
+        return self.info, self._erasing, *parts
 
     def keep_watermark(self, mark: Watermark, now: int, keep_days: float) -> int:
         """See `Watermarks.add`. What memory is taken by the ids of dropped rows is given back."""
@@ -438,14 +428,7 @@ class Catalog:
                 self.ageing.touched(memory.seq for memory in changes.updated.values())
             if changes.archived:
                 self.archive.put(changes.archived)
-            if changes.unarchived:
-                self.archive.take(changes.unarchived)
-            if changes.leaving:
-                self._delete(changes.leaving)
-            if changes.dropped or changes.unarchived:
-                self.reembedding.prune()
-            if changes.forgotten or changes.forgotten_users:
-                self._forget(changes)
+            self._erasing.erase(changes.leaving, changes.unarchived, changes.forgotten, changes.forgotten_users)
             self._write_links(changes)
             self._note(changes)
             if changes.applied:
@@ -515,11 +498,6 @@ class Catalog:
                 "UPDATE memories SET message_ids = staging.message_ids FROM staging WHERE memories.seq = staging.seq",
             )
 
-    def _delete(self, seqs: Sequence[int]) -> None:
-        leaving = pa.table({"seq": pa.array(seqs, pa.int64())})
-        for table in ("memories", "vectors"):
-            self._over(leaving, f"DELETE FROM {table} WHERE seq IN (SELECT seq FROM staging)")
-
     def _write_links(self, changes: Changes) -> None:
         if changes.unlinked:
             self._over(
@@ -536,30 +514,6 @@ class Catalog:
         self._append("transitions", changes.moves, "*, false")
         self._append("history", changes.history)
         self._append("tombstones", changes.tombstones)
-
-    def _forget(self, changes: Changes) -> None:
-        """Delete what is kept of memories elsewhere. The audit trail names them still, and no word of theirs."""
-        users = pa.table({"user_id": pa.array(changes.forgotten_users, pa.string())})
-        self._db.register("users", users)
-        self._db.register("staged", named_table(changes.forgotten))
-        for table, names in _OF_MEMORIES.items():
-            for name in names:
-                self._db.execute(
-                    f"DELETE FROM {table} USING staged "
-                    f"WHERE {table}.user_id = staged.user_id AND {table}.{name} = staged.id"
-                )
-            self._db.execute(f"DELETE FROM {table} WHERE user_id IN (SELECT user_id FROM users)")
-        self._db.execute(
-            "UPDATE transitions SET reason = 'erased' WHERE NOT list_contains($ours, reason) AND "
-            "(user_id IN (SELECT user_id FROM users) OR (user_id, memory_id) IN (SELECT (user_id, id) FROM staged))",
-            {"ours": list(OUR_REASONS)},
-        )
-        for column in ("summarized_by", "superseded_by"):
-            self._db.execute(
-                f"UPDATE archive SET {column} = NULL FROM staged "
-                f"WHERE archive.user_id = staged.user_id AND archive.{column} = staged.id"
-            )
-        self.info.write(ShardInfo(to_erase=True))
 
     def erasure(self, user_id: str) -> Erasure:
         """What was forgotten of a user, and what is left."""
@@ -590,8 +544,3 @@ class Catalog:
     def _one(self, sql: str) -> Any:
         (row,) = self._db.execute(sql).fetchall()  # fetchone() would leave the result, and the connection, open
         return row[0]
-
-
-def named_table(names: Sequence[Named]) -> pa.Table:
-    """With the columns `user_id` and `id`."""
-    return pa.table({"user_id": texts([user_id for user_id, _ in names]), "id": uuids(one for _, one in names)})

@@ -25,7 +25,7 @@ from tables.paths import synced
 from tables.vectors.index import Seqs, VectorIndex, Vectors, cells_of
 
 #: Numbers of all that has a vector: memories, and what is archived.
-_ROWS = "SELECT seq FROM memories UNION ALL SELECT seq FROM archive"
+ROWS = "SELECT seq FROM memories UNION ALL SELECT seq FROM archive"
 
 
 class VectorModel(NamedTuple):
@@ -93,13 +93,13 @@ class Reembedding:
 
     def rows(self) -> int:
         """How many vectors the shard has, those of archived memories with them."""
-        return len(self._seqs(_ROWS))
+        return len(self._seqs(ROWS))
 
     def missing(self) -> Seqs:
         """The numbers of all that has no vector of the next model yet, ascending."""
         if self._target is None:
-            return self._seqs(_ROWS)
-        return _without(self._seqs(_ROWS), self._seqs("SELECT seq FROM vectors_next"))
+            return self._seqs(ROWS)
+        return _without(self._seqs(ROWS), self._seqs("SELECT seq FROM vectors_next"))
 
     def texts(self, seqs: Seqs) -> tuple[Seqs, list[str]]:
         """Of these, what is still there: numbers and texts."""
@@ -116,14 +116,9 @@ class Reembedding:
         arrow = pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), flat.shape[1])
         self._db.register("staged", pa.table({"seq": seqs, "vector": arrow}))
         self._db.execute(
-            f"INSERT INTO vectors_next SELECT seq, vector FROM staged WHERE seq IN ({_ROWS}) "
+            f"INSERT INTO vectors_next SELECT seq, vector FROM staged WHERE seq IN ({ROWS}) "
             "AND seq NOT IN (SELECT seq FROM vectors_next)"
         )
-
-    def prune(self) -> None:
-        """Leave no vector of what is gone. Belongs to the transaction in which it goes."""
-        if self._target is not None:
-            self._db.execute(f"DELETE FROM vectors_next WHERE seq NOT IN ({_ROWS})")
 
     def bring_nearer(self, index: VectorIndex, most: int) -> int:
         """Make an index that of the memories in the side table, by at most so many vectors; how many are left."""
