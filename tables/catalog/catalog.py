@@ -526,8 +526,10 @@ class Catalog:
         ).fetchall()
         return int(rows[0][0]) if rows else None
 
-    def keep_rating(self, memory_id: uuid.UUID, model: str, value: int, now: int) -> None:
-        self._db.execute("INSERT INTO ratings VALUES (?, ?, ?, make_timestamp_ms(?))", [memory_id, model, value, now])
+    def keep_rating(self, memory_id: uuid.UUID, model: str, rating: int, now: int) -> None:
+        self._db.execute(
+            "INSERT INTO ratings VALUES (?, ?, ?, make_timestamp_ms(?))", [memory_id, model, rating, now]
+        )
 
     def export(self, folder: Path, copied: Fingerprint | None) -> tuple[Fingerprint, frozenset[str]] | None:
         """Stage the rows for the analysts' copy, and which tables those are; None where all is as `copied`."""

@@ -329,9 +329,9 @@ class Shard:
         """What the model answered when it was asked about this exchange; None where it was not."""
         return self._catalog.rating(memory_id, model)
 
-    def keep_rating(self, memory_id: uuid.UUID, model: str, value: int, now: int) -> None:
+    def keep_rating(self, memory_id: uuid.UUID, model: str, rating: int, now: int) -> None:
         """Note a model's answer (epoch ms): a replay asks nobody twice."""
-        self._catalog.keep_rating(memory_id, model, value, now)
+        self._catalog.keep_rating(memory_id, model, rating, now)
 
     def unpublished(self) -> list[Transition]:
         return self._catalog.ageing.unpublished()
