@@ -50,11 +50,11 @@ class Row(NamedTuple):
 EQUAL_LENGTH: Final = 0.10
 """Two texts are equally long when the shorter lacks at most this share of the longer."""
 
-KEEP_VALUE: Final = 1
-"""What keeps a border exchange: the least of the judge's values that does, by default."""
+KEEP_RATING: Final = 1
+"""What keeps a border exchange: the least rating that does, by default."""
 
 HIGHER_VALUES: Final = (5, 7)
-"""5 is what a judge would call worth it; 7 is kept whatever else speaks for it, where the judge alone decides."""
+"""5 is what a model would call worth it; 7 is kept whatever else speaks for it, where the rating alone decides."""
 
 SPEED_SECONDS: Final = 1.0
 """How long the speed is measured: the best of as many passes as fit."""
@@ -111,13 +111,13 @@ def measure(rows: list[Row]) -> Figures:
     hard = np.array([row.hard for row in rows]) & ~worthy
     plain = ~worthy & ~hard
     estimates = [estimate(row.user, row.assistant) for row in rows]
-    value = np.array([float(found.value) for found in estimates])
+    value = np.array([float(found.rating) for found in estimates])
     score = np.array([found.score for found in estimates])
     length = np.array([float(len(row.user) + len(row.assistant)) for row in rows])
     longer = np.maximum(length[worthy][:, None], length[~worthy])
     equal = np.abs(length[worthy][:, None] - length[~worthy]) <= EQUAL_LENGTH * longer
 
-    kept = value >= KEEP_VALUE
+    kept = value >= KEEP_RATING
     per_second = speed(rows)
     figures: Figures = {
         "language": language(rows),
@@ -136,7 +136,7 @@ def measure(rows: list[Row]) -> Figures:
         "recall": share(kept, worthy),
         "exchanges_per_s": per_second,
     }
-    for border in (KEEP_VALUE, *HIGHER_VALUES):
+    for border in (KEEP_RATING, *HIGHER_VALUES):
         kept = value >= border
         figures[f"precision_at_{border}"] = share(worthy, kept)
         figures[f"recall_at_{border}"] = share(kept, worthy)

@@ -34,7 +34,7 @@ class _Event(BaseModel):
 class Parts:
     """Why an exchange was kept or dropped: the parts of its score, in thousandths.
 
-    `value` is the judge's 0-10, null where it was not asked.
+    `value` is the rating, 0-10, null where none was asked for.
     """
 
     reason: str

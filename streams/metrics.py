@@ -64,7 +64,7 @@ class Metrics:
             registry=registry,
         )
         self.ratings_waiting = Gauge(
-            "siltstone_ratings_waiting", "Exchanges whose value is asked for and not known", registry=registry
+            "siltstone_ratings_waiting", "Exchanges whose rating is asked for and not known", registry=registry
         )
         self.refinements = Counter(
             "siltstone_refinements",

@@ -242,14 +242,14 @@ class MemoryService:
         if session.open:
             held.append(session.open_exchange)
         exchanges = sorted(held, key=lambda exchange: (exchange.started_at, exchange.seq))[-(limit or 0) :]
-        values: dict[int, int] = {}
+        ratings: dict[int, int] = {}
         async with asyncio.timeout(WAIT_SECONDS):
             for exchange in self.explainer.questions(exchanges):
                 identity = exchange.memory_id(session.user_id, session.session_id)
-                value = await self.shards.call(partition, Shard.rating, identity, self.explainer.judge_name)
-                if value is not None:
-                    values[exchange.seq] = value
-        return list(self.explainer.explain(session, exchanges, values))
+                rating = await self.shards.call(partition, Shard.rating, identity, self.explainer.rater_name)
+                if rating is not None:
+                    ratings[exchange.seq] = rating
+        return list(self.explainer.explain(session, exchanges, ratings))
 
     # Memories
 

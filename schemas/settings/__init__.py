@@ -34,9 +34,9 @@ from schemas.settings.services import (
     DEFAULT_MODEL,
     OPENAI_URL,
     ChatSettings,
-    JudgeSettings,
     LlmSettings,
     ProviderSettings,
+    RaterSettings,
 )
 from schemas.settings.summaries import SUMMARY_VARIABLES, SettingWarning, SummaryPlan, summary_plan
 
@@ -56,13 +56,13 @@ __all__ = [
     "DefaultsSettings",
     "EmbeddingSettings",
     "HttpSettings",
-    "JudgeSettings",
     "KafkaSettings",
     "LifecycleSettings",
     "LlmSettings",
     "LongTermSettings",
     "MemorySettings",
     "ProviderSettings",
+    "RaterSettings",
     "RetentionSettings",
     "ScoringSettings",
     "SettingWarning",
@@ -125,8 +125,8 @@ class Settings(BaseSettings):
         except (SourceError, yaml.YAMLError, ValueError, TypeError, AttributeError) as exc:
             raise SettingsError([f"config.yaml or environment: {' '.join(str(exc).split())}"]) from None
 
-    def judge(self) -> ChatSettings | None:
-        """The model that judges exchanges; None where there is no key: the local estimator judges.
+    def rater(self) -> ChatSettings | None:
+        """The model that rates exchanges; None where there is no key: the local estimator rates them.
 
         Key and URL go together: those of `memory.scoring`, or without a key there those of `llm`. A
         `memory.scoring.base_url` without a key is therefore not used.

@@ -1,4 +1,4 @@
-"""`memory`: the short-term window, promotion out of it, and who judges."""
+"""`memory`: the short-term window, promotion out of it, and who rates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schemas.settings.services import ApiKey, BaseUrl
 
 
 class ScoringSettings(Section):
-    """How an exchange is weighed, and which model judges it. `Settings.judge` says what an empty key means."""
+    """How an exchange is weighed, and which model rates it. `Settings.rater` says what an empty key means."""
 
     policy: Literal["weighted", "llm", "all"] = "weighted"
     strong_emotions: tuple[str, ...] = STRONG_EMOTIONS

@@ -107,4 +107,4 @@ class ChatSettings:
 
 
 #: Those of the model that rates exchanges.
-JudgeSettings = ChatSettings
+RaterSettings = ChatSettings

@@ -142,7 +142,7 @@ class ShortTermAgent:
                 self._have_summed_up(partition, outcome.session, wanted)
 
     def _ask(self, partition: int, outcomes: Sequence[SessionChanges]) -> Awaitable[Any] | None:
-        """Have values asked for; what comes back is done when each was asked for once."""
+        """Have ratings asked for; what comes back is done when each was asked for once."""
         if self._ratings is None:
             return None
         tries = []
@@ -154,13 +154,13 @@ class ShortTermAgent:
                     tries.append(first_try)
         return asyncio.wait(tries) if tries else None
 
-    async def answered(self, key: Key, value: int | None) -> None:
-        """An exchange's value is known, or known not to be had."""
+    async def answered(self, key: Key, rating: int | None) -> None:
+        """An exchange's rating is known, or known not to be had."""
         partition, user_id, session_id, seq = key
         session = self._store.session(partition, user_id, session_id)
         if seq not in session.asked:
             return  # its partition has moved, or the session is gone
-        outcome = self._rules.answered(session, self._store.exchange(partition, session, seq), value)
+        outcome = self._rules.answered(session, self._store.exchange(partition, session, seq), rating)
         self._store.save(partition, outcome.session, outcome.closed, outcome.gone)
         self._follow(partition, [outcome])
         await self._event_log.deliver()
@@ -273,7 +273,7 @@ class ShortTermAgent:
             if self._ratings is not None:
                 self._ratings.ask(key, exchange)
             else:  # asked by a worker that had a model; now there is none
-                await self.answered(key, self._rules.promoter.value_of(exchange))
+                await self.answered(key, self._rules.promoter.rating_of(exchange))
 
 
 def closed_at(records: Sequence[Any], offset: int) -> Headers:

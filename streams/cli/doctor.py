@@ -28,8 +28,9 @@ STYLE = {Outcome.OK: "green", Outcome.WARNING: "yellow", Outcome.FAILED: "bold r
 def doctor(data: Path | None, bootstrap_servers: str | None, port: int | None, as_json: bool) -> None:
     """Whether a worker could work here, what is wrong, and what to do about it.
 
-    Checks the settings, the broker and its topics, the data directory and its shards, the embedding model, the judge
-    (a configured model is asked once) and the HTTP port. Nothing is changed. The exit code is 1 if anything failed.
+    Checks the settings, the broker and its topics, the data directory and its shards, the embedding model, the model
+    that rates (asked once, where one is configured) and the HTTP port. Nothing is changed. The exit code is 1 if
+    anything failed.
     """
     configure_logging("CRITICAL")
     reading = ReadSettings.now()

@@ -28,7 +28,7 @@ class ChatModel:
     `settings.timeout_seconds` bounds each asking as a whole, from when it has its place among the
     `settings.concurrency` simultaneous ones, whoever asks: waiting for a place is not the service's fault.
 
-        chat = ChatModel(settings.judge())
+        chat = ChatModel(settings.rater())
         await chat.ask(prompt.about(data), read=int, max_tokens=5, failure="it was not counted")
         await chat.close()
 

@@ -53,7 +53,7 @@ def summary_in(answer: str) -> str:
 class ModelRefiner:
     """Has a model refine memories. What it is shown is one user's, and quoted.
 
-    refiner = ModelRefiner(ChatModel(settings.judge()))
+    refiner = ModelRefiner(ChatModel(settings.rater()))
     await refiner.replaced(moved_to_osaka, [likes_tea, lives_in_lyon])     # 2
     await refiner.summary(memories)                                        # "Lived in Lyon until May 2026. …"
     """

@@ -4,7 +4,7 @@
         print(finding.check, finding.outcome, finding.what, finding.todo)
 
 Every check runs, whatever the others find, at the same time as they, and for a while only. Nothing is created,
-changed or sent that would stay, but for one harmless question to a configured judge, and harmless sentences to a
+changed or sent that would stay, but for one harmless question to a model that rates, and harmless sentences to a
 configured embedding service.
 """
 
@@ -18,7 +18,7 @@ from functools import partial
 
 from schemas.errors import SiltstoneError
 from schemas.settings import Settings
-from streams.doctor import broker, data, embedding, http, judge, memory, rights
+from streams.doctor import broker, data, embedding, http, memory, rating, rights
 from streams.doctor.finding import Finding, Outcome, failed, warning
 from streams.doctor.settings import CORRECT, ReadSettings
 from streams.doctor.waiting import in_daemon
@@ -84,11 +84,11 @@ def _checks(settings: Settings, shards: asyncio.Future[data.Shards]) -> list[_Ch
             partial(_embedding, settings, shards),
         ),
         _Check(
-            judge.CHECK,
+            rating.CHECK,
             frozenset({"memory", "llm"}),
-            judge.LONGEST_SECONDS + 5,
+            rating.LONGEST_SECONDS + 5,
             "look at the service",
-            partial(judge.check_judge, settings),
+            partial(rating.check_rating, settings),
         ),
         _Check(
             memory.CHECK,

@@ -1,4 +1,4 @@
-"""Values that a model has to be asked for: outside of the stream, a bounded number at a time.
+"""Ratings that a model has to be asked for: outside of the stream, a bounded number at a time.
 
 An exchange waits here while its row and its session's row say that it is asked about, so nothing is lost with
 this room: after a restart it is asked about again, and what was answered already is found in the shard.
@@ -35,7 +35,7 @@ Key = tuple[int, str, str, int]
 
 
 class Rater(Protocol):
-    """A model that judges."""
+    """A model that rates exchanges."""
 
     model: str
 
@@ -46,7 +46,7 @@ class Rater(Protocol):
         """Seconds until it may be asked again; 0 where it may be asked now."""
 
 
-#: Called with the key and the value of an exchange, or None where it is not to be had.
+#: Called with the key and the rating of an exchange, or None where it is not to be had.
 Answered = Callable[[Key, int | None], Awaitable[None]]
 
 
@@ -94,9 +94,9 @@ class Ratings:
         await ended(self._workers)
 
     def ask(self, key: Key, exchange: Exchange) -> asyncio.Future[None] | None:
-        """Ask for a value, or, where that has failed, ask again now.
+        """Ask for a rating, or, where that has failed, ask again now.
 
-        The future, of an exchange that is new here, is done when the first try is over: until then its value
+        The future, of an exchange that is new here, is done when the first try is over: until then its rating
         is out, and what it came from must not count as processed.
         """
         known = self._asked.get(key)
@@ -148,23 +148,23 @@ class Ratings:
         partition, user_id, session_id, _ = key
         identity = asked.exchange.memory_id(user_id, session_id)
         model = self._rater.model
-        value = await self._shards.call(partition, Shard.rating, identity, model)
-        if value is not None:
+        rating = await self._shards.call(partition, Shard.rating, identity, model)
+        if rating is not None:
             self._metrics.ratings.labels("kept").inc()
         elif (pause := self._rater.resumes_in()) > 0:
             self._wait(key, asked, pause)
             return
         else:
-            value = await self._rater.rate(*asked.exchange.said())
+            rating = await self._rater.rate(*asked.exchange.said())
             asked.tries += 1
-            self._metrics.ratings.labels("failed" if value is None else "answered").inc()
-            if value is not None:
-                await self._shards.call(partition, Shard.keep_rating, identity, model, value, now_ms())
+            self._metrics.ratings.labels("failed" if rating is None else "answered").inc()
+            if rating is not None:
+                await self._shards.call(partition, Shard.keep_rating, identity, model, rating, now_ms())
             elif self._monotonic() - asked.since < self._patience:
                 self._wait(key, asked, max(BACKOFF.after(asked.tries), self._rater.resumes_in()))
                 return
         if self._asked.get(key) is asked:
-            await answered(key, value)
+            await answered(key, rating)
         self._drop(key, asked)
 
     def _wait(self, key: Key, asked: _PendingRating, seconds: float) -> None:

@@ -43,8 +43,8 @@ TICK_SECONDS = 0.1
 Send = Callable[[bytes, bytes | None], Awaitable[asyncio.Future[Any]]]
 
 
-class Judging(NamedTuple):
-    """A model that judges, how many may be asked at a time, and the shards that keep what it says."""
+class RatedBy(NamedTuple):
+    """A model that rates, how many may be asked at a time, and the shards that keep what it says."""
 
     rater: Rater
     concurrency: int
@@ -68,7 +68,7 @@ class Intake:
         promoter: Promoter,
         topics: Topics,
         partitions: int,
-        judging: Judging | None,
+        rated_by: RatedBy | None,
         send: Send | None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -86,14 +86,14 @@ class Intake:
         self._outbox.add_table(SESSIONS, self._store.sessions)
         self._ratings = (
             Ratings(
-                judging.rater,
-                judging.concurrency,
-                judging.shards,
+                rated_by.rater,
+                rated_by.concurrency,
+                rated_by.shards,
                 self._metrics,
                 self._fail,
                 patience=PATIENCE_SECONDS,
             )
-            if judging
+            if rated_by
             else None
         )
         self._agent = ShortTermAgent(

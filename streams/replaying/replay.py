@@ -36,7 +36,7 @@ from aiokafka.errors import KafkaError
 from schemas.errors import BadRecord, ShardLocked
 from schemas.events import Forget, ForgetUser, Promotion
 from schemas.rights import Right
-from schemas.settings import JudgeSettings, KafkaSettings, Settings
+from schemas.settings import KafkaSettings, RaterSettings, Settings
 from schemas.topic_specs import MAX_RECORD_BYTES
 from schemas.topics import Topics, key_of
 from streams.agents.group_commit import EVENTS_A_TRANSACTION
@@ -45,9 +45,9 @@ from streams.agents.short_term import ShortTermAgent, session_record
 from streams.backlog_gate import BacklogGate
 from streams.clients.broker import translated
 from streams.clients.embedding import Embedding
-from streams.clients.judge import ModelJudge
 from streams.clients.log_reader import records_between
 from streams.clients.producing import started_producer
+from streams.clients.rating import ModelRater
 from streams.clock import EventClock
 from streams.dead_letters import DeadLetters
 from streams.event_log import EventLog
@@ -56,7 +56,7 @@ from streams.hotpath import Outbox
 from streams.inbox import Inbox, readable
 from streams.memory_shares import shares
 from streams.metrics import Metrics, labelled
-from streams.replaying.intake import Intake, Judging, Kept, Send
+from streams.replaying.intake import Intake, Kept, RatedBy, Send
 from streams.replaying.plan import EARLIEST, OffsetRange, Plan
 from streams.replaying.progress import KeptPromotion, ReplayProgress
 from streams.rerouting import Rerouting
@@ -222,12 +222,12 @@ class Replay:
         progress.note(took_over=1)
 
     async def _hear(self, partition: int, span: OffsetRange, told: Callable[[int], None]) -> None:
-        judging = None
+        rated_by = None
         if self._chat is not None:
-            judge = self._settings.judge()
-            assert judge is not None
+            rater = self._settings.rater()
+            assert rater is not None
             assert self._shards is not None
-            judging = Judging(ModelJudge(self._chat), judge.concurrency, self._shards)
+            rated_by = RatedBy(ModelRater(self._chat), rater.concurrency, self._shards)
         intake = Intake(
             partition,
             span,
@@ -236,7 +236,7 @@ class Replay:
             promoter=self._promoter,
             topics=self._topics,
             partitions=self._plan.asked.partitions,
-            judging=judging,
+            rated_by=rated_by,
             send=self._send,
         )
         try:
@@ -341,8 +341,8 @@ async def replaying(settings: Settings, plan: Plan, folder: Path, *, rebuild: bo
         for partition in plan.partitions:
             progress_of[partition] = ReplayProgress(folder / f"{partition}.sqlite")
             stack.callback(progress_of[partition].close)
-        judge = settings.judge() if plan.asked.conversations else None
-        chat = None if judge is None else _chat_model(judge)
+        rater = settings.rater() if plan.asked.conversations else None
+        chat = None if rater is None else _chat_model(rater)
         if chat is not None:
             stack.push_async_callback(chat.close)
         shards = None
@@ -429,14 +429,14 @@ async def _nothing() -> Batches:
 
 
 def _estimate(user: str, assistant: str) -> int:
-    return estimate(user, assistant).value
+    return estimate(user, assistant).rating
 
 
 def _raised_by_the_call(_exc: BaseException, _where: str) -> None:
     """Whoever calls a shard that cannot be opened is told so by the call."""
 
 
-def _chat_model(settings: JudgeSettings) -> ChatModel:
+def _chat_model(settings: RaterSettings) -> ChatModel:
     from streams.clients.chat import ChatModel  # its packages take most of a second, and most replays need none
 
     return ChatModel(settings)

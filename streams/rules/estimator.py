@@ -1,6 +1,6 @@
 """The local estimator: how much an exchange is worth remembering, 0-10, read off the text itself.
 
-It stands in for the judge when no model is configured, so it has to be free, fast and repeatable. It does not
+It stands in for a model when none is configured, so it has to be free, fast and repeatable. It does not
 understand; it counts the marks that statements about somebody's life carry (first person, relations, names,
 times, plans, tastes) against those of small talk (courtesies, questions, talk about "you"). What the marks are
 and how a text is read for them: `signals.py`, `reading_en.py`, `reading_zh.py`.
@@ -42,11 +42,11 @@ SPARSE_WORDS: Final = 11
 class Estimate:
     """What an exchange is worth, and why.
 
-    `value` is what a judge would answer; `score` is the same before rounding, for ranking. `signals` names
+    `rating` is what a model would answer; `score` is the same before rounding, for ranking. `signals` names
     what was found in the user's words, then, prefixed `reply:`, what was found in the assistant's.
     """
 
-    value: int
+    rating: int
     score: float
     signals: tuple[str, ...]
 
@@ -88,9 +88,9 @@ def _bounded(points: float) -> float:
 def estimate(user: str, assistant: str) -> Estimate:
     """Estimate how much an exchange is worth remembering for the long term.
 
-    >>> estimate("My name is Anna and I live in Berlin.", "Nice to meet you!").value
+    >>> estimate("My name is Anna and I live in Berlin.", "Nice to meet you!").rating
     10
-    >>> estimate("你好", "你好，有什么可以帮你？").value
+    >>> estimate("你好", "你好，有什么可以帮你？").rating
     0
 
     The reply counts only where it speaks of its speaker. What an assistant explains is no memory of the user,

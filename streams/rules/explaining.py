@@ -16,11 +16,11 @@ from enum import StrEnum
 from schemas.events import Parts
 from schemas.messages import Exchange, Role
 from schemas.settings import MemorySettings
-from streams.rules.promotion import Decision, Judge, Promoter, RatingNeeded
+from streams.rules.promotion import Decision, Estimator, Promoter, RatingNeeded
 from streams.rules.wording import Wording, lasting
 from tables.windows.short_term import Session
 
-#: The reason in the parts of an exchange whose value decides and is not known yet.
+#: The reason in the parts of an exchange whose rating decides and is not known yet.
 VALUE_WANTED = "value_wanted"
 
 
@@ -51,7 +51,7 @@ class Explanation:
     """What became of an exchange, why, and what would have to change.
 
     `outlook` is what an open or waiting exchange would become as things stand. Importance and parts are those of
-    the status or the outlook: importance is None while a value is wanted, both are None where nothing was said.
+    the status or the outlook: importance is None while a rating is wanted, both are None where nothing was said.
     `memory_id` is the id of the memory that a closed exchange is or would be.
     """
 
@@ -69,39 +69,39 @@ class Explanation:
 class Explainer:
     """The rules of the settings, ready to explain any session.
 
-    With a `judge`, which answers at once, every value is known. Without one, a model named `judge_name` judges, and
-    `explain` is told what it answered about the `questions`.
+    With an `estimator`, which answers at once, every rating is known. Without one, a model named `rater_name` rates,
+    and `explain` is told what it answered about the `questions`.
     """
 
-    def __init__(self, memory: MemorySettings, judge: Judge | None, judge_name: str) -> None:
-        self._memory, self._judge = memory, judge
+    def __init__(self, memory: MemorySettings, estimator: Estimator | None, rater_name: str) -> None:
+        self._memory, self._estimator = memory, estimator
         self._promoter = Promoter(memory, None)
-        self._words = Wording(self._promoter, judge_name)
-        self.judge_name = judge_name
+        self._words = Wording(self._promoter, rater_name)
+        self.rater_name = rater_name
 
     def questions(self, exchanges: Iterable[Exchange]) -> list[Exchange]:
-        """Those whose value decides and is to be had from the model alone."""
+        """Those whose rating decides and is to be had from the model alone."""
         return [exchange for exchange in exchanges if exchange.spoken and self._decision(exchange, {}) is None]
 
     def explain(
-        self, session: Session, exchanges: Iterable[Exchange], values: Mapping[int, int]
+        self, session: Session, exchanges: Iterable[Exchange], ratings: Mapping[int, int]
     ) -> list[Explanation]:
         """Each of the exchanges: some that the session holds, and the open one.
 
-        `values` are the model's answers by the exchange's number; where there is none, none is known.
+        `ratings` are the model's answers by the exchange's number; where there is none, none is known.
         """
         turns = self._turns(session)
-        return [self._explain(session, exchange, values, turns) for exchange in exchanges]
+        return [self._explain(session, exchange, ratings, turns) for exchange in exchanges]
 
     def _explain(
-        self, session: Session, exchange: Exchange, values: Mapping[int, int], turns: Mapping[int, int]
+        self, session: Session, exchange: Exchange, ratings: Mapping[int, int], turns: Mapping[int, int]
     ) -> Explanation:
         status = _undecided(session, exchange)
         if not exchange.spoken:
             return self._unspoken(exchange, status or Status.UNSPOKEN)
-        decision = None if status is Status.ASKED else self._decision(exchange, values)
-        unknown = self._promoter.judged(exchange, None)
-        if decision is None and status is None:  # it has been decided on, without the value
+        decision = None if status is Status.ASKED else self._decision(exchange, ratings)
+        unknown = self._promoter.rated(exchange, None)
+        if decision is None and status is None:  # it has been decided on, without the rating
             decision = unknown
         parts = replace(unknown.parts, reason=VALUE_WANTED) if decision is None else decision.parts
         outcome = Status.ASKED if decision is None else Status.PROMOTED if decision.kept else Status.DROPPED
@@ -127,7 +127,7 @@ class Explainer:
                 return replace(
                     explanation, why=f"{self._until(waits)} {as_things_stand}", outlook=outcome, waits=waits
                 )
-            case Status.ASKED if self._judge is not None:
+            case Status.ASKED if self._estimator is not None:
                 return replace(explanation, why=_NOBODY_ASKS)
         return explanation
 
@@ -137,13 +137,13 @@ class Explainer:
             why = f"{self._closing(exchange)} {why}"
         return Explanation(exchange, status, why, "What a user or an assistant says is scored.")
 
-    def _decision(self, exchange: Exchange, values: Mapping[int, int]) -> Decision | None:
+    def _decision(self, exchange: Exchange, ratings: Mapping[int, int]) -> Decision | None:
         """The decision on an exchange that closed and is scored; None where its value decides and is not known."""
         verdict = self._promoter.at_close(exchange) or self._promoter.score(exchange, 0, leaving=True)
         if not isinstance(verdict, RatingNeeded):
             return verdict
-        value = values.get(exchange.seq) if self._judge is None else self._judge(*exchange.said())
-        return None if value is None else self._promoter.judged(exchange, value)
+        rating = ratings.get(exchange.seq) if self._estimator is None else self._estimator(*exchange.said())
+        return None if rating is None else self._promoter.rated(exchange, rating)
 
     def _turns(self, session: Session) -> dict[int, int]:
         """How many more exchanges close until each waiting one is scored, by its number.

@@ -15,13 +15,13 @@ import msgspec
 from schemas.events import Parts
 from schemas.messages import Exchange
 from schemas.settings import MemorySettings
-from streams.rules.scoring import FULLNESS, KEEP_ABOVE, VALUE, Local, Scorer
+from streams.rules.scoring import FULLNESS, KEEP_ABOVE, RATING, Local, Scorer
 
 #: Policy `llm` keeps from here on.
-KEEP_VALUE = 7
+KEEP_RATING = 7
 
 
-class Judge(Protocol):
+class Estimator(Protocol):
     """Says what an exchange is worth remembering, 0-10."""
 
     def __call__(self, user: str, assistant: str) -> int: ...
@@ -37,21 +37,21 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
 
 
 class RatingNeeded(msgspec.Struct, frozen=True, gc=False):
-    """The exchange's value decides, and somebody has to be asked for it: see `Promoter.judged`."""
+    """The exchange's rating decides, and somebody has to be asked for it: see `Promoter.rated`."""
 
     exchange: Exchange
 
 
 class Promoter:
-    """Decides by the settings' policy; asks for a value only where it can decide.
+    """Decides by the settings' policy; asks for a rating only where it can decide.
 
-    With a `judge`, which answers at once, there are no questions. Without one, a `RatingNeeded` comes instead of a
-    decision wherever a value is wanted.
+    With an `estimator`, which answers at once, there are no questions. Without one, a `RatingNeeded` comes instead
+    of a decision wherever a rating is wanted.
     """
 
-    def __init__(self, memory: MemorySettings, judge: Judge | None) -> None:
+    def __init__(self, memory: MemorySettings, estimator: Estimator | None) -> None:
         self._scorer = Scorer(memory)
-        self._judge = judge
+        self._estimator = estimator
         self.policy = memory.scoring.policy
         self.threshold = memory.promote_threshold
 
@@ -60,7 +60,7 @@ class Promoter:
         if self._scorer.asks_to_remember(exchange):
             return Decision(exchange, True, 100, Parts(total=1000, reason="forced"))
         if self.policy == "all":
-            return self._by_value(exchange, _WHOLE)
+            return self._by_rating(exchange, _WHOLE)
         return None
 
     def rolls(self, exchanges_in_session: int) -> bool:
@@ -70,62 +70,62 @@ class Promoter:
     def score(self, exchange: Exchange, exchanges_in_session: int, *, leaving: bool) -> Decision | RatingNeeded:
         """The decision on an exchange that is the oldest of too many, or leaves."""
         if self.policy != "weighted":
-            return self._by_value(exchange, _WHOLE)
+            return self._by_rating(exchange, _WHOLE)
         local = self._scorer.local(exchange, exchanges_in_session, leaving=leaving)
         if local.total > KEEP_ABOVE:
             return _weighted(exchange, local, None, "high_score")
-        if local.total + VALUE <= KEEP_ABOVE:
+        if local.total + RATING <= KEEP_ABOVE:
             return _weighted(exchange, local, None, "low_score")
-        return self._by_value(exchange, local)
+        return self._by_rating(exchange, local)
 
-    def judged(self, exchange: Exchange, value: int | None) -> Decision:
-        """The decision on an exchange whose value was asked for; None where nobody could tell, which counts as 0.
+    def rated(self, exchange: Exchange, rating: int | None) -> Decision:
+        """The decision on an exchange whose rating was asked for; None where nobody could tell, which counts as 0.
 
         An exchange is only asked about when it weighs as much as in a full window: this holds then, too.
         """
         local = self._scorer.local(exchange, 0, leaving=True) if self.policy == "weighted" else _WHOLE
-        return self._decided(exchange, local, value)
+        return self._decided(exchange, local, rating)
 
-    def value_of(self, exchange: Exchange) -> int | None:
-        """What the judge says of it; None where there is none that answers at once."""
-        return None if self._judge is None else self._judge(*exchange.said())
+    def rating_of(self, exchange: Exchange) -> int | None:
+        """What the estimator says of it; None where there is none that answers at once."""
+        return None if self._estimator is None else self._estimator(*exchange.said())
 
-    def _by_value(self, exchange: Exchange, local: Local) -> Decision | RatingNeeded:
-        value = self.value_of(exchange)
-        return RatingNeeded(exchange) if value is None else self._decided(exchange, local, value)
+    def _by_rating(self, exchange: Exchange, local: Local) -> Decision | RatingNeeded:
+        rating = self.rating_of(exchange)
+        return RatingNeeded(exchange) if rating is None else self._decided(exchange, local, rating)
 
-    def _decided(self, exchange: Exchange, local: Local, value: int | None) -> Decision:
-        worth = value or 0
+    def _decided(self, exchange: Exchange, local: Local, rating: int | None) -> Decision:
+        worth = rating or 0
         if self.policy == "all":
-            return Decision(exchange, True, 70 + 3 * worth, Parts(value=value, total=1000, reason="all"))
-        kept = worth >= KEEP_VALUE if self.policy == "llm" else local.total + VALUE * worth // 10 > KEEP_ABOVE
-        reason = "unrated" if value is None else "judged_important" if kept else "judged_unimportant"
+            return Decision(exchange, True, 70 + 3 * worth, Parts(value=rating, total=1000, reason="all"))
+        kept = worth >= KEEP_RATING if self.policy == "llm" else local.total + RATING * worth // 10 > KEEP_ABOVE
+        reason = "unrated" if rating is None else "judged_important" if kept else "judged_unimportant"
         if self.policy == "llm":
             importance = min(100, max(70, 10 * worth)) if kept else 0
-            return Decision(exchange, kept, importance, Parts(value=value, total=100 * worth, reason=reason))
-        return _weighted(exchange, local, value, reason)
+            return Decision(exchange, kept, importance, Parts(value=rating, total=100 * worth, reason=reason))
+        return _weighted(exchange, local, rating, reason)
 
 
-#: Where a value alone decides.
+#: Where a rating alone decides.
 _WHOLE = Local(0, 0, 0)
 
 
-def _weighted(exchange: Exchange, local: Local, value: int | None, reason: str) -> Decision:
-    return Decision(exchange, *_weight(local, value, reason))
+def _weighted(exchange: Exchange, local: Local, rating: int | None, reason: str) -> Decision:
+    return Decision(exchange, *_weight(local, rating, reason))
 
 
 @lru_cache(maxsize=1_024)
-def _weight(local: Local, value: int | None, reason: str) -> tuple[bool, int, Parts]:
+def _weight(local: Local, rating: int | None, reason: str) -> tuple[bool, int, Parts]:
     """Whether it is kept, its importance, and why: there are only so many weights.
 
     Importance is 70 + 30 × (total − 0.5)/0.3 of what is kept, rounded half up and clamped to 70-100.
     """
-    total = local.total + VALUE * (value or 0) // 10
+    total = local.total + RATING * (rating or 0) // 10
     parts = Parts(
         fullness=local.fullness,
         sentiment=local.sentiment,
         content=local.content,
-        value=value,
+        value=rating,
         total=total,
         reason=reason,
     )

@@ -3,7 +3,7 @@
     fullness  = 300 × min(1, exchanges in session / promote_threshold)      300 when the exchange is leaving
     sentiment = 200 if the emotion is a strong one
     content   = 200 if a content keyword occurs
-    value     = 10 × the judge's 0-10, asked only where it can decide
+    value     = 10 × the rating, 0-10, asked for only where it can decide
 
 Integers, because 0.3 + 0.2 must be exactly the border.
 """
@@ -18,12 +18,12 @@ from streams.rules.phrases import Phrases
 
 FULLNESS, SENTIMENT, CONTENT = 300, 200, 200
 KEEP_ABOVE = 500
-#: What the judge can add at the most.
-VALUE = 100
+#: What a rating can add at the most.
+RATING = 100
 
 
 class Local(NamedTuple):
-    """The parts of a score that need no judge, in thousandths."""
+    """The parts of a score that need no rating, in thousandths."""
 
     fullness: int
     sentiment: int
@@ -49,7 +49,7 @@ class Scorer:
         return self._phrases.found_in("\n".join(said))
 
     def local(self, exchange: Exchange, exchanges_in_session: int, *, leaving: bool) -> Local:
-        """What the exchange weighs without a judge."""
+        """What the exchange weighs without a rating."""
         threshold = self._threshold
         full = leaving or exchanges_in_session >= threshold
         return Local(

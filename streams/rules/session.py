@@ -77,13 +77,13 @@ class SessionRules:
         """
         return _Advance(self, session, known, exchange).through(records)
 
-    def answered(self, session: Session, exchange: Exchange, value: int | None) -> SessionChanges:
-        """The session after the value of an exchange that it asked about is known, or known not to be had."""
+    def answered(self, session: Session, exchange: Exchange, rating: int | None) -> SessionChanges:
+        """The session after the rating of an exchange that it asked about is known, or known not to be had."""
         asked = tuple(seq for seq in session.asked if seq != exchange.seq)
         return SessionChanges(
             session._replace(asked=asked),
             gone=[] if exchange.seq in session.window else [exchange.seq],
-            decisions=[self.promoter.judged(exchange, value)],
+            decisions=[self.promoter.rated(exchange, rating)],
         )
 
     def forgotten(self, session: Session, until: int, exchange: Callable[[int], Exchange]) -> SessionChanges:
@@ -214,13 +214,13 @@ class _Advance:
         return out
 
     def _hold_what_is_asked(self) -> None:
-        """An exchange stays until its value is known; there are never more of those than a window has places."""
+        """An exchange stays until its rating is known; there are never more of those than a window has places."""
         out = self._out
         asked = {seq: exchange or self._stored(seq) for seq, exchange in self._asked.items()}
         while len(asked) > self._rules.capacity:
             oldest = next(iter(asked))
             del self._asked[oldest]
-            self._take(self._rules.promoter.judged(asked.pop(oldest), None))
+            self._take(self._rules.promoter.rated(asked.pop(oldest), None))
         out.session = out.session._replace(asked=tuple(asked))
         out.questions = list(asked.values())
         out.closed += [held for seq, held in asked.items() if seq >= self._session.next and seq not in self._new]

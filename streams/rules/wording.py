@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from schemas.events import Parts
 from schemas.messages import Exchange
-from streams.rules.promotion import KEEP_VALUE, Decision, Promoter
-from streams.rules.scoring import KEEP_ABOVE, VALUE
+from streams.rules.promotion import KEEP_RATING, Decision, Promoter
+from streams.rules.scoring import KEEP_ABOVE, RATING
 
 
 class Wording:
-    """Sentences about the decisions of `promoter`, whose values come from the judge of that name.
+    """Sentences about the decisions of `promoter`, whose ratings come from the model, or the estimator, of that name.
+
+    What programs read keeps its words: "judge" in these sentences and in reasons, "value" for the rating.
 
     They are those of the weights as they are: emotion or keyword alone is exactly the border, both are above it.
     """
 
-    def __init__(self, promoter: Promoter, judge_name: str) -> None:
-        self._promoter, self._judge = promoter, judge_name
+    def __init__(self, promoter: Promoter, rater_name: str) -> None:
+        self._promoter, self._rater = promoter, rater_name
 
     def grounds(self, decision: Decision) -> str:
         """Why it is kept or dropped: what stands after the colon."""
@@ -25,25 +27,25 @@ class Wording:
         if parts.reason == "high_score":
             return f"{_sum(parts)} > {_decimal(KEEP_ABOVE)}, whatever the judge would say"
         if parts.reason == "low_score":
-            return f"{_sum(parts)} ≤ {_decimal(KEEP_ABOVE)}, and the judge adds {_decimal(VALUE)} at the most"
+            return f"{_sum(parts)} ≤ {_decimal(KEEP_ABOVE)}, and the judge adds {_decimal(RATING)} at the most"
         told = (
-            f"no value from {self._judge} is known (it did not answer, or was not the judge yet), which counts as 0"
+            f"no value from {self._rater} is known (it did not answer, or was not the judge yet), which counts as 0"
             if parts.value is None
-            else f"{self._judge} gave it {parts.value} of 10"
+            else f"{self._rater} gave it {parts.value} of 10"
         )
         if policy == "all":
             return f"policy all keeps every exchange; {told}"
         if policy == "llm":
-            return f"{told}, and policy llm keeps from {KEEP_VALUE} on"
+            return f"{told}, and policy llm keeps from {KEEP_RATING} on"
         return f"{told}: {_sum(parts)} {'>' if decision.kept else '≤'} {_decimal(KEEP_ABOVE)}"
 
     def question(self, parts: Parts) -> str:
         """Why a value is wanted, where it is not known."""
         if self._promoter.policy == "all":
-            return f"policy all keeps it, and the value from {self._judge} sets its importance"
+            return f"policy all keeps it, and the value from {self._rater} sets its importance"
         if self._promoter.policy == "llm":
-            return f"under policy llm the value from {self._judge} decides"
-        return f"{_sum(parts)} is close enough to {_decimal(KEEP_ABOVE)} that the value from {self._judge} decides"
+            return f"under policy llm the value from {self._rater} decides"
+        return f"{_sum(parts)} is close enough to {_decimal(KEEP_ABOVE)} that the value from {self._rater} decides"
 
     def change(self, exchange: Exchange, parts: Parts) -> str:
         """What would bring another outcome than the one that has these parts."""
@@ -56,7 +58,7 @@ class Wording:
                 return "A strong emotion or a content keyword would let the judge decide; both would keep it."
         if self._promoter.policy == "all":
             return "Under another policy (memory.scoring.policy) it would be scored."
-        least = next(value for value in range(11) if self._promoter.judged(exchange, value).kept)
+        least = next(value for value in range(11) if self._promoter.rated(exchange, value).kept)
         if parts.reason == "judged_important":
             return f"A value of {least - 1}{' or less' if least > 1 else ''} would drop it."
         also = ""

@@ -17,7 +17,7 @@ from tables.windows.short_term import Session
 
 
 class ShownParts(BaseModel):
-    """The parts of a score, in thousandths, but for the judge's value."""
+    """The parts of a score, in thousandths, but for the rating, `value`."""
 
     reason: str = Field(
         description="forced, high_score, low_score, judged_important, judged_unimportant, unrated, all, value_wanted"
@@ -25,7 +25,7 @@ class ShownParts(BaseModel):
     fullness: int
     sentiment: int
     content: int
-    value: int | None = Field(description="the judge's 0-10; null where it was not asked or did not answer")
+    value: int | None = Field(description="the rating, 0-10; null where none was asked for or given")
     total: int
 
 
@@ -44,7 +44,7 @@ class ShownDecision(BaseModel):
     outlook: Status | None = Field(
         description="what an open or waiting exchange would become as things stand: promoted, dropped or asked"
     )
-    importance: int | None = Field(description="70-100 where it is promoted, else 0; null while a value is wanted")
+    importance: int | None = Field(description="70-100 where it is promoted, else 0; null while a rating is wanted")
     parts: ShownParts | None = Field(description="of the status or the outlook; null where nobody has said anything")
     memory_id: uuid.UUID | None = Field(
         description="of the memory that a closed exchange is or would be; a near-copy becomes part of an older one"
@@ -99,7 +99,7 @@ async def decisions_of(service: MemoryService, user_id: str, session_id: str, li
         session_id=session_id,
         user_id=user_id,
         policy=memory.scoring.policy,
-        judge=service.explainer.judge_name,
+        judge=service.explainer.rater_name,
         exchanges=session.exchanges,
         promote_threshold=memory.promote_threshold,
         ended=session.ended,

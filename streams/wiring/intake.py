@@ -7,7 +7,7 @@ from typing import Final, Self
 
 from schemas.settings import SummaryPlan
 from streams.agents.short_term import ShortTermAgent, session_record
-from streams.clients.judge import ModelJudge
+from streams.clients.rating import ModelRater
 from streams.jobs.ratings import Ratings
 from streams.rules.estimator import estimate
 from streams.rules.explaining import Explainer
@@ -17,7 +17,7 @@ from streams.rules.summary.triggers import Triggers
 from streams.session_notes import SessionNotes
 from streams.shards import OwnedShards
 from streams.timers import Timers
-from streams.wiring.chats import Judge
+from streams.wiring.chats import RatingChat
 from streams.wiring.context import WorkerContext
 from tables.windows.short_term import ShortTermStore
 
@@ -28,23 +28,25 @@ NOTES_SECONDS: Final = 60.0
 
 
 class Intake:
-    """The windows, what keeps them, and what values their exchanges."""
+    """The windows, what keeps them, and what rates their exchanges."""
 
-    def __init__(self, context: WorkerContext, shards: OwnedShards, judge: Judge | None, plan: SummaryPlan) -> None:
+    def __init__(
+        self, context: WorkerContext, shards: OwnedShards, rater: RatingChat | None, plan: SummaryPlan
+    ) -> None:
         memory, self._context = context.settings.memory, context
         self.windows = ShortTermStore()
         self.ratings = (
             None
-            if judge is None
+            if rater is None
             else Ratings(
-                ModelJudge(judge.chat),
-                judge.settings.concurrency,
+                ModelRater(rater.chat),
+                rater.settings.concurrency,
                 shards,
                 context.metrics,
                 on_failure=context.hot.halt,
             )
         )
-        at_once, name = (_estimate, "the local estimator") if judge is None else (None, judge.settings.model)
+        at_once, name = (_estimate, "the local estimator") if rater is None else (None, rater.settings.model)
         self.explainer = Explainer(memory, at_once, name)
         self.short_term = ShortTermAgent(
             store=self.windows,
@@ -110,4 +112,4 @@ class Intake:
 
 
 def _estimate(user: str, assistant: str) -> int:
-    return estimate(user, assistant).value
+    return estimate(user, assistant).rating

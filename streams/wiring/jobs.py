@@ -23,7 +23,7 @@ from streams.jobs.refining import RefiningJob
 from streams.jobs.retention import RetentionJob
 from streams.replaying.interrupted import drop_interrupted
 from streams.timers import Timers
-from streams.wiring.chats import Judge
+from streams.wiring.chats import RatingChat
 from streams.wiring.context import WorkerContext
 from streams.wiring.storage import Storage
 
@@ -41,7 +41,7 @@ class Jobs:
     """Ageing, cleanup, retention, refining, the analysts' copy, another embedding model, and what is left behind."""
 
     def __init__(
-        self, context: WorkerContext, storage: Storage, summaries: SummariesAgent, judge: Judge | None
+        self, context: WorkerContext, storage: Storage, summaries: SummariesAgent, rater: RatingChat | None
     ) -> None:
         settings, shards = context.settings, storage.shards
         event_log, metrics, clock = context.event_log, context.metrics, context.clock
@@ -49,11 +49,11 @@ class Jobs:
         self.reembedder = Reembedder(shards, context.gate, settings.embedder())
         self.refining = (
             None
-            if judge is None
+            if rater is None
             else RefiningJob(
-                refiner=ModelRefiner(judge.chat),
+                refiner=ModelRefiner(rater.chat),
                 concurrency=max(
-                    1, judge.settings.concurrency // 4
+                    1, rater.settings.concurrency // 4
                 ),  # ratings hold up commits: most places are theirs
                 shards=shards,
                 event_log=event_log,

@@ -14,13 +14,15 @@ from schemas.settings import LifecycleSettings
 from tables.analysts.statistics import StateChange, StateOnDay
 from tables.catalog.migrations import statement, transaction
 from tables.catalog.next_checks import NEVER, NextChecks
+from tables.catalog.shard_info import InfoTable, ShardInfo
 from tables.vectors.index import Seqs
 
 
 class Ageing:
     """Scores and states of the memories in a catalog, by the formulas of `sql/lifecycle.sql`."""
 
-    def __init__(self, db: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, db: duckdb.DuckDBPyConnection, info: InfoTable) -> None:
+        self._info = info
         self._next_checks, self._formula = NextChecks(), {"now": 0.0}
         self.connect(db)
 
@@ -61,9 +63,7 @@ class Ageing:
                     f"make_timestamp_ms(?), 'decay', false {changed}",
                     [now],
                 )
-                self._db.execute(
-                    "UPDATE shard_info SET value = cast(cast(value AS BIGINT) + 1 AS VARCHAR) WHERE key = 'changes'"
-                )
+                self._info.write(ShardInfo(changes=(self._info.read().changes or 0) + 1))
         looked_at = self._db.execute("SELECT seq, due_at FROM looked_at").fetchnumpy()
         self._next_checks.set(seqs, NEVER)  # those that are gone
         self._next_checks.set(looked_at["seq"], looked_at["due_at"])

@@ -96,8 +96,3 @@ class ArchiveTable:
             f"SELECT {STORED}, vector, make_timestamp_ms(archived_at), reason "
             "FROM staged JOIN memories USING (seq) JOIN vectors USING (seq)"
         )
-
-    def take(self, seqs: Sequence[int]) -> None:
-        """Delete these from the archive."""
-        self._db.register("staged", pa.table({"seq": pa.array(seqs, pa.int64())}))
-        self._db.execute("DELETE FROM archive WHERE seq IN (SELECT seq FROM staged)")

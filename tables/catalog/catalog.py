@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
@@ -21,22 +21,21 @@ from schemas.settings import LifecycleSettings
 from tables.analysts.copy import Fingerprint, export
 from tables.catalog.ageing import Ageing
 from tables.catalog.archive import ArchiveTable, ToArchive
-from tables.catalog.catalog_file import TO_ERASE, CatalogFile
+from tables.catalog.catalog_file import CatalogFile
 from tables.catalog.cleanup import Cleanup
-from tables.catalog.columns import table_of, texts, uuids
+from tables.catalog.columns import table_of, uuids
 from tables.catalog.database import ALONE
+from tables.catalog.erasing import Erasing, Named, named_table
 from tables.catalog.memory_rows import COLUMNS, STORED, memory_of, staged
 from tables.catalog.migrations import migrate, statement, transaction
 from tables.catalog.parsed import Parsed
 from tables.catalog.retention import Retention
+from tables.catalog.shard_info import InfoTable, ShardInfo
 from tables.catalog.watermarks import Watermark, Watermarks
 from tables.shard.erasures import Erasure, erasure
 from tables.shard.reembedding import Reembedding
 from tables.vectors.index import Seqs, Stamp, Vectors, matrix
 from tables.vectors.known_ids import KnownIds, hashes_of, hashes_of_bytes, hashes_of_names
-
-#: What a user calls by an id, an event or a memory: the user, and the id. Another user's is another one.
-Named = tuple[str, uuid.UUID]
 
 
 class NewLink(NamedTuple):
@@ -95,16 +94,6 @@ class Tombstone(NamedTuple):
     forgotten_at: int
 
 
-#: Tables beside the memories' own, and what in them are memories' ids.
-_OF_MEMORIES: Final = {
-    "links": ("source_id", "target_id"),
-    "history": ("memory_id",),
-    "merged": ("into_id", "memory_id"),
-}
-#: Why a memory went from one state or place to another, where it says nothing of the user's.
-OUR_REASONS: Final = ("decay", "cleanup", "retention", "restore", "forget", "manual", "erased")
-
-
 @dataclass(slots=True)
 class Changes:
     """What one batch of events changes; written in one transaction.
@@ -149,6 +138,9 @@ class Changes:
         return [*self.dropped, *(row.seq for row in self.archived)]
 
 
+_Part = InfoTable | Erasing | Ageing | ArchiveTable | Reembedding | Cleanup | Watermarks | Retention
+
+
 class Catalog:
     """One shard's `catalog.duckdb`. Not thread-safe: the shard serialises its use.
 
@@ -162,23 +154,32 @@ class Catalog:
         self._parsed = Parsed(self._db)
         try:
             migrate(self._db, partition)
+            self.info = InfoTable(self._db)
+            info = self.info.read()
+            assert info.next_seq is not None, "a migration writes it"
+            #: The number of the next new row; a number is given once.
+            self.next_seq = info.next_seq
+            #: The offset in the log up to which the events are in; 0 in a new shard.
+            self.position = info.position or 0
             #: How often the memories were changed since the shard was made.
-            self.changes = self.noted("changes")
+            self.changes = info.changes or 0
             self._ids, self._forgetting = KnownIds(), KnownIds()
             self._fill_known_ids()
-            self.ageing = Ageing(self._db)
+            self.ageing = Ageing(self._db, self.info)
             self.archive = ArchiveTable(self._db)
-            self.reembedding = Reembedding(self._db, partition)
+            self.reembedding = Reembedding(self._db, partition, self.info)
+            self._erasing = Erasing(self._db, self.info, self.reembedding)
             self.cleanup = Cleanup(self._db)
             self.watermarks = Watermarks(self._db)
-            self.retention = Retention(self._db)
+            self.retention = Retention(self._db, self.info)
         except BaseException:
             self.close()
             raise
 
     @property
-    def _parts(self) -> tuple[Ageing | ArchiveTable | Reembedding | Cleanup | Watermarks | Retention, ...]:
-        return self.ageing, self.archive, self.reembedding, self.cleanup, self.watermarks, self.retention
+    def _parts(self) -> tuple[_Part, ...]:
+        parts = self.ageing, self.archive, self.reembedding, self.cleanup, self.watermarks, self.retention
+        return self.info, self._erasing, *parts
 
     def keep_watermark(self, mark: Watermark, now: int, keep_days: float) -> int:
         """See `Watermarks.add`. What memory is taken by the ids of dropped rows is given back."""
@@ -207,7 +208,7 @@ class Catalog:
     @property
     def to_erase(self) -> bool:
         """Whether pages or log of the file may still hold what was forgotten."""
-        return bool(self.noted(TO_ERASE))
+        return bool(self.info.read().to_erase)
 
     def erase(self) -> None:
         """Have nothing in the file but the rows that there are. It takes as long as to copy them.
@@ -237,23 +238,17 @@ class Catalog:
 
     def bind_model(self, model: str, dimension: int) -> None:
         """Note the model of the shard's vectors; raises `EmbeddingMismatch` when they come from another."""
-        info = dict(self._db.execute("SELECT key, value FROM shard_info").fetchall())
-        if "model" not in info:
+        info = self.info.read()
+        if info.model is None:
             with transaction(self._db):
                 self._db.execute(f"CREATE TABLE vectors (seq BIGINT NOT NULL, vector FLOAT[{dimension:d}] NOT NULL)")
-                self._db.executemany(
-                    "INSERT INTO shard_info VALUES (?, ?)", [("model", model), ("dimension", str(dimension))]
-                )
-        elif (info["model"], info["dimension"]) != (model, str(dimension)):
+                self.info.write(ShardInfo(model=model, dimension=dimension))
+        elif (info.model, info.dimension) != (model, dimension):
             raise EmbeddingMismatch(
                 self.partition,
-                f"its vectors come from {info['model']} ({info['dimension']} dimensions), not from {model} "
+                f"its vectors come from {info.model} ({info.dimension} dimensions), not from {model} "
                 f"({dimension}): set `embedding` back, or run `siltstone reembed`",
             )
-
-    def next_seq(self) -> int:
-        """The number of the next new row; a number is given once."""
-        return int(self._one("SELECT value FROM shard_info WHERE key = 'next_seq'"))
 
     def applied(self, events: Iterable[Named]) -> set[Named]:
         """Those of the events that are in already. One that was noted without its user is in for each."""
@@ -328,35 +323,25 @@ class Catalog:
             "summarized_by IS NULL AND superseded_by IS NULL AS current FROM memories ORDER BY seq"
         ).fetchnumpy()
 
-    def noted(self, key: str) -> int:
-        """A number that was noted under this key; 0 where none was."""
-        rows = self._db.execute("SELECT value FROM shard_info WHERE key = ?", [key]).fetchall()
-        return int(rows[0][0]) if rows else 0
-
-    def note(self, key: str, number: int) -> None:
-        self._db.execute("INSERT OR REPLACE INTO shard_info VALUES (?, ?)", [key, str(number)])
-
     def next_stamp(self, held: Stamp | None) -> Stamp:
         """For a file of vectors that is about to be written in the place of one with the stamp `held`.
 
         It fits from now on, and so does the one in its place, should it never be written.
         """
-        stamp, before = Stamp(self._identity(), secrets.randbits(62) + 1), 0
-        if held is not None and self.fits(held):
-            before = held.generation
+        identity = self.info.read().identity
+        assert identity is not None, "a migration writes it"
+        stamp = Stamp(identity, secrets.randbits(62) + 1)
+        before = held.generation if held is not None and self.fits(held) else 0
         with transaction(self._db):
-            self.note("index_before", before)
-            self.note("index", stamp.generation)
+            self.info.write(ShardInfo(index=stamp.generation, index_before=before))
         return stamp
 
     def fits(self, stamp: Stamp | None) -> bool:
         """Whether a file with this stamp was written beside this catalog, as it is now or was before."""
-        if stamp is None or stamp.shard != self._identity():
+        if stamp is None:
             return False
-        return stamp.generation in (self.noted("index"), self.noted("index_before"))
-
-    def _identity(self) -> uuid.UUID:
-        return uuid.UUID(self._one("SELECT value FROM shard_info WHERE key = 'identity'"))
+        info = self.info.read()
+        return stamp.shard == info.identity and stamp.generation in (info.index or 0, info.index_before or 0)
 
     def behind(self, user_id: str, ids: Iterable[uuid.UUID]) -> list[Memory]:
         """The user's memories in whose place one of these stands."""
@@ -430,10 +415,6 @@ class Catalog:
         ).fetchall()
         return [Done(row[0], row[1], row[2], row[3], orjson.loads(row[4])) for row in rows]
 
-    def position(self) -> int:
-        """The offset in the log up to which the events are in; 0 in a new shard."""
-        return self.noted("position")
-
     def write(self, changes: Changes, now: int, position: int | None = None) -> None:
         """Commit a batch: rows, vectors, which events are in and up to where, together or not at all."""
         self._know(changes)
@@ -447,14 +428,7 @@ class Catalog:
                 self.ageing.touched(memory.seq for memory in changes.updated.values())
             if changes.archived:
                 self.archive.put(changes.archived)
-            if changes.unarchived:
-                self.archive.take(changes.unarchived)
-            if changes.leaving:
-                self._delete(changes.leaving)
-            if changes.dropped or changes.unarchived:
-                self.reembedding.prune()
-            if changes.forgotten or changes.forgotten_users:
-                self._forget(changes)
+            self._erasing.erase(changes.leaving, changes.unarchived, changes.forgotten, changes.forgotten_users)
             self._write_links(changes)
             self._note(changes)
             if changes.applied:
@@ -464,8 +438,12 @@ class Catalog:
                     now,
                     changes.log_end if position is None else position,
                 )
-            self._advance(changes.numbered, position)
+            done = ShardInfo(next_seq=self.next_seq + changes.numbered, position=position, changes=self.changes + 1)
+            self.info.write(done)
+        self.next_seq += changes.numbered
         self.changes += 1
+        if position is not None:
+            self.position = position
 
     def _know(self, changes: Changes) -> None:
         """What is archived was a memory before. That the commit may fail does no harm."""
@@ -475,19 +453,6 @@ class Catalog:
         self._ids.add(hashes_of(ids))
         if changes.tombstones:
             self._forgetting.add(hashes_of_names(one.user_id for one in changes.tombstones))
-
-    def _advance(self, numbered: int, position: int | None) -> None:
-        """So many numbers more are given away, and the events up to `position` are in."""
-        advance = (
-            "UPDATE shard_info SET value = CASE key "
-            "WHEN 'next_seq' THEN cast(cast(value AS BIGINT) + $numbered AS VARCHAR) "
-            "WHEN 'changes' THEN cast(cast(value AS BIGINT) + 1 AS VARCHAR) "
-            "ELSE coalesce($position, value) END WHERE key IN ('next_seq', 'changes', 'position')"
-        )
-        self._db.execute(
-            self._parsed[advance],
-            {"numbered": numbered, "position": None if position is None else str(position)},
-        )
 
     def recompute(self, now: int, lifecycle: LifecycleSettings, before: Callable[[Seqs], None]) -> list[str]:
         """Store the states as of `now` (epoch ms); the users whose memories changed state: see `Ageing.recompute`."""
@@ -533,11 +498,6 @@ class Catalog:
                 "UPDATE memories SET message_ids = staging.message_ids FROM staging WHERE memories.seq = staging.seq",
             )
 
-    def _delete(self, seqs: Sequence[int]) -> None:
-        leaving = pa.table({"seq": pa.array(seqs, pa.int64())})
-        for table in ("memories", "vectors"):
-            self._over(leaving, f"DELETE FROM {table} WHERE seq IN (SELECT seq FROM staging)")
-
     def _write_links(self, changes: Changes) -> None:
         if changes.unlinked:
             self._over(
@@ -555,30 +515,6 @@ class Catalog:
         self._append("history", changes.history)
         self._append("tombstones", changes.tombstones)
 
-    def _forget(self, changes: Changes) -> None:
-        """Delete what is kept of memories elsewhere. The audit trail names them still, and no word of theirs."""
-        users = pa.table({"user_id": pa.array(changes.forgotten_users, pa.string())})
-        self._db.register("users", users)
-        self._db.register("staged", named_table(changes.forgotten))
-        for table, names in _OF_MEMORIES.items():
-            for name in names:
-                self._db.execute(
-                    f"DELETE FROM {table} USING staged "
-                    f"WHERE {table}.user_id = staged.user_id AND {table}.{name} = staged.id"
-                )
-            self._db.execute(f"DELETE FROM {table} WHERE user_id IN (SELECT user_id FROM users)")
-        self._db.execute(
-            "UPDATE transitions SET reason = 'erased' WHERE NOT list_contains($ours, reason) AND "
-            "(user_id IN (SELECT user_id FROM users) OR (user_id, memory_id) IN (SELECT (user_id, id) FROM staged))",
-            {"ours": list(OUR_REASONS)},
-        )
-        for column in ("summarized_by", "superseded_by"):
-            self._db.execute(
-                f"UPDATE archive SET {column} = NULL FROM staged "
-                f"WHERE archive.user_id = staged.user_id AND archive.{column} = staged.id"
-            )
-        self.note(TO_ERASE, 1)
-
     def erasure(self, user_id: str) -> Erasure:
         """What was forgotten of a user, and what is left."""
         return erasure(self._db, user_id, self.to_erase)
@@ -590,8 +526,10 @@ class Catalog:
         ).fetchall()
         return int(rows[0][0]) if rows else None
 
-    def keep_rating(self, memory_id: uuid.UUID, model: str, value: int, now: int) -> None:
-        self._db.execute("INSERT INTO ratings VALUES (?, ?, ?, make_timestamp_ms(?))", [memory_id, model, value, now])
+    def keep_rating(self, memory_id: uuid.UUID, model: str, rating: int, now: int) -> None:
+        self._db.execute(
+            "INSERT INTO ratings VALUES (?, ?, ?, make_timestamp_ms(?))", [memory_id, model, rating, now]
+        )
 
     def export(self, folder: Path, copied: Fingerprint | None) -> tuple[Fingerprint, frozenset[str]] | None:
         """Stage the rows for the analysts' copy, and which tables those are; None where all is as `copied`."""
@@ -608,8 +546,3 @@ class Catalog:
     def _one(self, sql: str) -> Any:
         (row,) = self._db.execute(sql).fetchall()  # fetchone() would leave the result, and the connection, open
         return row[0]
-
-
-def named_table(names: Sequence[Named]) -> pa.Table:
-    """With the columns `user_id` and `id`."""
-    return pa.table({"user_id": texts([user_id for user_id, _ in names]), "id": uuids(one for _, one in names)})

@@ -7,16 +7,13 @@ import fcntl
 import os
 import shutil
 from pathlib import Path
-from typing import Final
 
 import duckdb
 
 from schemas.errors import DataDirError, ShardLocked
 from tables.catalog.database import ALONE, connect, limit_memory
+from tables.catalog.shard_info import drop_info
 from tables.paths import quoted, synced
-
-#: In `shard_info`: pages or log may hold what was forgotten.
-TO_ERASE: Final = "to_erase"
 
 
 class CatalogFile:
@@ -104,7 +101,7 @@ class CatalogFile:
             db.execute(f"ATTACH '{quoted(self.path)}' AS old (READ_ONLY)")
             db.execute(f"ATTACH '{quoted(self._fresh)}' AS fresh")
             db.execute("COPY FROM DATABASE old TO fresh")
-            db.execute("DELETE FROM fresh.shard_info WHERE key = ?", [TO_ERASE])
+            drop_info(db, "to_erase", schema="fresh")
             db.execute("CHECKPOINT fresh")
             db.execute("DETACH fresh")
         synced(self._fresh)

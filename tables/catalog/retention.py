@@ -12,6 +12,7 @@ import duckdb
 
 from schemas.settings import RetentionSettings
 from tables.catalog.migrations import transaction
+from tables.catalog.shard_info import AgedTable, InfoTable, whole_from
 from tables.catalog.watermarks import DAY_MS
 
 #: That a memory is in a summary is known for as long as the summary is there, or one that was made of it.
@@ -27,7 +28,7 @@ _SUMMARIZED: Final = """
     )
 """
 #: By table. `$before` is epoch ms.
-_DROPS: Final = {
+_DROPS: Final[dict[AgedTable, tuple[str, ...]]] = {
     "transitions": ("DELETE FROM transitions WHERE published AND occurred_at < make_timestamp_ms($before)",),
     "history": (
         "DELETE FROM history WHERE event <> 'summarized' AND occurred_at < make_timestamp_ms($before)",
@@ -50,15 +51,11 @@ _TOMBSTONES: Final = """
 """
 
 
-def whole_from(table: str) -> str:
-    """The key in `shard_info` of the moment (epoch ms) before which rows of the table were dropped."""
-    return f"{table}_from"
-
-
 class Retention:
     """Drops the rows of a catalog that nobody needs any more."""
 
-    def __init__(self, db: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, db: duckdb.DuckDBPyConnection, info: InfoTable) -> None:
+        self._info = info
         self.connect(db)
 
     def connect(self, db: duckdb.DuckDBPyConnection) -> None:
@@ -79,28 +76,24 @@ class Retention:
         A table is a transaction: a crash in between leaves the rest for the next time.
         """
         dropped: dict[str, int] = {}
-        for table, days, moment in (
+        kept: tuple[tuple[AgedTable, float | None, int], ...] = (
             ("transitions", settings.transitions_days, now),
             ("history", settings.history_days, now),
             ("ratings", settings.ratings_days, wall),
-        ):
+        )
+        for table, days, moment in kept:
             if days is not None:
                 dropped[table] = self._dropped_before(table, max(0, moment - round(days * DAY_MS)))
         dropped["links"] = self._dropped(_LINKS)
         dropped["tombstones"] = self._dropped(_TOMBSTONES)
         return {table: rows for table, rows in dropped.items() if rows}
 
-    def _dropped_before(self, table: str, before: int) -> int:
+    def _dropped_before(self, table: AgedTable, before: int) -> int:
         """With a note from which moment on the table is whole: shards are compared from there on."""
         with transaction(self._db):
             dropped = sum(self._dropped(sql, before=before) for sql in _DROPS[table])
             if dropped:
-                self._db.execute(
-                    "INSERT OR REPLACE INTO shard_info "
-                    "SELECT $key, cast(greatest($before, coalesce(max(cast(value AS BIGINT)), 0)) AS VARCHAR) "
-                    "FROM shard_info WHERE key = $key",
-                    {"key": whole_from(table), "before": before},
-                )
+                self._info.write(whole_from(table, max(before, self._info.read().whole_from(table))))
         return dropped
 
     def _dropped(self, sql: str, **given: Any) -> int:

@@ -16,7 +16,7 @@ class Rated(NamedTuple):
 
     memory_id: uuid.UUID
     model: str
-    value: int
+    rating: int
     rated_at: int
 
 

@@ -10,7 +10,7 @@ import duckdb
 
 from schemas.errors import ShardError
 from tables.catalog.database import connect
-from tables.catalog.retention import whole_from
+from tables.catalog.shard_info import read_info
 from tables.offline.inspection import inspect_catalog
 
 #: Ids that are named of each table.
@@ -80,12 +80,7 @@ def differences(partition: int, live: Path, made: Path, users: Sequence[str] = (
 
 def _since(db: duckdb.DuckDBPyConnection, table: str, sql: str) -> str:
     """With the moment from which on both have all rows of the table."""
-    key = whole_from(table)
-    ((moment,),) = db.execute(
-        "SELECT coalesce(max(cast(value AS BIGINT)), 0) FROM "
-        "(FROM live.shard_info UNION ALL FROM made.shard_info) WHERE key = ?",
-        [key],
-    ).fetchall()
+    moment = max(read_info(db, one).whole_from(table) for one in ("live", "made"))
     return sql.replace("{from}", f"make_timestamp_ms({moment:d})")
 
 

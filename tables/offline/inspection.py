@@ -12,6 +12,7 @@ import duckdb
 from schemas.errors import DataDirError, ShardError, ShardLocked
 from tables.catalog.database import connect
 from tables.catalog.migrations import available
+from tables.catalog.shard_info import read_info
 
 _HOLDER = re.compile(r"\(PID (\d+)\)")
 
@@ -57,8 +58,7 @@ def position(partition: int, path: Path) -> int:
     if inspect_catalog(partition, path).model is None:
         return 0
     with connect(path, read_only=True) as db:
-        rows = db.execute("SELECT value FROM shard_info WHERE key = 'position'").fetchall()
-    return int(rows[0][0]) if rows else 0
+        return read_info(db).position or 0
 
 
 def users(data_dir: Path, of_each: int = 20) -> list[tuple[str, int]]:
@@ -85,5 +85,5 @@ def _read(partition: int, db: duckdb.DuckDBPyConnection) -> Inspection:
         raise ShardError(partition, f"it was written by a newer Siltstone (schema {schema}): upgrade this one")
     if "shard_info" not in tables:
         return Inspection(None, 0)
-    info = dict(db.execute("SELECT key, value FROM shard_info").fetchall())
-    return Inspection(info.get("model"), int(info.get("dimension", 0)))
+    info = read_info(db)
+    return Inspection(info.model, info.dimension or 0)

@@ -33,6 +33,7 @@ import orjson
 from schemas.errors import DataDirError
 from schemas.memories import Memory
 from tables.catalog.catalog import Catalog, Changes
+from tables.catalog.shard_info import ShardInfo
 from tables.search import bodies, terms_file
 from tables.search.bodies import BodiesFile, body_of, check_of, memory_of
 from tables.search.candidates import Candidates, previous
@@ -43,8 +44,6 @@ from tables.search.terms_file import TermsFile
 
 log = logging.getLogger(__name__)
 
-#: In `shard_info`: the generation to which the rows belong.
-_GENERATION: Final = "search_rows"
 #: A file with more of what is worth nothing than that, and than of the rest, is begun anew.
 _WASTE: Final = 64 * 1024 * 1024
 #: What a full disk says, a file that may not grow, and a quota.
@@ -108,7 +107,7 @@ class SearchRows:
 
     def _open(self) -> None:
         standing = self._catalog.standing()
-        known = self._file.load(self._catalog.noted(_GENERATION), self._catalog.changes)
+        known = self._file.load(self._catalog.info.read().search_rows or 0, self._catalog.changes)
         old = self._file.rows if known else np.zeros(0, ROW)
         if not (checks(old) == old["check"]).all():
             log.warning("%s: damaged rows: all are made anew", self._folder)
@@ -127,7 +126,7 @@ class SearchRows:
         self._stand(self._file.places(standing["seq"]), standing)
         generation = secrets.randbits(62) + 1
         self._file.stamp(generation, self._catalog.changes)
-        self._catalog.note(_GENERATION, generation)
+        self._catalog.info.write(ShardInfo(search_rows=generation))
 
     def _drop_waste(self) -> None:
         """Files that hold little but what is worth nothing: their rows are filled anew."""

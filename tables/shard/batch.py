@@ -29,7 +29,8 @@ from schemas.lifecycle import score_of, state_of
 from schemas.memories import Memory, State
 from schemas.messages import iso
 from schemas.settings import LongTermSettings
-from tables.catalog.catalog import Named, NewLink, Tombstone
+from tables.catalog.catalog import NewLink, Tombstone
+from tables.catalog.erasing import Named
 from tables.search.search_rows import Living
 from tables.shard import overflow
 from tables.shard.editing import edited

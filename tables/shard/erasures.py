@@ -6,14 +6,17 @@ from typing import Final, NamedTuple
 
 import duckdb
 
+from tables.catalog.erasing import NAMING
+
+#: What a receipt calls otherwise than the schema does.
+_CALLED: Final = {"merged": "near_copies"}
+_OF_USER: Final = "SELECT count(*) FROM {} WHERE user_id = $user"
 #: By what a receipt calls it: how many rows with words of the user's a shard holds.
 _LEFT: Final = {
-    "memories": "SELECT count(*) FROM memories WHERE user_id = $user",
-    "archive": "SELECT count(*) FROM archive WHERE user_id = $user",
+    "memories": _OF_USER.format("memories"),
+    "archive": _OF_USER.format("archive"),
     "vectors": "SELECT count(*) FROM vectors SEMI JOIN (FROM memories WHERE user_id = $user) USING (seq)",
-    "history": "SELECT count(*) FROM history WHERE user_id = $user",
-    "links": "SELECT count(*) FROM links WHERE user_id = $user",
-    "near_copies": "SELECT count(*) FROM merged WHERE user_id = $user",
+    **{_CALLED.get(table, table): _OF_USER.format(table) for table in NAMING},
 }
 
 

@@ -20,11 +20,12 @@ import pyarrow as pa
 
 from schemas.errors import ShardError
 from tables.catalog.migrations import transaction
+from tables.catalog.shard_info import InfoTable, ShardInfo
 from tables.paths import synced
 from tables.vectors.index import Seqs, VectorIndex, Vectors, cells_of
 
 #: Numbers of all that has a vector: memories, and what is archived.
-_ROWS = "SELECT seq FROM memories UNION ALL SELECT seq FROM archive"
+ROWS = "SELECT seq FROM memories UNION ALL SELECT seq FROM archive"
 
 
 class VectorModel(NamedTuple):
@@ -40,9 +41,10 @@ class VectorModel(NamedTuple):
 class Reembedding:
     """The side table `vectors_next` of a catalog, and the model that `shard_info` names for it."""
 
-    def __init__(self, db: duckdb.DuckDBPyConnection, partition: int) -> None:
-        self._db, self._partition = db, partition
-        self._target = self._recorded("next_")
+    def __init__(self, db: duckdb.DuckDBPyConnection, partition: int, info: InfoTable) -> None:
+        self._db, self._partition, self._info = db, partition, info
+        noted = info.read()
+        self._target = _vector_model(noted.next_model, noted.next_dimension)
 
     def connect(self, db: duckdb.DuckDBPyConnection) -> None:
         """Work on this connection to the same catalog from now on."""
@@ -51,7 +53,8 @@ class Reembedding:
     @property
     def model(self) -> VectorModel | None:
         """The model of the vectors that the shard works with; None where it holds none yet."""
-        return self._recorded("")
+        info = self._info.read()
+        return _vector_model(info.model, info.dimension)
 
     @property
     def target(self) -> VectorModel | None:
@@ -66,10 +69,7 @@ class Reembedding:
                 self._db.execute(
                     f"CREATE TABLE vectors_next (seq BIGINT NOT NULL, vector FLOAT[{target.dimension:d}] NOT NULL)"
                 )
-                self._db.executemany(
-                    "INSERT INTO shard_info VALUES (?, ?)",
-                    [("next_model", target.name), ("next_dimension", str(target.dimension))],
-                )
+                self._info.write(ShardInfo(next_model=target.name, next_dimension=target.dimension))
             self._target = target
 
     def refuse_other(self, target: VectorModel) -> None:
@@ -87,19 +87,19 @@ class Reembedding:
             return False
         with transaction(self._db):
             self._db.execute("DROP TABLE vectors_next")
-            self._db.execute("DELETE FROM shard_info WHERE key IN ('next_model', 'next_dimension')")
+            self._info.drop("next_model", "next_dimension")
         self._target = None
         return True
 
     def rows(self) -> int:
         """How many vectors the shard has, those of archived memories with them."""
-        return len(self._seqs(_ROWS))
+        return len(self._seqs(ROWS))
 
     def missing(self) -> Seqs:
         """The numbers of all that has no vector of the next model yet, ascending."""
         if self._target is None:
-            return self._seqs(_ROWS)
-        return _without(self._seqs(_ROWS), self._seqs("SELECT seq FROM vectors_next"))
+            return self._seqs(ROWS)
+        return _without(self._seqs(ROWS), self._seqs("SELECT seq FROM vectors_next"))
 
     def texts(self, seqs: Seqs) -> tuple[Seqs, list[str]]:
         """Of these, what is still there: numbers and texts."""
@@ -116,14 +116,9 @@ class Reembedding:
         arrow = pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), flat.shape[1])
         self._db.register("staged", pa.table({"seq": seqs, "vector": arrow}))
         self._db.execute(
-            f"INSERT INTO vectors_next SELECT seq, vector FROM staged WHERE seq IN ({_ROWS}) "
+            f"INSERT INTO vectors_next SELECT seq, vector FROM staged WHERE seq IN ({ROWS}) "
             "AND seq NOT IN (SELECT seq FROM vectors_next)"
         )
-
-    def prune(self) -> None:
-        """Leave no vector of what is gone. Belongs to the transaction in which it goes."""
-        if self._target is not None:
-            self._db.execute(f"DELETE FROM vectors_next WHERE seq NOT IN ({_ROWS})")
 
     def bring_nearer(self, index: VectorIndex, most: int) -> int:
         """Make an index that of the memories in the side table, by at most so many vectors; how many are left."""
@@ -168,20 +163,17 @@ class Reembedding:
             self._db.execute("DELETE FROM vectors_next WHERE seq NOT IN (SELECT seq FROM memories)")
             self._db.execute("DROP TABLE vectors")
             self._db.execute("ALTER TABLE vectors_next RENAME TO vectors")
-            for key, value in (("model", target.name), ("dimension", str(target.dimension))):
-                self._db.execute("UPDATE shard_info SET value = ? WHERE key = ?", [value, key])
-            self._db.execute("DELETE FROM shard_info WHERE key IN ('next_model', 'next_dimension')")
+            self._info.write(ShardInfo(model=target.name, dimension=target.dimension))
+            self._info.drop("next_model", "next_dimension")
         self._target = None
         return True
 
-    def _recorded(self, prefix: str) -> VectorModel | None:
-        info = dict(self._db.execute("SELECT key, value FROM shard_info").fetchall())
-        if f"{prefix}model" not in info:
-            return None
-        return VectorModel(info[f"{prefix}model"], int(info[f"{prefix}dimension"]))
-
     def _seqs(self, sql: str) -> Seqs:
         return np.sort(np.asarray(self._db.execute(sql).fetchnumpy()["seq"], np.int64))
+
+
+def _vector_model(name: str | None, dimension: int | None) -> VectorModel | None:
+    return None if name is None or dimension is None else VectorModel(name, dimension)
 
 
 def _without(seqs: Seqs, others: Seqs) -> Seqs:

@@ -85,7 +85,6 @@ class Shard:
         try:
             self._catalog.reembedding.finish(VectorModel(model, dimension), self._index_path)
             self._catalog.bind_model(model, dimension)
-            self._next, self._position = self._catalog.next_seq(), self._catalog.position()
             self._index = self._recovered_index(dimension)
             self._rows = SearchRows(folder, self._catalog, recent)
         except BaseException:
@@ -152,7 +151,7 @@ class Shard:
         applied = Applied(repeated=len(events) - len(fresh), fresh=fresh)
         left: Sequence[LongTermEvent] = fresh
         while left:
-            spaces = Workspaces(self._catalog, self._lifecycle, self._next)
+            spaces = Workspaces(self._catalog, self._lifecycle, self._catalog.next_seq)
             batch = Batch(spaces, self._index, self._settings, together(left), vectors, self._living)
             applied.add(batch.run())
             done = len(spaces.changes.applied)
@@ -162,7 +161,7 @@ class Shard:
             if spaces.changes.changes_archive:
                 self._archived.forget(spaces.keys())
             left = left[done:]
-        if not fresh and position is not None and position != self._position:
+        if not fresh and position is not None and position != self._catalog.position:
             self._commit(Changes(), now, position)
         return applied
 
@@ -171,7 +170,7 @@ class Shard:
 
         They are applied again in their turn, and leave their tombstones then: what comes before them is not in yet.
         """
-        spaces = Workspaces(self._catalog, self._lifecycle, self._next)
+        spaces = Workspaces(self._catalog, self._lifecycle, self._catalog.next_seq)
         Batch(spaces, self._index, self._settings, events, {}, self._living).run()
         spaces.changes.applied, spaces.changes.tombstones = [], []
         self._commit(spaces.changes, now, None)
@@ -180,7 +179,7 @@ class Shard:
 
     def position(self) -> int:
         """The offset in the log up to which the events are in; 0 in a new shard."""
-        return self._position
+        return self._catalog.position
 
     def low_watermark(self) -> Watermark | None:
         """Below it all events are in, and none of their ids is known any more; None where there is none."""
@@ -188,9 +187,9 @@ class Shard:
 
     def due_watermark(self, now: int) -> NextWatermark | None:
         """What a new watermark (its moment, epoch ms) would follow, and would say; None where it is not yet due."""
-        if not self._position or not self._catalog.watermarks.is_due(now):
+        if not self._catalog.position or not self._catalog.watermarks.is_due(now):
             return None
-        return NextWatermark(self._catalog.watermarks.newest(), self._position)
+        return NextWatermark(self._catalog.watermarks.newest(), self._catalog.position)
 
     def keep_watermark(self, mark: Watermark, now: int) -> int:
         """Note that all events below it are in; how many ids were dropped of those that have been for long enough."""
@@ -212,8 +211,6 @@ class Shard:
         self._rows.before(changes)
         self._catalog.write(changes, now, position)
         self._rows.after(changes)
-        self._next += changes.numbered
-        self._position = self._position if position is None else position
         self._index.remove(np.array(changes.leaving, np.int64))
         leaving = set(changes.leaving)
         staying = [memory for memory in changes.new.values() if memory.seq not in leaving]
@@ -332,9 +329,9 @@ class Shard:
         """What the model answered when it was asked about this exchange; None where it was not."""
         return self._catalog.rating(memory_id, model)
 
-    def keep_rating(self, memory_id: uuid.UUID, model: str, value: int, now: int) -> None:
+    def keep_rating(self, memory_id: uuid.UUID, model: str, rating: int, now: int) -> None:
         """Note a model's answer (epoch ms): a replay asks nobody twice."""
-        self._catalog.keep_rating(memory_id, model, value, now)
+        self._catalog.keep_rating(memory_id, model, rating, now)
 
     def unpublished(self) -> list[Transition]:
         return self._catalog.ageing.unpublished()

@@ -14,7 +14,8 @@ from schemas.memories import Memory, shown_score
 from schemas.messages import iso
 from schemas.settings import LifecycleSettings
 from tables.catalog.archive import ToArchive
-from tables.catalog.catalog import OUR_REASONS, Catalog, Changes, Done, Merged, Move, Named, NewLink, Unlinked
+from tables.catalog.catalog import Catalog, Changes, Done, Merged, Move, NewLink, Unlinked
+from tables.catalog.erasing import NAMING, OUR_REASONS, Named
 from tables.vectors.index import Vectors
 
 #: Of a memory's `meta.transitions`, the newest.
@@ -164,33 +165,31 @@ class Workspace:
         self.gone.add(memory.id)
 
     def erase(self, ids: set[uuid.UUID]) -> None:
-        """No word is kept of these, be they there or not: what earlier events of the batch noted goes too."""
-        changes, user = self.changes, self.user_id
-        changes.forgotten += self._named(ids)
-        changes.links = [
-            new for new in changes.links if new.user_id != user or ids.isdisjoint((new.source_id, new.target_id))
-        ]
-        changes.merged = [
-            new for new in changes.merged if new.user_id != user or ids.isdisjoint((new.memory_id, new.into_id))
-        ]
-        changes.history = [new for new in changes.history if new.user_id != user or new.memory_id not in ids]
-        self._erase_reasons(lambda move: move.memory_id in ids)
+        """No word is kept of these, be they there or not."""
+        self.changes.forgotten += self._named(ids)
+        self._erase_noted(ids.__contains__)
 
     def erase_all(self) -> None:
         """No word is kept of what the user had before."""
-        changes, user = self.changes, self.user_id
-        changes.forgotten_users.append(user)
-        changes.links = [new for new in changes.links if new.user_id != user]
-        changes.merged = [new for new in changes.merged if new.user_id != user]
-        changes.history = [new for new in changes.history if new.user_id != user]
-        self._erase_reasons(lambda move: True)
+        self.changes.forgotten_users.append(self.user_id)
+        self._erase_noted(lambda identity: True)
 
-    def _erase_reasons(self, concerned: Callable[[Move], bool]) -> None:
-        self.changes.moves = [
+    def _erase_noted(self, concerned: Callable[[uuid.UUID], bool]) -> None:
+        """What earlier events of the batch noted goes as what is in the tables does."""
+        changes, user = self.changes, self.user_id
+        for table, columns in NAMING.items():
+            rows = getattr(changes, table)
+            kept = [
+                row
+                for row in rows
+                if row.user_id != user or not any(concerned(getattr(row, name)) for name in columns)
+            ]
+            setattr(changes, table, kept)
+        changes.moves = [
             move._replace(reason="erased")
-            if move.user_id == self.user_id and move.reason not in OUR_REASONS and concerned(move)
+            if move.user_id == user and move.reason not in OUR_REASONS and concerned(move.memory_id)
             else move
-            for move in self.changes.moves
+            for move in changes.moves
         ]
 
     def said_after(self, moment: int) -> set[uuid.UUID]:

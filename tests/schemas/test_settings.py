@@ -310,17 +310,17 @@ def test_settings_show_no_password(shown: Callable[[Settings], str]) -> None:
     assert settings.kafka.sasl_password.get_secret_value() == "hunter2"
 
 
-# The judge's model
+# The model that rates
 
 LLM = "llm: {api_key: sk-llm, base_url: 'https://llm.example/v1', model: llm-model}\n"
 SCORING = "memory: {scoring: {api_key: sk-scoring, base_url: 'https://scoring.example/v1', model: scoring-model}}\n"
 
 
-def judge_of(text: str) -> tuple[str, str, str] | None:
-    """Key, URL and model of the judge that a file gives."""
+def rater_of(text: str) -> tuple[str, str, str] | None:
+    """Key, URL and model of the rating model that a file gives."""
     write(text)
-    judge = Settings.load().judge()
-    return None if judge is None else (judge.api_key.get_secret_value(), judge.base_url, judge.model)
+    rater = Settings.load().rater()
+    return None if rater is None else (rater.api_key.get_secret_value(), rater.base_url, rater.model)
 
 
 @pytest.mark.parametrize(
@@ -332,46 +332,46 @@ def judge_of(text: str) -> tuple[str, str, str] | None:
         "memory: {scoring: {base_url: 'https://scoring.example/v1', model: m, policy: llm}}",
     ],
 )
-def test_without_any_key_no_model_judges(text: str) -> None:
+def test_without_any_key_no_model_rates(text: str) -> None:
     """Whatever else is set: the local estimator does."""
-    assert judge_of(text) is None
+    assert rater_of(text) is None
 
 
-def test_the_scorings_own_service_judges() -> None:
-    assert judge_of(LLM + SCORING) == ("sk-scoring", "https://scoring.example/v1", "scoring-model")
+def test_the_scorings_own_service_rates() -> None:
+    assert rater_of(LLM + SCORING) == ("sk-scoring", "https://scoring.example/v1", "scoring-model")
 
 
 def test_an_empty_scoring_key_falls_back_to_the_llm() -> None:
-    assert judge_of(LLM) == ("sk-llm", "https://llm.example/v1", "llm-model")
+    assert rater_of(LLM) == ("sk-llm", "https://llm.example/v1", "llm-model")
 
 
 @pytest.mark.parametrize("key", ["", "api_key: '', "])
 def test_the_llms_key_goes_to_the_llms_url_only(key: str) -> None:
     """Not to the one that the scoring names without a key of its own. The model may still be another."""
     scoring = f"memory: {{scoring: {{{key}base_url: 'https://scoring.example/v1', model: small}}}}"
-    assert judge_of(LLM + scoring) == ("sk-llm", "https://llm.example/v1", "small")
+    assert rater_of(LLM + scoring) == ("sk-llm", "https://llm.example/v1", "small")
 
 
 def test_the_scorings_key_goes_to_openai_where_it_names_no_url() -> None:
     """Not to the llm's."""
-    assert judge_of(LLM + "memory: {scoring: {api_key: sk-scoring}}") == ("sk-scoring", OPENAI_URL, "llm-model")
+    assert rater_of(LLM + "memory: {scoring: {api_key: sk-scoring}}") == ("sk-scoring", OPENAI_URL, "llm-model")
 
 
 def test_an_empty_llm_key_falls_back_to_openais_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Key and URL together: the file's URL does not get the environment's key."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-env")
     monkeypatch.setenv("OPENAI_BASE_URL", "https://env.example/v1")
-    assert judge_of("") == ("sk-env", "https://env.example/v1", DEFAULT_MODEL)
-    assert judge_of("llm: {api_key: '', base_url: 'https://llm.example/v1', model: m}") == (
+    assert rater_of("") == ("sk-env", "https://env.example/v1", DEFAULT_MODEL)
+    assert rater_of("llm: {api_key: '', base_url: 'https://llm.example/v1', model: m}") == (
         *("sk-env", "https://env.example/v1"),
         "m",
     )
     monkeypatch.delenv("OPENAI_BASE_URL")
-    assert judge_of("llm: {base_url: 'https://llm.example/v1'}") == ("sk-env", OPENAI_URL, DEFAULT_MODEL)
+    assert rater_of("llm: {base_url: 'https://llm.example/v1'}") == ("sk-env", OPENAI_URL, DEFAULT_MODEL)
 
 
 @pytest.mark.parametrize(
-    ("text", "judge"),
+    ("text", "rater"),
     [
         ("llm: {api_key: sk-llm}", ("sk-llm", OPENAI_URL, DEFAULT_MODEL)),
         (LLM, ("sk-llm", "https://llm.example/v1", "llm-model")),
@@ -379,31 +379,31 @@ def test_an_empty_llm_key_falls_back_to_openais_variables(monkeypatch: pytest.Mo
     ],
 )
 def test_a_key_of_the_settings_wins_over_openais_variables(
-    monkeypatch: pytest.MonkeyPatch, text: str, judge: tuple[str, str, str]
+    monkeypatch: pytest.MonkeyPatch, text: str, rater: tuple[str, str, str]
 ) -> None:
     """And goes nowhere that they name."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-env")
     monkeypatch.setenv("OPENAI_BASE_URL", "https://env.example/v1")
-    assert judge_of(text) == judge
+    assert rater_of(text) == rater
 
 
 def test_openais_url_without_its_key_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "https://env.example/v1")
     monkeypatch.setenv("OPENAI_API_KEY", " ")
-    assert judge_of("") is None
-    assert judge_of("llm: {api_key: sk-llm}") == ("sk-llm", OPENAI_URL, DEFAULT_MODEL)
+    assert rater_of("") is None
+    assert rater_of("llm: {api_key: sk-llm}") == ("sk-llm", OPENAI_URL, DEFAULT_MODEL)
 
 
-def test_the_judge_is_asked_as_the_settings_say(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rater_is_asked_as_the_settings_say(monkeypatch: pytest.MonkeyPatch) -> None:
     """From the environment as well; the line end of a key that comes from a file is dropped."""
     monkeypatch.setenv("SILTSTONE_MEMORY__SCORING__API_KEY", "sk-scoring\n")
     monkeypatch.setenv("SILTSTONE_MEMORY__SCORING__BASE_URL", "http://127.0.0.1:8080/v1/")
     monkeypatch.setenv("SILTSTONE_MEMORY__SCORING__CONCURRENCY", "3")
     monkeypatch.setenv("SILTSTONE_MEMORY__SCORING__TIMEOUT_SECONDS", "1.5")
-    judge = Settings.load().judge()
-    assert judge is not None
-    assert (judge.api_key.get_secret_value(), judge.base_url) == ("sk-scoring", "http://127.0.0.1:8080/v1")
-    assert (judge.concurrency, judge.timeout_seconds) == (3, 1.5)
+    rater = Settings.load().rater()
+    assert rater is not None
+    assert (rater.api_key.get_secret_value(), rater.base_url) == ("sk-scoring", "http://127.0.0.1:8080/v1")
+    assert (rater.concurrency, rater.timeout_seconds) == (3, 1.5)
 
 
 @pytest.mark.parametrize("policy", ["weighted", "llm", "all"])
@@ -427,7 +427,7 @@ def test_the_policies(policy: str) -> None:
         *("api_key: sk-秘密", 'api_key: "sk-two\\nlines"'),
     ],
 )
-def test_a_mistake_about_the_judge_is_one_line_with_its_path(text: str) -> None:
+def test_a_mistake_about_the_rater_is_one_line_with_its_path(text: str) -> None:
     write(f"memory:\n  scoring:\n    {text}")
     (problem,) = problems()
     assert problem.startswith(f"memory.scoring.{text.split(':')[0]}:")
@@ -463,11 +463,11 @@ def test_no_error_shows_a_key_of_openais_variable(monkeypatch: pytest.MonkeyPatc
 def test_no_key_is_shown(monkeypatch: pytest.MonkeyPatch, shown: Callable[[object], str]) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "hunter2")
     settings = Settings.load()
-    assert settings.judge() is not None
-    assert "hunter2" not in shown(settings) + shown(settings.llm) + shown(settings.judge())
+    assert settings.rater() is not None
+    assert "hunter2" not in shown(settings) + shown(settings.llm) + shown(settings.rater())
     write(SCORING.replace("sk-scoring", "hunter2"))
     settings = Settings.load()
-    assert "hunter2" not in shown(settings) + shown(settings.memory) + shown(settings.judge())
+    assert "hunter2" not in shown(settings) + shown(settings.memory) + shown(settings.rater())
 
 
 # The embedding service

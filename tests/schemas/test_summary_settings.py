@@ -183,10 +183,10 @@ def test_a_provider_is_set_by_the_environment(monkeypatch: pytest.MonkeyPatch) -
     assert asked(plan) == ("https://deepseek.example/v1", "v3")
 
 
-def test_the_judges_service_is_as_it_was() -> None:
+def test_the_raters_service_is_as_it_was() -> None:
     """Whatever providers there are."""
     assert plan_of(DEEPSEEK).model is None
-    assert Settings.load().judge() is None
+    assert Settings.load().rater() is None
 
 
 def test_the_models_limit_is_its_providers() -> None:

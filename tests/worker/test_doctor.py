@@ -29,8 +29,8 @@ from streams.doctor.broker import check_broker
 from streams.doctor.data import LITTLE_BYTES, NONE_BYTES, Shards, check_folder, shard_findings
 from streams.doctor.embedding import fitting, load
 from streams.doctor.http import check_http
-from streams.doctor.judge import check_judge
 from streams.doctor.memory import check_memory
+from streams.doctor.rating import check_rating
 from streams.doctor.topics import contract_findings, topic_findings
 from tables.catalog.catalog import Catalog
 from tables.offline.inspection import Inspection
@@ -403,10 +403,10 @@ def test_shards_of_another_model_are_failures() -> None:
     assert outcomes(fitting(Model("new", 512), 0.1, {5: Inspection("new", 512)})) == [("embedding", OK)]
 
 
-# Judge
+# Ratings
 
 
-def judged_by(base_url: str, **scoring: object) -> Settings:
+def rated_by(base_url: str, **scoring: object) -> Settings:
     changes = {"api_key": SecretStr(KEY), "base_url": base_url, "model": "judge-1", **scoring}
     memory = DEFAULT.memory.model_copy(update={"scoring": DEFAULT.memory.scoring.model_copy(update=changes)})
     return DEFAULT.model_copy(update={"memory": memory})
@@ -419,14 +419,14 @@ async def service(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[OpenAIServer
         yield running_service
 
 
-async def test_without_a_key_the_local_estimator_judges() -> None:
-    (finding,) = await check_judge(DEFAULT)
+async def test_without_a_key_the_local_estimator_rates() -> None:
+    (finding,) = await check_rating(DEFAULT)
     assert (finding.outcome, "local estimator" in finding.what) == (OK, True)
 
 
-async def test_a_judge_is_asked_once_for_real(service: OpenAIServer) -> None:
+async def test_a_rater_is_asked_once_for_real(service: OpenAIServer) -> None:
     service.script("9")
-    (finding,) = await check_judge(judged_by(service.base_url))
+    (finding,) = await check_rating(rated_by(service.base_url))
     assert (finding.outcome, finding.what) == (
         OK,
         f"judge-1 at {service.origin} answers: 9 of 10 for what should be kept",
@@ -445,10 +445,10 @@ async def test_a_judge_is_asked_once_for_real(service: OpenAIServer) -> None:
         (Answer(fault="broken"), "APIConnectionError", "look at the service"),
     ],
 )
-async def test_a_judge_that_fails_says_how(service: OpenAIServer, answer: Answer, failure: str, todo: str) -> None:
+async def test_a_rater_that_fails_says_how(service: OpenAIServer, answer: Answer, failure: str, todo: str) -> None:
     service.script(answer)
-    (finding,) = await check_judge(
-        judged_by(service.base_url, timeout_seconds=0.5 if answer.fault == "endless" else 30)
+    (finding,) = await check_rating(
+        rated_by(service.base_url, timeout_seconds=0.5 if answer.fault == "endless" else 30)
     )
     assert (finding.outcome, finding.what) == (FAILED, f"judge-1 at {service.origin} does not judge: {failure}")
     assert todo in finding.todo
@@ -456,7 +456,7 @@ async def test_a_judge_that_fails_says_how(service: OpenAIServer, answer: Answer
 
 
 async def test_an_address_without_a_key_is_not_used_and_said_to_be() -> None:
-    (finding,) = await check_judge(judged_by("http://127.0.0.1:1", api_key=SecretStr("")))
+    (finding,) = await check_rating(rated_by("http://127.0.0.1:1", api_key=SecretStr("")))
     assert (finding.outcome, finding.what.startswith("memory.scoring.base_url is not used")) == (WARNING, True)
 
 

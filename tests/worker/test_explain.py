@@ -44,7 +44,7 @@ async def service() -> AsyncIterator[OpenAIServer]:
 
 @pytest.fixture
 async def worker(settings: Settings, service: OpenAIServer) -> AsyncIterator[Siltstone]:
-    """Its judge is a model that has not answered yet."""
+    """Its rater is a model that has not answered yet."""
     scoring = settings.memory.scoring.model_copy(
         update={"api_key": SecretStr("sk-0"), "base_url": service.base_url, "model": "judge-1"}
     )

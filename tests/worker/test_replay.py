@@ -407,24 +407,24 @@ async def test_a_model_is_asked_once_and_ctrl_c_loses_nothing(
     said = [line(i, "u", ("user", "assistant")[i % 2], i, content=f"I like tea number {i}") for i in range(6)]
     await say(settings, [("u", one, None) for one in [*said, line(6, "u", "user", 6, type="session_end")]])
     async with OpenAIServer(lambda asked: Answer("8" if "number 2" in asked.said_by("user") else "0")) as server:
-        judged = {
+        rated = {
             **environment(settings),
             "SILTSTONE_LLM__API_KEY": "sk-test",
             "SILTSTONE_LLM__BASE_URL": server.base_url,
         }
         server.gate.clear()
         command = ("replay", "--into", str(tmp_path / "first"), "--json")
-        async with interrupted(*command, **judged) as interrupt:
+        async with interrupted(*command, **rated) as interrupt:
             await until(lambda: server.under_way == 3)
             code, errors = await interrupt()
         assert (code, errors.splitlines()[-1][:19]) == (1, "siltstone: stopped;")
         assert len(errors.splitlines()) == 1, errors
         server.gate.set()
-        result = await siltstone(*command, **judged)
+        result = await siltstone(*command, **rated)
         assert result.returncode == 0, result.stderr
         assert (orjson.loads(result.stdout)["memories"], orjson.loads(result.stdout)["promoted"]) == (1, 1)
         asked = len(server.received)
-        result = await siltstone("replay", "--into", str(tmp_path / "second"), "--json", **judged)
+        result = await siltstone("replay", "--into", str(tmp_path / "second"), "--json", **rated)
         assert (result.returncode, orjson.loads(result.stdout)["memories"]) == (0, 1), result.stderr
         assert len(server.received) == asked
     close_to(rows(tmp_path / "second"), rows(tmp_path / "first"))

@@ -20,7 +20,7 @@ from streams.hotpath.outbox import Headers
 from streams.inbox import Inbox
 from streams.metrics import Metrics
 from streams.rerouting import Rerouting
-from streams.rules.promotion import Judge, Promoter
+from streams.rules.promotion import Estimator, Promoter
 from streams.rules.session import SessionRules
 from tables.windows.short_term import ShortTermStore
 from tests.crash.chatter import Said
@@ -64,12 +64,14 @@ def said(*values: bytes, start: int = 0) -> list[Record]:
     return [Record(start + n, value, START + PRODUCED + 1_000 * (start + n)) for n, value in enumerate(values)]
 
 
-def promoted(memory: MemorySettings, *batches: list[Record], judge: Judge | None = lambda *_: 0) -> list[Headers]:
+def promoted(
+    memory: MemorySettings, *batches: list[Record], estimator: Estimator | None = lambda *_: 0
+) -> list[Headers]:
     """The headers of what the batches of one session's records promote, in its order."""
     outbox, metrics = Posted(), Metrics()
     agent = ShortTermAgent(
         store=ShortTermStore(),
-        rules=SessionRules(memory, Promoter(memory, judge)),
+        rules=SessionRules(memory, Promoter(memory, estimator)),
         event_log=EventLog(outbox, TOPICS),
         inbox=Inbox(session_record, DeadLetters(outbox, TOPICS.dead_letters, metrics), Rerouting(outbox, metrics, 1)),
         metrics=metrics,
@@ -123,13 +125,13 @@ def test_the_end_of_a_session_decides_on_what_leaves() -> None:
     """Eleven would roll; these two wait for the end."""
     llm = MemorySettings.model_validate({"scoring": {"policy": "llm"}})
     end = orjson.dumps({"type": "session_end", "user_id": "u", "session_id": "u-s", "timestamp": START + 40_000})
-    assert moments(promoted(llm, said(*exchange(0, 0), *exchange(1, 10), end), judge=lambda *_: 9)) == [4, 4]
+    assert moments(promoted(llm, said(*exchange(0, 0), *exchange(1, 10), end), estimator=lambda *_: 9)) == [4, 4]
 
 
 def test_the_message_that_makes_a_session_roll_decides_on_the_oldest_exchange() -> None:
     rolling = MemorySettings.model_validate({"promote_threshold": 1, "scoring": {"policy": "llm"}})
     records = said(*exchange(0, 0), *exchange(1, 10), line(4, "u", "user", 20))
-    assert moments(promoted(rolling, records, judge=lambda *_: 9)) == [4]
+    assert moments(promoted(rolling, records, estimator=lambda *_: 9)) == [4]
 
 
 def test_a_record_without_a_timestamp_is_named_by_no_header() -> None:

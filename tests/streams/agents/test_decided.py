@@ -126,10 +126,10 @@ class Worker:
 
     def _start(self) -> None:
         self.store, self.ratings = ShortTermStore(), Waiting()
-        judge = None if self.elsewhere else lambda user, assistant: estimate(user, assistant).value
+        estimator = None if self.elsewhere else lambda user, assistant: estimate(user, assistant).rating
         self.agent = ShortTermAgent(
             store=self.store,
-            rules=SessionRules(self.memory, Promoter(self.memory, judge), Triggers(Settings().summaries())),
+            rules=SessionRules(self.memory, Promoter(self.memory, estimator), Triggers(Settings().summaries())),
             event_log=EventLog(self.outbox, TOPICS),
             inbox=Inbox(
                 session_record,

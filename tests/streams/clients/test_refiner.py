@@ -17,9 +17,9 @@ from pydantic import SecretStr
 from schemas.lifecycle import DAY_MS
 from schemas.memories import Memory
 from schemas.messages import MAX_CONTENT_BYTES
-from schemas.settings import JudgeSettings
+from schemas.settings import RaterSettings
 from streams.clients.chat import ChatModel
-from streams.clients.judge import ModelJudge
+from streams.clients.rating import ModelRater
 from streams.clients.refiner import QUOTED_CHARS, SUMMARY_TOKENS, ModelRefiner, summary_in, verdict_in
 from tests.support.making import START, memory_of
 from tests.support.openai_server import Answer, OpenAIServer
@@ -40,7 +40,7 @@ async def server() -> AsyncIterator[OpenAIServer]:
 
 @pytest.fixture
 async def chat(server: OpenAIServer) -> AsyncIterator[ChatModel]:
-    model = ChatModel(JudgeSettings(SecretStr("sk-test"), server.base_url, "model-1", 2, 10.0))
+    model = ChatModel(RaterSettings(SecretStr("sk-test"), server.base_url, "model-1", 2, 10.0))
     yield model
     await model.close()
 
@@ -191,12 +191,12 @@ async def test_a_verdict_that_is_none_is_one_warning(
     assert warned == "it was not found out what a memory replaces: ValueError, api_key_empty=False"
 
 
-async def test_a_service_that_asked_the_judge_to_leave_it_alone_is_left_alone(
+async def test_a_service_that_asked_the_rater_to_leave_it_alone_is_left_alone(
     server: OpenAIServer, chat: ChatModel, refiner: ModelRefiner
 ) -> None:
     """Whoever asks of one worker asks the same service."""
     server.script(Answer(status=429, headers={"retry-after": "30"}))
-    assert await ModelJudge(chat).rate("I live in Lyon", "ok") is None
+    assert await ModelRater(chat).rate("I live in Lyon", "ok") is None
     assert refiner.resumes_in() > 0
     assert await refiner.replaced(OSAKA, [LYON]) is None
     assert len(server.received) == 1

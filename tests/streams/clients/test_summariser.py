@@ -25,7 +25,7 @@ from streams.clients.quoted_day import QUOTED_CHARS, estimated_tokens
 from streams.clients.summariser import LEAST_ANSWER_TOKENS, Malformed, ModelSummariser, Unavailable
 from streams.clients.summary_answer import response_format
 from streams.rules.summary.turns import Turn
-from tests.streams.clients.test_judge import Monotonic
+from tests.streams.clients.test_rating import Monotonic
 from tests.support.making import START
 from tests.support.openai_server import Answer, OpenAIServer, Received
 

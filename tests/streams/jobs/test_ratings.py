@@ -38,7 +38,7 @@ class Kept(OwnedShards):
         return None  # type: ignore[return-value]
 
 
-class Judge:
+class Model:
     """Answers with its value, or not at all."""
 
     model = "judge"
@@ -60,9 +60,9 @@ class Room:
     """Ratings by a clock of its own."""
 
     def __init__(self) -> None:
-        self.judge, self.metrics, self.now = Judge(), Metrics(), 0.0
+        self.rater, self.metrics, self.now = Model(), Metrics(), 0.0
         self.answers: dict[int, int | None] = {}
-        self.ratings = Ratings(self.judge, 1, Kept(), self.metrics, self._fail, lambda: self.now)
+        self.ratings = Ratings(self.rater, 1, Kept(), self.metrics, self._fail, lambda: self.now)
 
     def _fail(self, exc: BaseException, where: str) -> None:
         raise AssertionError(where) from exc
@@ -103,7 +103,7 @@ async def test_an_outage_of_hours_loses_no_exchange(out: float) -> None:
         assert first is not None
         assert first.done()
         assert room.answers == {}
-        room.judge.value = 7
+        room.rater.value = 7
         await room.passes(min(out + 30, HOUR))
         assert room.answers == {1: 7}
         assert labelled(room.metrics.ratings)["answered",] == 1
@@ -115,7 +115,7 @@ async def test_it_is_asked_less_and_less_often() -> None:
         asked = []
         for _ in range(12):
             await room.passes(HOUR)
-            asked.append(len(room.judge.asked))
+            asked.append(len(room.rater.asked))
         assert asked[0] == 7
         assert [after - before for before, after in itertools.pairwise(asked[2:])] == [1] * 9
 
@@ -133,7 +133,7 @@ async def test_what_the_session_says_next_tries_again_at_once_however_long_it_ha
     async with Room() as room:
         room.ask(1)
         await room.passes(5 * HOUR)
-        room.judge.value = 5
+        room.rater.value = 5
         assert room.ask(1) is None
         await room.settled()
         assert room.answers == {1: 5}
@@ -149,16 +149,16 @@ async def test_what_is_asked_for_the_first_time_goes_first() -> None:
         room.ratings.tick()
         room.ask(9)
         await room.settled()
-        assert room.judge.asked == ["0", "1", "2", "9", "0", "1", "2"]
+        assert room.rater.asked == ["0", "1", "2", "9", "0", "1", "2"]
 
 
 async def test_a_service_that_wants_to_be_left_alone_is_and_that_is_no_try() -> None:
     async with Room() as room:
-        room.judge.pause = 100.0
+        room.rater.pause = 100.0
         first = room.ask(1)
         await room.settled()
         assert first is not None
-        assert (first.done(), room.judge.asked) == (True, [])
-        room.judge.pause, room.judge.value = 0.0, 3
+        assert (first.done(), room.rater.asked) == (True, [])
+        room.rater.pause, room.rater.value = 0.0, 3
         await room.passes(100)
         assert room.answers == {1: 3}

@@ -115,22 +115,22 @@ ORDERS = [
 
 @pytest.mark.parametrize("fact", FACTS)
 def test_a_fact_about_the_users_life_rates_at_least_five(fact: str) -> None:
-    assert estimate(fact, "").value >= 5
+    assert estimate(fact, "").rating >= 5
 
 
 @pytest.mark.parametrize("fact", CLEAR_FACTS)
 def test_clear_self_disclosure_rates_at_least_seven(fact: str) -> None:
-    assert estimate(fact, "").value >= 7
+    assert estimate(fact, "").rating >= 7
 
 
 @pytest.mark.parametrize("fact", SHORT_FACTS)
 def test_a_short_fact_without_any_known_word_still_passes_the_border(fact: str) -> None:
-    assert estimate(fact, "").value >= 1
+    assert estimate(fact, "").rating >= 1
 
 
 @pytest.mark.parametrize(("user", "assistant"), NOTHINGS)
 def test_courtesies_requests_and_general_knowledge_rate_zero(user: str, assistant: str) -> None:
-    assert estimate(user, assistant).value == 0
+    assert estimate(user, assistant).rating == 0
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_courtesies_requests_and_general_knowledge_rate_zero(user: str, assistan
     ],
 )
 def test_what_only_the_assistant_explains_rates_zero(user: str, assistant: str) -> None:
-    assert estimate(user, assistant).value == 0
+    assert estimate(user, assistant).rating == 0
 
 
 def test_a_machine_that_tells_of_itself_tells_nothing_of_the_user() -> None:
@@ -171,7 +171,7 @@ def test_a_reply_that_tells_of_its_speaker_counts_but_less_than_the_user() -> No
     ],
 )
 def test_a_statement_rates_above_the_question_for_it(statement: str, question: str) -> None:
-    assert estimate(statement, "").value > estimate(question, "").value
+    assert estimate(statement, "").rating > estimate(question, "").rating
 
 
 @pytest.mark.parametrize(
@@ -182,8 +182,8 @@ def test_a_statement_rates_above_the_question_for_it(statement: str, question: s
     ],
 )
 def test_a_request_counts_only_when_it_names_something_of_ones_own(about_oneself: str, about_nobody: str) -> None:
-    assert estimate(about_nobody, "").value == 0
-    assert estimate(about_oneself, "").value >= 1
+    assert estimate(about_nobody, "").rating == 0
+    assert estimate(about_oneself, "").rating >= 1
 
 
 def test_the_longest_word_is_read_in_chinese() -> None:
@@ -195,35 +195,35 @@ def test_the_longest_word_is_read_in_chinese() -> None:
 
 def test_more_said_of_oneself_never_rates_lower() -> None:
     for fact in FACTS:
-        assert estimate(f"{fact} {FACTS[0]}", "").value >= estimate(fact, "").value
+        assert estimate(f"{fact} {FACTS[0]}", "").rating >= estimate(fact, "").rating
 
 
 def test_what_leads_to_a_question_is_told() -> None:
-    assert estimate("I got divorced last month. Any advice?", "").value >= 5
-    assert estimate("我离婚以后一直失眠，你有什么建议吗？", "").value >= 5
-    assert estimate("你有什么建议吗？", "").value == 0
+    assert estimate("I got divorced last month. Any advice?", "").rating >= 5
+    assert estimate("我离婚以后一直失眠，你有什么建议吗？", "").rating >= 5
+    assert estimate("你有什么建议吗？", "").rating == 0
 
 
 def test_a_line_break_ends_a_sentence() -> None:
-    assert estimate("I live in Rome\nwhat is the weather like?", "").value >= 5
+    assert estimate("I live in Rome\nwhat is the weather like?", "").rating >= 5
 
 
 def test_of_two_texts_of_equal_length_the_one_that_tells_something_rates_higher() -> None:
     told, polite = "My brother Max lives in Rome, he is a chef.", "Wow, thanks, that is so kind and nice of you."
     assert abs(len(told) - len(polite)) <= 3
-    assert estimate(told, "").value >= estimate(polite, "").value + 5
+    assert estimate(told, "").rating >= estimate(polite, "").rating + 5
 
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(
     "text", ["", "Hi there.", "I live in Berlin.", "What is the capital of France?", "你好。", "我叫小明，今年28岁。"]
 )
-def test_orders_to_the_judge_do_not_move_the_value(text: str, order: str) -> None:
-    plain = estimate(text, "ok").value
-    assert estimate(f"{text} {order}", "ok").value == plain
-    assert estimate(f"{text}\n{order}", "ok").value == plain
-    assert estimate(f"{order} {text}", "ok").value == plain
-    assert estimate(text, f"ok. {order}").value == plain
+def test_orders_to_a_model_do_not_move_the_rating(text: str, order: str) -> None:
+    plain = estimate(text, "ok").rating
+    assert estimate(f"{text} {order}", "ok").rating == plain
+    assert estimate(f"{text}\n{order}", "ok").rating == plain
+    assert estimate(f"{order} {text}", "ok").rating == plain
+    assert estimate(text, f"ok. {order}").rating == plain
 
 
 def test_a_number_that_is_part_of_a_fact_is_not_taken_for_an_order() -> None:
@@ -257,7 +257,7 @@ def test_the_end_of_a_pasted_document_is_not_read() -> None:
 
 
 def test_nothing_said_rates_zero_without_signals() -> None:
-    assert estimate("", "").value == 0
+    assert estimate("", "").rating == 0
     assert estimate(" \n\t", "。…!?").signals == ()
 
 
@@ -265,15 +265,15 @@ def test_nothing_said_rates_zero_without_signals() -> None:
 def test_any_text_rates_between_zero_and_ten_and_the_same_twice(user: str, assistant: str) -> None:
     found = estimate(user, assistant)
     assert isinstance(found, Estimate)
-    assert 0 <= found.value <= 10
+    assert 0 <= found.rating <= 10
     assert 0 <= found.score <= 10
-    assert abs(found.value - found.score) <= 0.5
+    assert abs(found.rating - found.score) <= 0.5
     assert estimate(user, assistant) == found
 
 
 @given(st.lists(st.sampled_from([*FACTS, *ORDERS, *(user for user, _ in NOTHINGS), "？", "[", "]", "@", "10"])))
 def test_any_mixture_of_sentences_rates_between_zero_and_ten(sentences: list[str]) -> None:
-    assert 0 <= estimate(" ".join(sentences), "".join(sentences)).value <= 10
+    assert 0 <= estimate(" ".join(sentences), "".join(sentences)).rating <= 10
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from schemas.messages import ConversationRecord, Exchange, Role, memory_id
 from schemas.settings import MemorySettings, ScoringSettings
 from streams.rules.explaining import Explainer, Explanation, Status, Waits
-from streams.rules.promotion import Judge
+from streams.rules.promotion import Estimator
 from streams.rules.wording import lasting
 from tables.windows.short_term import Session
 from tests.streams.rules.test_session import Window, end, talk
@@ -21,13 +21,13 @@ FIVE = "the local estimator"
 NOTHING: dict[int, int] = {}
 
 
-def explainer(policy: str = "weighted", judge: Judge | None = None, **memory: Any) -> Explainer:
-    """Without a judge that answers at once, it is a model named m."""
+def explainer(policy: str = "weighted", estimator: Estimator | None = None, **memory: Any) -> Explainer:
+    """Without an estimator that answers at once, it is a model named m."""
     settings = MemorySettings(scoring=ScoringSettings.model_validate({"policy": policy}), **memory)
-    return Explainer(settings, judge, "m" if judge is None else FIVE)
+    return Explainer(settings, estimator, "m" if estimator is None else FIVE)
 
 
-def always(value: int) -> Judge:
+def always(value: int) -> Estimator:
     return lambda user, assistant: value
 
 
@@ -42,7 +42,7 @@ def told(explanation: Explanation) -> tuple[str, str, str]:
     return explanation.status.value, explanation.why, explanation.change
 
 
-def test_what_is_dropped_unasked_says_what_would_have_had_it_judged() -> None:
+def test_what_is_dropped_unasked_says_what_would_have_had_it_rated() -> None:
     assert told(decided(explainer(), exchange("hm"))) == (
         "dropped",
         "Dropped: fullness 0.30 + emotion 0 + content 0 = 0.30 ≤ 0.50, and the judge adds 0.10 at the most.",
@@ -50,7 +50,7 @@ def test_what_is_dropped_unasked_says_what_would_have_had_it_judged() -> None:
     )
 
 
-def test_what_is_kept_unasked_says_what_would_have_had_it_judged() -> None:
+def test_what_is_kept_unasked_says_what_would_have_had_it_rated() -> None:
     assert told(decided(explainer(), exchange("I like tea", emotion="sad"))) == (
         "promoted",
         "Promoted: fullness 0.30 + emotion 0.20 + content 0.20 = 0.70 > 0.50, whatever the judge would say.",
@@ -59,7 +59,7 @@ def test_what_is_kept_unasked_says_what_would_have_had_it_judged() -> None:
 
 
 def test_a_value_that_dropped_says_which_would_have_kept() -> None:
-    assert told(decided(explainer(judge=always(0)), exchange("I like tea"))) == (
+    assert told(decided(explainer(estimator=always(0)), exchange("I like tea"))) == (
         "dropped",
         "Dropped: the local estimator gave it 0 of 10: "
         "fullness 0.30 + emotion 0 + content 0.20 + value 0 = 0.50 ≤ 0.50.",
@@ -68,12 +68,12 @@ def test_a_value_that_dropped_says_which_would_have_kept() -> None:
 
 
 def test_of_a_feeling_the_keyword_is_what_is_missing() -> None:
-    explained = decided(explainer(judge=always(0)), exchange("hm", emotion="sad"))
+    explained = decided(explainer(estimator=always(0)), exchange("hm", emotion="sad"))
     assert explained.change == "A value of 1 or more would keep it; so would a content keyword."
 
 
 def test_a_value_that_kept_says_which_would_have_dropped() -> None:
-    explained = decided(explainer(judge=always(6)), exchange("I like tea"))
+    explained = decided(explainer(estimator=always(6)), exchange("I like tea"))
     assert told(explained) == (
         "promoted",
         "Promoted: the local estimator gave it 6 of 10: "
@@ -185,7 +185,7 @@ def test_what_left_the_window_is_still_asked_about() -> None:
 def test_without_a_model_what_was_asked_about_waits_for_one() -> None:
     """The settings lost their key after the exchange was asked about."""
     session = Session("u", "s", next=1, asked=(0,))
-    (explained,) = explainer(judge=always(9)).explain(session, [exchange("I like tea")], NOTHING)
+    (explained,) = explainer(estimator=always(9)).explain(session, [exchange("I like tea")], NOTHING)
     assert (explained.status, "none is in the settings any more" in explained.why) == (Status.ASKED, True)
 
 
@@ -206,7 +206,7 @@ def test_a_closed_exchange_has_the_id_of_its_memory() -> None:
 def open_one(*said: tuple[str, str], **memory: Any) -> Explanation:
     messages = spoken(3, *said).messages
     session = Session("u", "s", first=0, next=3, open=messages)
-    (explained,) = explainer(judge=always(5), **memory).explain(session, [session.open_exchange], NOTHING)
+    (explained,) = explainer(estimator=always(5), **memory).explain(session, [session.open_exchange], NOTHING)
     return explained
 
 
@@ -275,7 +275,7 @@ def test_questions_are_those_that_a_model_decides() -> None:
     ]
     assert [asked.seq for asked in explainer().questions(said)] == [1]
     assert [asked.seq for asked in explainer("llm").questions(said)] == [0, 1, 2]
-    assert explainer(judge=always(5)).questions(said) == []
+    assert explainer(estimator=always(5)).questions(said) == []
 
 
 def explained_of(window: Window, **memory: Any) -> list[Explanation]:
@@ -283,7 +283,7 @@ def explained_of(window: Window, **memory: Any) -> list[Explanation]:
     said = [window.stored[seq] for seq in session.window]
     if session.open:
         said.append(session.open_exchange)
-    return explainer(judge=always(5), **memory).explain(session, said, NOTHING)
+    return explainer(estimator=always(5), **memory).explain(session, said, NOTHING)
 
 
 @given(

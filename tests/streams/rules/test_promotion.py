@@ -14,7 +14,7 @@ from tests.support.making import exchange, spoken
 MEMORY = MemorySettings()
 
 
-class FixedJudge:
+class FixedEstimator:
     """Always answers the same, and counts how often it is asked."""
 
     def __init__(self, value: int) -> None:
@@ -26,7 +26,7 @@ class FixedJudge:
 
 
 class Deciding(Promoter):
-    """With a judge that answers at once there are decisions only."""
+    """With a estimator that answers at once there are decisions only."""
 
     def at_close(self, exchange: Exchange) -> Decision | None:
         verdict = super().at_close(exchange)
@@ -40,55 +40,55 @@ class Deciding(Promoter):
 
 
 def test_full_window_and_keyword_are_exactly_the_border() -> None:
-    """0.3 + 0.2 is 500 thousandths: the judge decides, and 0 from it drops."""
-    judge = FixedJudge(0)
-    decision = Deciding(MEMORY, judge).score(exchange("I like tea"), 10, leaving=False)
-    assert (decision.parts.total, decision.kept, judge.asked) == (500, False, 1)
+    """0.3 + 0.2 is 500 thousandths: the estimator decides, and 0 from it drops."""
+    estimator = FixedEstimator(0)
+    decision = Deciding(MEMORY, estimator).score(exchange("I like tea"), 10, leaving=False)
+    assert (decision.parts.total, decision.kept, estimator.asked) == (500, False, 1)
 
 
 @pytest.mark.parametrize(("value", "importance"), [(1, 71), (5, 75), (10, 80)])
-def test_the_judge_tips_the_border(value: int, importance: int) -> None:
+def test_the_rating_tips_the_border(value: int, importance: int) -> None:
     """Importance is 70 + 30 × (total − 0.5)/0.3."""
-    decision = Deciding(MEMORY, FixedJudge(value)).score(exchange("I like tea"), 10, leaving=False)
+    decision = Deciding(MEMORY, FixedEstimator(value)).score(exchange("I like tea"), 10, leaving=False)
     assert (decision.kept, decision.importance, decision.parts.reason) == (True, importance, "judged_important")
 
 
-def test_a_strong_emotion_and_a_keyword_need_no_judge() -> None:
-    judge = FixedJudge(0)
-    decision = Deciding(MEMORY, judge).score(exchange("我喜欢猫", emotion="悲伤"), 1, leaving=True)
-    assert (decision.parts.total, decision.importance, judge.asked) == (700, 90, 0)
+def test_a_strong_emotion_and_a_keyword_need_no_rating() -> None:
+    estimator = FixedEstimator(0)
+    decision = Deciding(MEMORY, estimator).score(exchange("我喜欢猫", emotion="悲伤"), 1, leaving=True)
+    assert (decision.parts.total, decision.importance, estimator.asked) == (700, 90, 0)
 
 
-def test_what_the_judge_cannot_save_is_dropped_unasked() -> None:
+def test_what_no_rating_can_save_is_dropped_unasked() -> None:
     """0.4 + 0.1 does not pass 0.5."""
-    judge = FixedJudge(10)
-    decision = Deciding(MEMORY, judge).score(exchange("well", emotion="sad"), 6, leaving=False)
-    assert (decision.parts.total, decision.kept, judge.asked) == (380, False, 0)
+    estimator = FixedEstimator(10)
+    decision = Deciding(MEMORY, estimator).score(exchange("well", emotion="sad"), 6, leaving=False)
+    assert (decision.parts.total, decision.kept, estimator.asked) == (380, False, 0)
 
 
 @pytest.mark.parametrize(
     "text", ["请记住我的生日", "帮我记住", "记一下", "Please remember this", "Don’t forget the milk"]
 )
 def test_a_remember_phrase_forces(text: str) -> None:
-    decision = Deciding(MEMORY, FixedJudge(0)).at_close(exchange(text))
+    decision = Deciding(MEMORY, FixedEstimator(0)).at_close(exchange(text))
     assert decision is not None
     assert (decision.kept, decision.importance, decision.parts.reason) == (True, 100, "forced")
 
 
 def test_the_assistants_remember_phrase_forces_nothing() -> None:
-    assert Deciding(MEMORY, FixedJudge(0)).at_close(exchange("hm", "please remember to drink")) is None
+    assert Deciding(MEMORY, FixedEstimator(0)).at_close(exchange("hm", "please remember to drink")) is None
 
 
 def test_policy_all_keeps_everything() -> None:
     """Importance is 70 + 3 × value."""
     memory = MEMORY.model_copy(update={"scoring": ScoringSettings(policy="all")})
-    decision = Deciding(memory, FixedJudge(4)).at_close(exchange("hm"))
+    decision = Deciding(memory, FixedEstimator(4)).at_close(exchange("hm"))
     assert decision is not None
     assert (decision.kept, decision.importance) == (True, 82)
 
 
 def test_rolling_begins_strictly_above_the_threshold() -> None:
-    promoter = Deciding(MEMORY, FixedJudge(0))
+    promoter = Deciding(MEMORY, FixedEstimator(0))
     assert not promoter.rolls(10)
     assert promoter.rolls(11)
 
@@ -113,18 +113,18 @@ def test_latin_keywords_are_whole_words() -> None:
         (0, "I like tea", "sad", 400, 0),  # exactly 0.4: 0.1 more is not above 0.5
         (7, "I like tea", None, 410, 1),
         (9, "hm", "sad", 470, 1),
-        (10, "hm", "sad", 500, 1),  # exactly 0.5: the judge decides
+        (10, "hm", "sad", 500, 1),  # exactly 0.5: the estimator decides
         (4, "I like tea", "sad", 520, 0),
         (10, "I like tea", "sad", 700, 0),
     ],
 )
-def test_the_judge_is_asked_in_the_border_band_alone(
+def test_a_rating_is_asked_for_in_the_border_band_alone(
     exchanges: int, text: str, emotion: str | None, total: int, asked: int
 ) -> None:
     """Above 0.4 and up to 0.5: below it cannot save, above it cannot spoil."""
-    judge = FixedJudge(0)
-    decision = Deciding(MEMORY, judge).score(exchange(text, emotion=emotion), exchanges, leaving=False)
-    assert (judge.asked, decision.parts.total, decision.kept) == (asked, total, total > 500)
+    estimator = FixedEstimator(0)
+    decision = Deciding(MEMORY, estimator).score(exchange(text, emotion=emotion), exchanges, leaving=False)
+    assert (estimator.asked, decision.parts.total, decision.kept) == (asked, total, total > 500)
 
 
 @pytest.mark.parametrize(
@@ -136,18 +136,18 @@ def test_the_judge_is_asked_in_the_border_band_alone(
     ],
 )
 def test_each_decision_says_why(exchanges: int, text: str, emotion: str | None, reason: str) -> None:
-    decision = Deciding(MEMORY, FixedJudge(0)).score(exchange(text, emotion=emotion), exchanges, leaving=False)
+    decision = Deciding(MEMORY, FixedEstimator(0)).score(exchange(text, emotion=emotion), exchanges, leaving=False)
     assert decision.parts.reason == reason
 
 
 def test_what_is_dropped_has_no_importance() -> None:
-    assert Deciding(MEMORY, FixedJudge(0)).score(exchange("hm"), 1, leaving=False).importance == 0
+    assert Deciding(MEMORY, FixedEstimator(0)).score(exchange("hm"), 1, leaving=False).importance == 0
 
 
-def test_the_judges_value_stands_in_the_parts() -> None:
+def test_the_rating_stands_in_the_parts() -> None:
     """0.41 + 0.1 × 9/10 is just not above 0.5; with 10 it is."""
     for value, total, kept in ((9, 500, False), (10, 510, True)):
-        decision = Deciding(MEMORY, FixedJudge(value)).score(exchange("I like tea"), 7, leaving=False)
+        decision = Deciding(MEMORY, FixedEstimator(value)).score(exchange("I like tea"), 7, leaving=False)
         assert (decision.parts.value, decision.parts.total, decision.kept) == (value, total, kept)
 
 
@@ -166,11 +166,13 @@ def test_importance_grows_from_70_by_a_tenth_of_the_thousandths(
 ) -> None:
     """70 + 30 × (total − 0.5)/0.3, rounded."""
     memory = MemorySettings(promote_threshold=threshold)
-    decision = Deciding(memory, FixedJudge(0)).score(exchange("I like tea", emotion="sad"), exchanges, leaving=False)
+    decision = Deciding(memory, FixedEstimator(0)).score(
+        exchange("I like tea", emotion="sad"), exchanges, leaving=False
+    )
     assert (decision.parts.total, decision.importance) == (total, importance)
 
 
-def test_the_judge_hears_user_and_assistant_apart() -> None:
+def test_the_estimator_hears_user_and_assistant_apart() -> None:
     class Listener:
         heard: tuple[str, str] | None = None
 
@@ -178,30 +180,30 @@ def test_the_judge_hears_user_and_assistant_apart() -> None:
             self.heard = user, assistant
             return 0
 
-    judge = Listener()
+    estimator = Listener()
     said = spoken(0, ("user", "I like"), ("tool", "{}"), ("assistant", "yes"), ("user", "tea"))
-    Deciding(MEMORY, judge).score(said, 10, leaving=False)
-    assert judge.heard == ("I like\ntea", "yes")
+    Deciding(MEMORY, estimator).score(said, 10, leaving=False)
+    assert estimator.heard == ("I like\ntea", "yes")
 
 
 def test_an_exchange_that_asks_for_nothing_waits_for_its_turn() -> None:
-    judge = FixedJudge(10)
-    assert Deciding(MEMORY, judge).at_close(exchange("I like tea", emotion="sad")) is None
-    assert judge.asked == 0
+    estimator = FixedEstimator(10)
+    assert Deciding(MEMORY, estimator).at_close(exchange("I like tea", emotion="sad")) is None
+    assert estimator.asked == 0
 
 
 def test_a_remember_phrase_comes_before_policy_all() -> None:
     memory = MEMORY.model_copy(update={"scoring": ScoringSettings(policy="all")})
-    judge = FixedJudge(0)
-    decision = Deciding(memory, judge).at_close(exchange("请记住我的生日"))
+    estimator = FixedEstimator(0)
+    decision = Deciding(memory, estimator).at_close(exchange("请记住我的生日"))
     assert decision is not None
-    assert (decision.importance, decision.parts.reason, judge.asked) == (100, "forced", 0)
+    assert (decision.importance, decision.parts.reason, estimator.asked) == (100, "forced", 0)
 
 
 @pytest.mark.parametrize(("value", "importance"), [(0, 70), (10, 100)])
 def test_policy_all_goes_from_70_to_100(value: int, importance: int) -> None:
     memory = MEMORY.model_copy(update={"scoring": ScoringSettings(policy="all")})
-    decision = Deciding(memory, FixedJudge(value)).at_close(exchange("hm"))
+    decision = Deciding(memory, FixedEstimator(value)).at_close(exchange("hm"))
     assert decision is not None
     assert (decision.importance, decision.parts.value, decision.parts.reason) == (importance, value, "all")
 
@@ -213,25 +215,25 @@ LLM = MEMORY.model_copy(update={"scoring": ScoringSettings(policy="llm")})
     ("value", "kept", "importance"), [(6, False, 0), (7, True, 70), (9, True, 90), (10, True, 100)]
 )
 def test_policy_llm_keeps_from_seven_on(value: int, kept: bool, importance: int) -> None:
-    decision = Deciding(LLM, FixedJudge(value)).score(exchange("hm"), 11, leaving=False)
+    decision = Deciding(LLM, FixedEstimator(value)).score(exchange("hm"), 11, leaving=False)
     assert (decision.kept, decision.importance, decision.parts.value) == (kept, importance, value)
 
 
 def test_policy_llm_asks_for_every_exchange() -> None:
-    judge = FixedJudge(3)
+    estimator = FixedEstimator(3)
     for text in ("hm", "I like tea"):
-        Deciding(LLM, judge).score(exchange(text, emotion="sad"), 11, leaving=False)
-    assert judge.asked == 2
+        Deciding(LLM, estimator).score(exchange(text, emotion="sad"), 11, leaving=False)
+    assert estimator.asked == 2
 
 
-def test_without_a_judge_at_hand_the_border_is_a_question() -> None:
+def test_without_an_estimator_at_hand_the_border_is_a_question() -> None:
     promoter = Promoter(MEMORY, None)
     asked = exchange("I like tea")
     assert promoter.score(asked, 11, leaving=False) == RatingNeeded(asked)
 
 
 @pytest.mark.parametrize("text", ["hm", "I like tea"])
-def test_without_a_judge_at_hand_what_is_clear_is_decided(text: str) -> None:
+def test_without_an_estimator_at_hand_what_is_clear_is_decided(text: str) -> None:
     """0.5 + 0.2 is kept, and 0.3 dropped, whatever anybody would say."""
     verdict = Promoter(MEMORY, None).score(exchange(text, emotion="sad" if text != "hm" else None), 11, leaving=False)
     assert isinstance(verdict, Decision)
@@ -241,10 +243,10 @@ def test_without_a_judge_at_hand_what_is_clear_is_decided(text: str) -> None:
 @pytest.mark.parametrize("value", range(11))
 def test_an_answer_that_comes_later_decides_as_one_that_comes_at_once(value: int) -> None:
     for memory in (MEMORY, LLM):
-        at_once = Deciding(memory, FixedJudge(value)).score(exchange("I like tea"), 11, leaving=False)
-        assert Promoter(memory, None).judged(exchange("I like tea"), value) == at_once
+        at_once = Deciding(memory, FixedEstimator(value)).score(exchange("I like tea"), 11, leaving=False)
+        assert Promoter(memory, None).rated(exchange("I like tea"), value) == at_once
 
 
 def test_what_nobody_could_tell_counts_as_nothing() -> None:
-    decision = Promoter(MEMORY, None).judged(exchange("I like tea"), None)
+    decision = Promoter(MEMORY, None).rated(exchange("I like tea"), None)
     assert (decision.kept, decision.parts.value, decision.parts.reason) == (False, None, "unrated")

@@ -120,11 +120,11 @@ def test_any_text_reads_back(tmp_path_factory: pytest.TempPathFactory, text: str
 
 def test_the_newest_number_goes_on_after_reopening(tmp_path: Path) -> None:
     catalog = opened(tmp_path)
-    assert catalog.next_seq() == 1
+    assert catalog.next_seq == 1
     catalog.write(adding(memory(1), memory(2)), START)
     catalog.close()
     catalog = opened(tmp_path)
-    assert (catalog.next_seq(), catalog.count(), catalog.newest_event()) == (3, 2, START)
+    assert (catalog.next_seq, catalog.count(), catalog.newest_event()) == (3, 2, START)
     catalog.close()
 
 
@@ -424,6 +424,6 @@ def test_a_score_of_exactly_70_is_active_and_of_exactly_30_is_cold(catalog: Cata
 def test_a_question_does_not_stand_in_the_way_of_the_next(catalog: Catalog) -> None:
     """DuckDB refuses other work while a result is not read to its end."""
     catalog.write(adding(memory(1)), START)
-    for ask in (catalog.count, catalog.newest_event, catalog.next_seq, catalog.ageing.unpublished):
+    for ask in (catalog.count, catalog.newest_event, catalog.info.read, catalog.ageing.unpublished):
         ask()
         assert catalog.applied([("u", uuid.UUID(int=1))]) == set()

@@ -1,4 +1,4 @@
-"""The model judge, at the wire: what its service receives, and what becomes of every answer."""
+"""The model rater, at the wire: what its service receives, and what becomes of every answer."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from schemas.settings import JudgeSettings
+from schemas.settings import RaterSettings
 from streams.clients.chat import ChatModel
-from streams.clients.judge import QUOTED_CHARS, ModelJudge, quoted, rating_in
 from streams.clients.openai_client import LONGEST_PAUSE_SECONDS, retry_after
+from streams.clients.rating import QUOTED_CHARS, ModelRater, quoted, rating_in
 from tests.support.making import until
 from tests.support.openai_server import Answer, OpenAIServer
 
@@ -56,31 +56,31 @@ def clock() -> Monotonic:
 
 
 @pytest.fixture
-async def judge(server: OpenAIServer, clock: Monotonic) -> AsyncIterator[ModelJudge]:
-    async with judging(server.base_url, clock=clock) as running:
+async def rater(server: OpenAIServer, clock: Monotonic) -> AsyncIterator[ModelRater]:
+    async with rated_by(server.base_url, clock=clock) as running:
         yield running
 
 
 @contextlib.asynccontextmanager
-async def judging(
+async def rated_by(
     base_url: str,
     *,
     key: str = KEY,
     concurrency: int = 2,
     timeout_seconds: float = 10.0,
     clock: Monotonic | None = None,
-) -> AsyncIterator[ModelJudge]:
-    chat = ChatModel(judge_settings(base_url, key, concurrency, timeout_seconds), clock or Monotonic())
+) -> AsyncIterator[ModelRater]:
+    chat = ChatModel(rater_settings(base_url, key, concurrency, timeout_seconds), clock or Monotonic())
     try:
-        yield ModelJudge(chat)
+        yield ModelRater(chat)
     finally:
         await chat.close()
 
 
-def judge_settings(
+def rater_settings(
     base_url: str, key: str = KEY, concurrency: int = 2, timeout_seconds: float = 10.0
-) -> JudgeSettings:
-    return JudgeSettings(SecretStr(key), base_url, "judge-1", concurrency, timeout_seconds)
+) -> RaterSettings:
+    return RaterSettings(SecretStr(key), base_url, "judge-1", concurrency, timeout_seconds)
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -132,10 +132,10 @@ def test_words_after_the_rating_change_nothing(rating: int, words: str) -> None:
 # What the service receives
 
 
-async def test_one_rating_is_one_chat_completion(server: OpenAIServer, judge: ModelJudge) -> None:
+async def test_one_rating_is_one_chat_completion(server: OpenAIServer, rater: ModelRater) -> None:
     """Posted below the base URL, with the key, to the model; five tokens at temperature 0."""
     server.script("7")
-    assert await judge.rate(*SAID) == 7
+    assert await rater.rate(*SAID) == 7
     (request,) = server.received
     assert (request.method, request.path, request.key) == ("POST", "/v1/chat/completions", KEY)
     messages = request.body.pop("messages")
@@ -144,13 +144,13 @@ async def test_one_rating_is_one_chat_completion(server: OpenAIServer, judge: Mo
 
 
 async def test_the_base_urls_path_is_kept(server: OpenAIServer) -> None:
-    async with judging(f"{server.origin}/proxy/openai") as judge:
-        assert await judge.rate(*SAID) == 5
+    async with rated_by(f"{server.origin}/proxy/openai") as rater:
+        assert await rater.rate(*SAID) == 5
     assert server.received[0].path == "/proxy/openai/chat/completions"
 
 
-async def test_the_system_message_forbids_anything_but_an_integer(server: OpenAIServer, judge: ModelJudge) -> None:
-    await judge.rate(*SAID)
+async def test_the_system_message_forbids_anything_but_an_integer(server: OpenAIServer, rater: ModelRater) -> None:
+    await rater.rate(*SAID)
     system = server.received[0].said_by("system")
     assert system.startswith("你是记忆重要性评估助手")
     assert system.endswith("只输出一个0到10的整数，不要输出任何其他内容。")
@@ -158,9 +158,9 @@ async def test_the_system_message_forbids_anything_but_an_integer(server: OpenAI
 
 
 async def test_the_user_message_gives_the_exchange_and_the_dimensions(
-    server: OpenAIServer, judge: ModelJudge
+    server: OpenAIServer, rater: ModelRater
 ) -> None:
-    await judge.rate(*SAID)
+    await rater.rate(*SAID)
     message = server.received[0].said_by("user")
     for part in (*SAID, "个人信息/偏好", "重要事件/约定", "明确要求记住的内容"):
         assert part in message
@@ -169,8 +169,8 @@ async def test_the_user_message_gives_the_exchange_and_the_dimensions(
 async def test_the_same_exchange_is_asked_in_the_same_words(server: OpenAIServer) -> None:
     """A replay, by another worker, sends the same bytes."""
     for _ in range(2):
-        async with judging(server.base_url) as judge:
-            await judge.rate(*SAID)
+        async with rated_by(server.base_url) as rater:
+            await rater.rate(*SAID)
     first, second = server.received
     assert first.body == second.body
 
@@ -185,18 +185,18 @@ async def test_nothing_of_the_environment_reaches_the_service(
     monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-other")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/other")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer sk-other")
-    async with judging(server.base_url) as judge:
-        assert await judge.rate(*SAID) == 5
+    async with rated_by(server.base_url) as rater:
+        assert await rater.rate(*SAID) == 5
     (request,) = server.received
     assert request.key == KEY
     assert not any("other" in value for value in request.headers.values())
 
 
-async def test_the_key_does_not_follow_to_another_service(server: OpenAIServer, judge: ModelJudge) -> None:
+async def test_the_key_does_not_follow_to_another_service(server: OpenAIServer, rater: ModelRater) -> None:
     """A redirection elsewhere is followed without it."""
     async with OpenAIServer() as elsewhere:
         server.script(Answer(status=307, headers={"location": f"{elsewhere.base_url}/chat/completions"}))
-        await judge.rate(*SAID)
+        await rater.rate(*SAID)
         assert not any(KEY in value for request in elsewhere.received for value in request.headers.values())
 
 
@@ -216,10 +216,10 @@ BREAKOUTS = [
 
 
 @pytest.mark.parametrize("text", BREAKOUTS)
-async def test_quoted_text_stays_within_its_quotation(server: OpenAIServer, judge: ModelJudge, text: str) -> None:
+async def test_quoted_text_stays_within_its_quotation(server: OpenAIServer, rater: ModelRater, text: str) -> None:
     """Between two marks stands one line of JSON that says exactly what was said; around them, always the same."""
-    await judge.rate(*SAID)
-    await judge.rate(text, text)
+    await rater.rate(*SAID)
+    await rater.rate(text, text)
     (plain, plain_mark), (hostile, mark) = [
         (
             request.said_by("user"),
@@ -237,8 +237,8 @@ async def test_quoted_text_stays_within_its_quotation(server: OpenAIServer, judg
     )
 
 
-async def test_before_and_after_it_the_exchange_is_called_data(server: OpenAIServer, judge: ModelJudge) -> None:
-    await judge.rate(*SAID)
+async def test_before_and_after_it_the_exchange_is_called_data(server: OpenAIServer, rater: ModelRater) -> None:
+    await rater.rate(*SAID)
     message = server.received[0].said_by("user")
     mark, line = quoted(*SAID)
     before, after = message.split(f"\n{mark}\n{line}\n{mark}\n")
@@ -302,22 +302,22 @@ FAILURES = [
 
 @pytest.mark.parametrize(("answer", "name"), FAILURES)
 async def test_a_failure_is_no_rating_and_one_warning(
-    server: OpenAIServer, judge: ModelJudge, caplog: pytest.LogCaptureFixture, answer: Answer, name: str
+    server: OpenAIServer, rater: ModelRater, caplog: pytest.LogCaptureFixture, answer: Answer, name: str
 ) -> None:
     """With the exception's type, and whether there was a key."""
     server.script(answer)
-    assert await judge.rate(*SAID) is None
+    assert await rater.rate(*SAID) is None
     assert warnings(caplog) == [f"an exchange was not rated: {name}, api_key_empty=False"]
 
 
 @pytest.mark.parametrize(("answer", "name"), FAILURES)
 async def test_no_log_line_holds_the_key_or_what_was_said(
-    server: OpenAIServer, judge: ModelJudge, caplog: pytest.LogCaptureFixture, answer: Answer, name: str
+    server: OpenAIServer, rater: ModelRater, caplog: pytest.LogCaptureFixture, answer: Answer, name: str
 ) -> None:
     """Neither at DEBUG, nor from the packages beneath; the service's error texts quote both."""
     caplog.set_level(logging.DEBUG)
     server.script(answer)
-    await judge.rate(*SAID)
+    await rater.rate(*SAID)
     assert name in caplog.text
     for secret in (KEY, *SAID):
         assert secret not in caplog.text
@@ -325,13 +325,13 @@ async def test_no_log_line_holds_the_key_or_what_was_said(
 
 @pytest.mark.parametrize(("answer", "name"), FAILURES)
 async def test_a_failure_is_asked_once_and_the_next_rating_is_fine(
-    server: OpenAIServer, judge: ModelJudge, answer: Answer, name: str
+    server: OpenAIServer, rater: ModelRater, answer: Answer, name: str
 ) -> None:
     """The openai package does not try again by itself."""
     server.script(answer, "8")
-    assert await judge.rate(*SAID) is None
+    assert await rater.rate(*SAID) is None
     assert len(server.received) == 1
-    assert await judge.rate(*SAID) == 8
+    assert await rater.rate(*SAID) == 8
 
 
 @pytest.mark.parametrize("answer", [Answer(delay=60), Answer(fault="endless")], ids=["late", "endless"])
@@ -340,32 +340,32 @@ async def test_an_answer_that_does_not_end_in_time_is_no_rating(
 ) -> None:
     """Also where bytes keep coming."""
     server.script(answer)
-    async with judging(server.base_url, timeout_seconds=0.3) as judge, asyncio.timeout(5):
-        assert await judge.rate(*SAID) is None
+    async with rated_by(server.base_url, timeout_seconds=0.3) as rater, asyncio.timeout(5):
+        assert await rater.rate(*SAID) is None
     assert warnings(caplog) == ["an exchange was not rated: TimeoutError, api_key_empty=False"]
 
 
 async def test_a_service_that_is_not_there_is_no_rating(caplog: pytest.LogCaptureFixture) -> None:
     async with OpenAIServer() as server:
         gone = server.base_url
-    async with judging(gone) as judge:
-        assert await judge.rate(*SAID) is None
+    async with rated_by(gone) as rater:
+        assert await rater.rate(*SAID) is None
     assert warnings(caplog) == ["an exchange was not rated: APIConnectionError, api_key_empty=False"]
 
 
 async def test_an_empty_key_is_said_in_the_log(server: OpenAIServer, caplog: pytest.LogCaptureFixture) -> None:
-    async with judging(server.base_url, key="") as judge:
-        assert await judge.rate(*SAID) is None
+    async with rated_by(server.base_url, key="") as rater:
+        assert await rater.rate(*SAID) is None
     assert warnings(caplog) == ["an exchange was not rated: OpenAIError, api_key_empty=True"]
     assert not server.received
 
 
 async def test_a_cancelled_rating_is_cancelled(
-    server: OpenAIServer, judge: ModelJudge, caplog: pytest.LogCaptureFixture
+    server: OpenAIServer, rater: ModelRater, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Which is no failure: the worker is stopping."""
     server.gate.clear()
-    rating = asyncio.create_task(judge.rate(*SAID))
+    rating = asyncio.create_task(rater.rate(*SAID))
     await until(lambda: server.under_way)
     rating.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -375,8 +375,8 @@ async def test_a_cancelled_rating_is_cancelled(
 
 async def test_closing_ends_what_is_under_way(server: OpenAIServer) -> None:
     server.gate.clear()
-    chat = ChatModel(judge_settings(server.base_url))
-    rating = asyncio.create_task(ModelJudge(chat).rate(*SAID))
+    chat = ChatModel(rater_settings(server.base_url))
+    rating = asyncio.create_task(ModelRater(chat).rate(*SAID))
     await until(lambda: server.under_way)
     await chat.close()
     async with asyncio.timeout(5):
@@ -387,16 +387,16 @@ async def test_closing_ends_what_is_under_way(server: OpenAIServer) -> None:
 
 
 async def test_until_its_time_a_busy_service_is_not_asked(
-    server: OpenAIServer, judge: ModelJudge, clock: Monotonic, caplog: pytest.LogCaptureFixture
+    server: OpenAIServer, rater: ModelRater, clock: Monotonic, caplog: pytest.LogCaptureFixture
 ) -> None:
     """429 with Retry-After: 30: None at once for 30 seconds, without a further warning."""
     server.script(Answer(status=429, headers={"retry-after": "30"}))
-    assert await judge.rate(*SAID) is None
+    assert await rater.rate(*SAID) is None
     clock.seconds += 29.9
-    assert await judge.rate(*SAID) is None
+    assert await rater.rate(*SAID) is None
     assert len(server.received) == 1
     clock.seconds += 0.2
-    assert await judge.rate(*SAID) == 5
+    assert await rater.rate(*SAID) == 5
     assert len(server.received) == 2
     assert warnings(caplog) == [
         "an exchange was not rated: RateLimitError, api_key_empty=False; nothing is asked within 30 s"
@@ -406,8 +406,8 @@ async def test_until_its_time_a_busy_service_is_not_asked(
 async def test_those_that_wait_for_their_turn_leave_a_busy_service_alone_too(server: OpenAIServer) -> None:
     server.gate.clear()
     server.script(Answer(status=429, headers={"retry-after": "30"}))
-    async with judging(server.base_url, concurrency=1) as judge:
-        ratings = [asyncio.create_task(judge.rate(*SAID)) for _ in range(3)]
+    async with rated_by(server.base_url, concurrency=1) as rater:
+        ratings = [asyncio.create_task(rater.rate(*SAID)) for _ in range(3)]
         await until(lambda: server.under_way)
         server.gate.set()
         assert await asyncio.gather(*ratings) == [None] * 3
@@ -446,8 +446,8 @@ def test_retry_after_is_seconds_or_a_date(headers: dict[str, str], seconds: floa
 
 async def test_no_more_are_asked_at_once_than_the_settings_allow(server: OpenAIServer) -> None:
     server.gate.clear()
-    async with judging(server.base_url, concurrency=3) as judge:
-        ratings = [asyncio.create_task(judge.rate(*SAID)) for _ in range(12)]
+    async with rated_by(server.base_url, concurrency=3) as rater:
+        ratings = [asyncio.create_task(rater.rate(*SAID)) for _ in range(12)]
         await until(lambda: server.under_way >= 3)
         server.gate.set()
         assert await asyncio.gather(*ratings) == [5] * 12
@@ -457,11 +457,11 @@ async def test_no_more_are_asked_at_once_than_the_settings_allow(server: OpenAIS
 async def test_waiting_for_a_place_is_not_the_services_time(server: OpenAIServer) -> None:
     """Four ratings, one at a time, take longer than the time-out of one."""
     server.answering = lambda _: Answer(delay=0.3)
-    async with judging(server.base_url, concurrency=1, timeout_seconds=1.0) as judge:
-        assert await asyncio.gather(*(judge.rate(*SAID) for _ in range(4))) == [5] * 4
+    async with rated_by(server.base_url, concurrency=1, timeout_seconds=1.0) as rater:
+        assert await asyncio.gather(*(rater.rate(*SAID) for _ in range(4))) == [5] * 4
 
 
 async def test_a_rating_that_ends_badly_gives_its_place_back(server: OpenAIServer) -> None:
     server.script(Answer(fault="broken"), Answer(delay=60), "3")
-    async with judging(server.base_url, concurrency=1, timeout_seconds=1.0) as judge, asyncio.timeout(5):
-        assert [await judge.rate(*SAID) for _ in range(3)] == [None, None, 3]
+    async with rated_by(server.base_url, concurrency=1, timeout_seconds=1.0) as rater, asyncio.timeout(5):
+        assert [await rater.rate(*SAID) for _ in range(3)] == [None, None, 3]

@@ -1,4 +1,4 @@
-"""The judge: the local estimator, or a model that is asked once about an exchange that nobody had."""
+"""Who rates: the local estimator, or a model that is asked once about an exchange that nobody had."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from schemas.settings import Settings
-from streams.clients.judge import ModelJudge
+from streams.clients.rating import ModelRater
 from streams.doctor.finding import Finding, failed, ok, warning
 
 CHECK = "judge"
@@ -25,9 +25,9 @@ _ADVICE = {
 }
 
 
-async def check_judge(settings: Settings) -> list[Finding]:
+async def check_rating(settings: Settings) -> list[Finding]:
     """Asks as the worker would."""
-    judge = settings.judge()
+    rater = settings.rater()
     unused = [
         warning(
             CHECK,
@@ -37,18 +37,18 @@ async def check_judge(settings: Settings) -> list[Finding]:
         for section, service in (("memory.scoring", settings.memory.scoring), ("llm", settings.llm))
         if service.base_url and not service.api_key.get_secret_value()
     ]
-    if judge is None:
+    if rater is None:
         return unused or [ok(CHECK, "the local estimator: there is no key, so no service is asked")]
     from streams.clients.chat import ChatModel  # its packages take most of a second
 
-    seconds = min(judge.timeout_seconds, LONGEST_SECONDS)
-    chat = ChatModel(replace(judge, timeout_seconds=seconds))
+    seconds = min(rater.timeout_seconds, LONGEST_SECONDS)
+    chat = ChatModel(replace(rater, timeout_seconds=seconds))
     try:
-        value = await ModelJudge(chat).rate(*HARMLESS)
+        value = await ModelRater(chat).rate(*HARMLESS)
     finally:
         await chat.close()
-    address = urlsplit(judge.base_url)  # some services take the key in the path
-    where = f"{judge.model} at {address.scheme}://{address.netloc}"
+    address = urlsplit(rater.base_url)  # some services take the key in the path
+    where = f"{rater.model} at {address.scheme}://{address.netloc}"
     if value is not None:
         return [ok(CHECK, f"{where} answers: {value} of 10 for what should be kept"), *unused]
     advice = _ADVICE.get(chat.failure, f"look at the service; it was given {seconds:g} s")

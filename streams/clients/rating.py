@@ -1,4 +1,4 @@
-"""What an exchange is worth remembering, 0-10, as an OpenAI-compatible model judges it."""
+"""What an exchange is worth remembering, 0-10, as an OpenAI-compatible model rates it."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def rating_in(answer: str) -> int | None:
     return 0 if found[0][0] in "-−－" else min(10, int(found[0]))
 
 
-class ModelJudge:
-    """Has a model judge.
+class ModelRater:
+    """Has a model rate exchanges.
 
-    judge = ModelJudge(ChatModel(settings.judge()))
-    await judge.rate("我叫小明，我对花生过敏", "好的，我记下了")     # 9
+    rater = ModelRater(ChatModel(settings.rater()))
+    await rater.rate("我叫小明，我对花生过敏", "好的，我记下了")     # 9
     """
 
     def __init__(self, chat: ChatModel) -> None:
         self._chat = chat
         self.model = chat.name
-        self._prompt = Prompt.named("judge")
+        self._prompt = Prompt.named("rating")
 
     async def rate(self, user: str, assistant: str) -> int | None:
         """0-10; None where the model did not say, or its service asked to be left alone for now."""
