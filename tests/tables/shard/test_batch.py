@@ -429,7 +429,7 @@ def test_a_shown_score_is_never_beyond_a_border_that_the_score_is_not(shard: Sha
     """Half a minute after it became cold a memory is not worth 70.0: where it is noted, and in its history."""
     kept = promotion("text 1", "a", importance=80)
     apply(shard, kept)
-    border = START + int((7 + 30 * math.log2(80 / 70)) * DAY_MS)
+    border = START + int((7 + 60 * math.log2(80 / 70)) * DAY_MS)
     shard.recompute(border - 30_000, LifecycleSettings())
     shard.recompute(border + 30_000, LifecycleSettings())
     (noted,) = held(shard)[kept.memory_id].meta["transitions"]
