@@ -122,7 +122,11 @@ async def results(
             await written(worker, len(records))
             for question in track(questions, "asking", console=Console(stderr=True, quiet=quiet)):
                 query = Query(
-                    user_id=question["user_id"], text=question["question"], top_k=ALL_OF_THEM, states=frozenset(State)
+                    user_id=question["user_id"],
+                    text=question["question"],
+                    top_k=ALL_OF_THEM,
+                    states=frozenset(State),
+                    touch=False,
                 )
                 evidence = question.get("evidence_equivalents") or question["evidence_message_ids"]
                 found[question["category"]].append(measured(ranks(await worker.recall.search(query), evidence)))

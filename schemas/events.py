@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
+from operator import not_
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field, TypeAdapter, model_validator
@@ -61,6 +62,11 @@ class Promotion(_Event):
         default=[], description="names that stand before lines of the text"
     )
     metadata: MetadataOfMany | None = None
+    pinned: bool = Field(
+        default=False,
+        exclude_if=not_,  # it would be a fortieth of the log
+        description="the memory does not decay: the user asked to remember it. Left out where it is false",
+    )
 
 
 class Remember(_Event):

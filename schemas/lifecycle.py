@@ -1,13 +1,16 @@
 """How importance decays into a score, and which state a score is.
 
-    score = importance × 2^(−max(0, age − fresh_days) / half_life_days)      age since last access, in days
+    score     = importance × 2^(−max(0, age − fresh_days) / half_life)      age since last access, in days
+    half_life = half_life_days × 2^((importance − 70) / 10)                 30 days at 70, 240 at 100
 
-The same formula stands in tables/catalog/sql/lifecycle.sql for whole shards; a test holds the two together.
+An access raises importance, so what is used lasts as well as what matters. The same formula stands in
+tables/catalog/sql/lifecycle.sql for whole shards; a test holds the two together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +22,16 @@ Scores = npt.NDArray[np.float64]
 
 DAY_MS = 86_400_000
 
+#: The importance that `half_life_days` is the half-life of: that of the least that promotion keeps.
+ORDINARY: Final = 70.0
+#: So many points of importance more, and a memory lasts twice as long.
+POINTS_TO_LAST_TWICE: Final = 10.0
+
+
+def half_life_of(importance: float, lifecycle: LifecycleSettings) -> float:
+    """The days in which a memory of this importance loses half of its score."""
+    return float(lifecycle.half_life_days * 2.0 ** ((importance - ORDINARY) / POINTS_TO_LAST_TWICE))
+
 
 def score_of(memory: Memory, now: int, lifecycle: LifecycleSettings) -> float:
     """The memory's score, 0-100, at `now` (epoch ms). Pinned memories do not decay."""
@@ -26,7 +39,7 @@ def score_of(memory: Memory, now: int, lifecycle: LifecycleSettings) -> float:
         return memory.importance
     age_days = (now - memory.last_accessed) / DAY_MS
     stale_days = max(0.0, age_days - lifecycle.fresh_days)
-    return float(memory.importance * 2.0 ** (-stale_days / lifecycle.half_life_days))
+    return float(memory.importance * 2.0 ** (-stale_days / half_life_of(memory.importance, lifecycle)))
 
 
 def scores_of(
@@ -39,13 +52,21 @@ def scores_of(
     """`score_of` of many memories, float64[n], to the last bit.
 
     The powers are Python's own: numpy's differ in the last bit on some processors, and a score that lies on a border
-    would be in another state. Memories that are fresh or pinned need none.
+    would be in another state. Memories that are fresh or pinned need none. Few importances differ: each has its
+    half-life computed once.
     """
     stale_days = np.maximum(0.0, (now - last_accessed) / DAY_MS - lifecycle.fresh_days)
     ageing = np.flatnonzero((stale_days > 0) & ~pinned)
     scores = importance.astype(np.float64)
-    exponents = -stale_days[ageing] / lifecycle.half_life_days
-    scores[ageing] *= np.array([2.0**exponent for exponent in exponents.tolist()], np.float64)
+    importances = scores[ageing].tolist()
+    half_lives = {each: half_life_of(each, lifecycle) for each in set(importances)}
+    scores[ageing] *= np.array(
+        [
+            2.0 ** (-stale / half_lives[each])
+            for stale, each in zip(stale_days[ageing].tolist(), importances, strict=True)
+        ],
+        np.float64,
+    )
     return scores
 
 

@@ -38,7 +38,8 @@ Rows = npt.NDArray[np.int64]
 class Query:
     """What is asked: a user's question, how many answers, and among which of the user's memories.
 
-    Those in whose place another one stands are left out unless `replaced` ones are asked for.
+    Those in whose place another one stands are left out unless `replaced` ones are asked for. With `touch`, being
+    returned counts as an access; who evaluates or prefetches asks without.
     """
 
     user_id: str
@@ -49,6 +50,7 @@ class Query:
     replaced: bool = False
     min_relevance: float = 0.0
     filters: tuple[Filter, ...] = ()
+    touch: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,9 @@ class Recall:
         self._accesses = Accesses()
 
     async def search(self, query: Query) -> list[SearchHit]:
-        """The user's memories that answer, best first. Being returned counts as an access.
+        """The user's memories that answer, best first. Being relevant enough counts as an access.
+
+        Every question has its ten best, also one that nothing answers: if all of them counted, nothing would cool.
 
         Raises `ShardNotHere` where the user's partition is not this worker's.
         """
@@ -96,8 +100,9 @@ class Recall:
                 return await shard.call(answers, asked)
 
             hits = await self._shards.with_model(partition_of(query.user_id, self._partitions), ranked)
-        if hits:
-            self._accesses.note(query.user_id, [hit.id for hit in hits], self._clock.now())
+        least = self._lifecycle.access_min_relevance
+        if query.touch and (used := [hit.id for hit in hits if hit.relevance >= least]):
+            self._accesses.note(query.user_id, used, self._clock.now())
         return hits
 
     async def search_archive(self, user_id: str, text: str, top_k: int, explain: bool = False) -> list[SearchHit]:

@@ -195,7 +195,7 @@ class MemoryService:
     # What is asked
 
     async def search(self, query: Query) -> list[SearchHit]:
-        """The user's memories that answer the query, most relevant first; each counts as accessed."""
+        """The user's memories that answer the query, most relevant first."""
         async with asyncio.timeout(WAIT_SECONDS):
             await self.caught_up(query.user_id)
             return await self.recall.search(query)
@@ -206,14 +206,16 @@ class MemoryService:
             await self.caught_up(user_id)
             return await self.recall.search_archive(user_id, text, top_k, explain)
 
-    async def context(self, user_id: str, session_id: str, asked: str, limit: int | None) -> Context:
+    async def context(
+        self, user_id: str, session_id: str, asked: str, limit: int | None, touch: bool = True
+    ) -> Context:
         """Newest exchanges, notes, top memories, one prompt text. Where nothing is `asked`: what was said last."""
         wanted = self.settings.long_term.context_memories
         shown = self.window(user_id, session_id, limit)
         asked = asked or _last_said(shown)
         hits: list[SearchHit] = []
         if asked and wanted:
-            hits = await self.search(Query(user_id, asked, wanted, wanted_states()))
+            hits = await self.search(Query(user_id, asked, wanted, wanted_states(), touch=touch))
             shown = self.window(user_id, session_id, limit)  # what was forgotten meanwhile is not shown
         notes = self.notes(user_id, session_id)
         lines = [f"{m.name or m.role}: {m.content}" for one in shown for m in one.exchange.messages]

@@ -42,7 +42,12 @@ class LifecycleSettings(Section):
 
     clock: Literal["wall", "event"] = "wall"
     fresh_days: Annotated[float, Field(ge=0)] = 7.0
-    half_life_days: Annotated[float, Field(gt=0)] = 30.0
+    half_life_days: Annotated[float, Field(gt=0)] = Field(
+        default=30.0, description="at importance 70; twice as long for every 10 points more, half for every 10 less"
+    )
+    access_min_relevance: Annotated[float, Field(ge=0, le=1)] = Field(
+        default=0.5, description="less relevant hits of a search are returned, and count as no access"
+    )
     active: Percent = 70.0
     cold: Percent = 30.0
     recompute_seconds: Annotated[float, Field(gt=0)] = 60.0

@@ -37,4 +37,7 @@ class MemorySettings(Section):
     promote_threshold: Annotated[int, Field(ge=0)] = 10
     notes: Annotated[int, Field(ge=1, le=10_000, description="explicit short-term memories of a session")] = 100
     force_phrases: tuple[str, ...] = FORCE_PHRASES
+    pin_requests: bool = Field(
+        default=True, description="what a user asked to remember, by a phrase, does not decay until it is unpinned"
+    )
     scoring: ScoringSettings = ScoringSettings()

@@ -306,4 +306,5 @@ def promotion(session: Session, decision: Decision) -> Promotion:
         parts=decision.parts,
         speakers=sorted({message.name for message in exchange.messages if message.name}),
         metadata=metadata or None,
+        pinned=decision.pinned,
     )

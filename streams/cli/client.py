@@ -26,6 +26,12 @@ url_option = click.option(
     help="The worker's address.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+touch_option = click.option(
+    "--touch/--no-touch",
+    default=True,
+    show_default=True,
+    help="Whether being found counts as an access; not for evaluation or prefetch.",
+)
 filter_option = click.option(
     "--filter",
     "filters",

@@ -35,7 +35,7 @@ from tables.shard.shard import Shard
 
 SAMPLES = Path(__file__).parent.parent / "samples"
 #: Later looks at the memories' states, in days.
-LATER = (0, 30, 90)
+LATER = (0, 30, 90, 365)
 SHOWN_PROMOTIONS, SHOWN_QUESTIONS, SHOWN_EXCHANGES = 8, 8, 6
 #: No progress for this long means that something is wrong.
 STALLED_SECONDS = 60.0

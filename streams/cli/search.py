@@ -6,7 +6,7 @@ import click
 
 from schemas.memories import State
 from streams.cli import show
-from streams.cli.client import ask, filter_option, json_option, url_option
+from streams.cli.client import ask, filter_option, json_option, touch_option, url_option
 
 
 @click.command()
@@ -19,6 +19,7 @@ from streams.cli.client import ask, filter_option, json_option, url_option
 @click.option("--min-relevance", type=click.FloatRange(0, 1), default=0.0, help="No less relevant ones (0 to 1).")
 @filter_option
 @click.option("--explain", is_flag=True, help="Why each was found: cosine and BM25, with their ranks.")
+@touch_option
 @url_option
 @json_option
 def search(
@@ -31,6 +32,7 @@ def search(
     min_relevance: float,
     filters: tuple[str, ...],
     explain: bool,
+    touch: bool,
     url: str,
     as_json: bool,
 ) -> None:
@@ -45,6 +47,7 @@ def search(
         "min_relevance": min_relevance,
         "filters": filters,
         "explain": explain,
+        "touch": touch,
     }
     answer = ask(url, "POST", "/v1/search", json=body)
     if as_json:

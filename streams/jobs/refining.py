@@ -27,6 +27,7 @@ from streams.event_log import EventLog
 from streams.metrics import Metrics
 from streams.shards import OwnedShards
 from tables.shard.overflow import KIND as SUMMARY
+from tables.shard.pinning import is_request
 from tables.shard.shard import Shard
 
 log = logging.getLogger(__name__)
@@ -218,11 +219,14 @@ def _older_ones(
 
 
 def _may_give_way(memory: Memory, new: Memory) -> bool:
-    """A summary says more than one thing, a person has pinned what is pinned, and a long text is not shown whole."""
+    """A summary says more than one thing, somebody has pinned what is pinned, and a long text is not shown whole.
+
+    What was born pinned may: the user asked to remember what was so then.
+    """
     return (
         (memory.created_at, memory.seq) < (new.created_at, new.seq)
         and memory.current
-        and not memory.pinned
+        and (not memory.pinned or is_request(memory))
         and memory.kind != SUMMARY
         and len(memory.text) <= QUOTED_CHARS
     )

@@ -34,6 +34,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     kept: bool
     importance: int
     parts: Parts
+    pinned: bool = False
 
 
 class RatingNeeded(msgspec.Struct, frozen=True, gc=False):
@@ -52,13 +53,14 @@ class Promoter:
     def __init__(self, memory: MemorySettings, estimator: Estimator | None) -> None:
         self._scorer = Scorer(memory)
         self._estimator = estimator
+        self._pins_requests = memory.pin_requests
         self.policy = memory.scoring.policy
         self.threshold = memory.promote_threshold
 
     def at_close(self, exchange: Exchange) -> Decision | RatingNeeded | None:
         """What an exchange's closing brings by itself: forced, or policy `all`; else None."""
         if self._scorer.asks_to_remember(exchange):
-            return Decision(exchange, True, 100, Parts(total=1000, reason="forced"))
+            return Decision(exchange, True, 100, Parts(total=1000, reason="forced"), self._pins_requests)
         if self.policy == "all":
             return self._by_rating(exchange, _WHOLE)
         return None

@@ -74,6 +74,7 @@ class SearchRequest(BaseModel):
         default=[], description='["importance:gte:80"] or {"importance": {"gte": 80}}: applied before ranking'
     )
     explain: bool = False
+    touch: bool = Field(default=True, description="false: being found counts as no access (evaluation, prefetch)")
 
     @field_validator("filters")
     @classmethod
@@ -177,7 +178,11 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
 
     @api.post("/v1/search", tags=["memories"])
     async def search(request: SearchRequest) -> SearchResponse:
-        """The user's memories that answer the query, most relevant first; each counts as accessed."""
+        """The user's memories that answer the query, most relevant first.
+
+        Each that is at least as relevant as `lifecycle.access_min_relevance` counts as accessed, unless `touch` is
+        false.
+        """
         states = wanted_states(
             state=request.state, include_all=request.include_all, include_cold=request.include_cold
         )
@@ -190,16 +195,20 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
             replaced=request.include_all and request.state is None,
             min_relevance=request.min_relevance,
             filters=Filter.all_of(request.filters),
+            touch=request.touch,
         )
         return SearchResponse(results=await service.search(query))
 
     @api.get("/v1/context", tags=["conversations"])
-    async def context(user_id: Id, session_id: Id, q: str = "", limit: Limit = None) -> ContextResponse:
+    async def context(
+        user_id: Id, session_id: Id, q: str = "", limit: Limit = None, touch: bool = True
+    ) -> ContextResponse:
         """What an assistant needs before it answers: newest exchanges, notes, top memories, one prompt text.
 
-        Without `q`, what the user said last is the query.
+        Without `q`, what the user said last is the query. Memories that are relevant enough count as accessed, unless
+        `touch` is false.
         """
-        found = await service.context(user_id, session_id, q, limit)
+        found = await service.context(user_id, session_id, q, limit, touch)
         return ContextResponse(
             session_id=session_id,
             user_id=user_id,

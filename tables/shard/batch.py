@@ -32,7 +32,7 @@ from schemas.settings import LongTermSettings
 from tables.catalog.catalog import NewLink, Tombstone
 from tables.catalog.erasing import Named
 from tables.search.search_rows import Living
-from tables.shard import overflow
+from tables.shard import overflow, pinning
 from tables.shard.editing import edited
 from tables.shard.forgetting import forget
 from tables.shard.near_copies import NearCopies
@@ -138,7 +138,7 @@ class Batch:
                 self._touch(event)
             case Pin() | Unpin():
                 for memory in self._mine(event.memory_id):
-                    self.space.change(replace(memory, pinned=isinstance(event, Pin)))
+                    self.space.change(pinning.pinned_by_command(memory, isinstance(event, Pin)))
                     self.space.note(memory, event.timestamp, f"{event.type}ned")
             case Link():
                 if pair := self._pair(event.source_id, event.target_id):
@@ -243,6 +243,8 @@ class Batch:
         meta = dict(event.metadata or {})
         if isinstance(event, Promotion):
             meta["promotion"] = dict(zip(Parts.__slots__, _parts(event.parts), strict=True))
+            if event.pinned:
+                meta["promotion"][pinning.MARK] = True
             if event.speakers:
                 meta["speakers"] = event.speakers
             identity, kind, message_ids = event.memory_id, "exchange", tuple(event.message_ids)
@@ -264,7 +266,7 @@ class Batch:
             last_accessed=event.timestamp,
             access_count=0,
             state=State.ACTIVE,
-            pinned=False,
+            pinned=isinstance(event, Promotion) and event.pinned,
             meta=meta,
         )
 
@@ -285,11 +287,14 @@ class Batch:
         return None
 
     def _merge(self, memory: Memory, twin: Memory, at: int) -> None:
-        """The same was said again: its sources are added, and it counts as referred to."""
+        """The same was said again: its sources are added, and it counts as referred to.
+
+        What was asked for is pinned from now on, though it had been unpinned.
+        """
         importance = max(twin.importance, memory.importance) + self.settings.access_increment
         self.space.change(
             replace(
-                twin,
+                pinning.pinned_by_request(twin) if memory.pinned else twin,
                 importance=min(100.0, importance),
                 last_accessed=max(twin.last_accessed, at),
                 message_ids=sources(twin.message_ids, memory.message_ids),
@@ -306,6 +311,8 @@ class Batch:
             said_at=iso(memory.created_at),
             importance=twin.importance,
         )
+        if memory.pinned and not twin.pinned:
+            self.space.note(twin, at, "pinned")
         self.result.merged += 1
 
     def _touch(self, event: Touch) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from schemas.lifecycle import half_life_of
 from schemas.settings import CleanupSettings, LifecycleSettings, MemorySettings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "scale.md").read_text(encoding="utf-8")
@@ -32,7 +33,7 @@ def test_the_tables_are_what_the_program_prints(reckoned: dict[str, object]) -> 
 
 def test_the_program_reckons_with_the_default_settings(reckoned: dict[str, object]) -> None:
     lifecycle, cleanup, memory = LifecycleSettings(), CleanupSettings(), MemorySettings()
-    faded = lifecycle.half_life_days * 1.415  # log2(80/30)
+    faded = half_life_of(80, lifecycle) * 1.415  # log2(80/30)
     kept = reckoned["KEPT_DAYS"]
     assert isinstance(kept, float)
     assert kept == pytest.approx(lifecycle.fresh_days + faded + cleanup.after_days, abs=0.1)

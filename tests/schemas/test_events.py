@@ -187,6 +187,15 @@ def test_event_ids_are_deterministic() -> None:
     assert len({event_id("a", "b"), event_id("ab"), event_id("b", "a"), event_id("a", "b", "")}) == 4
 
 
+def test_a_promotion_says_that_it_is_pinned_where_it_is() -> None:
+    """One of before the field is not; most are not, and do not say so."""
+    plain = LONG_TERM_EVENT.validate_python(COMMON | EVENTS[Promotion])
+    asked = LONG_TERM_EVENT.validate_python(COMMON | EVENTS[Promotion] | {"pinned": True})
+    assert isinstance(plain, Promotion)
+    assert (plain.pinned, b'"pinned"' in LONG_TERM_EVENT.dump_json(plain)) == (False, False)
+    assert LONG_TERM_EVENT.validate_json(LONG_TERM_EVENT.dump_json(asked)) == asked != plain
+
+
 def test_a_promotion_says_why_in_thousandths() -> None:
     parts = Parts(fullness=300, sentiment=200, content=0, value=7, total=570, reason="judged_important")
     written = orjson.loads(promotion("hi", "m1").model_copy(update={"parts": parts}).model_dump_json())["parts"]

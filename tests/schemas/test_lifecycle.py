@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.lifecycle import DAY_MS, in_states, score_of, scores_of, state_of, wanted_states
+from schemas.lifecycle import DAY_MS, half_life_of, in_states, score_of, scores_of, state_of, wanted_states
 from schemas.memories import Memory, State
 from schemas.settings import LifecycleSettings
 from tests.support.making import START, memory_of
@@ -24,10 +24,25 @@ def after(days: float, memory: Memory, lifecycle: LifecycleSettings = LIFECYCLE)
 
 @pytest.mark.parametrize(
     ("days", "score"),
-    [(-1, 80), (0, 80), (7, 80), (37, 40), (67, 20), (97, 10), (22, 80 * 0.5**0.5), (8, 80 * 0.5 ** (1 / 30))],
+    [(-1, 70), (0, 70), (7, 70), (37, 35), (67, 17.5), (97, 8.75), (22, 70 * 0.5**0.5), (8, 70 * 0.5 ** (1 / 30))],
 )
 def test_importance_is_fresh_for_a_week_then_halves_every_30_days(days: float, score: float) -> None:
-    assert after(days, memory_of(80, False)) == pytest.approx(score, rel=1e-12)
+    assert after(days, memory_of(70, False)) == pytest.approx(score, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("importance", "half_life"), [(40, 3.75), (60, 15), (70, 30), (75, 30 * 2**0.5), (80, 60), (90, 120), (100, 240)]
+)
+def test_ten_points_of_importance_more_last_twice_as_long(importance: float, half_life: float) -> None:
+    assert half_life_of(importance, LIFECYCLE) == pytest.approx(half_life, rel=1e-12)
+    assert after(7 + half_life, memory_of(importance, False)) == pytest.approx(importance / 2, rel=1e-9)
+
+
+def test_what_is_used_lasts() -> None:
+    """Five accesses raise 80 to 90, which is active for more than twice as long after the last one."""
+    used, unused = memory_of(90, False), memory_of(80, False)
+    assert [state_of(after(days, unused), LIFECYCLE).value for days in (18, 19)] == ["active", "cold"]
+    assert [state_of(after(days, used), LIFECYCLE).value for days in (50, 51)] == ["active", "cold"]
 
 
 def test_the_week_ends_to_the_millisecond() -> None:
@@ -42,12 +57,12 @@ def test_a_pinned_memory_does_not_decay() -> None:
 
 def test_age_counts_from_the_last_access() -> None:
     accessed = replace(memory_of(80, False), last_accessed=START + 30 * DAY_MS)
-    assert (after(37, accessed), after(67, accessed)) == (80, 40)
+    assert (after(37, accessed), after(97, accessed)) == (80, 40)
 
 
 def test_the_settings_say_how_fast() -> None:
     lifecycle = LifecycleSettings(fresh_days=0, half_life_days=1)
-    assert [after(days, memory_of(80, False), lifecycle) for days in (0, 1, 2)] == [80, 40, 20]
+    assert [after(days, memory_of(70, False), lifecycle) for days in (0, 1, 2)] == [70, 35, 17.5]
 
 
 def test_a_score_far_in_the_future_is_nothing() -> None:

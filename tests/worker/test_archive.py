@@ -239,7 +239,7 @@ async def test_cleanup_does_what_the_dry_run_said(worker: Siltstone, http: httpx
     await worker.jobs.cleanup.tick(LATE)
     dry = (await http.get("/v1/archive/cleanup", params={"user_id": "bob"})).json()
     (one,) = dry["candidates"]
-    assert (one["verdict"], one["cause"], one["since"][:10]) == ("archive", "deprecated", "2026-02-16")
+    assert (one["verdict"], one["cause"], one["since"][:10]) == ("archive", "deprecated", "2026-03-05")
     assert (dry["at"], dry["enabled"], dry["archive"]) == ("2026-10-28T00:00:00.000Z", False, 1)
     assert await held(worker) == set(ids)
     ordered = (await http.post("/v1/archive/cleanup", json={"user_id": "bob"})).json()
@@ -321,7 +321,7 @@ async def test_the_commands(worker: Siltstone, http: httpx.AsyncClient) -> None:
     go_to(worker, LATE)
     dry = await run("cleanup", "--dry-run", "--url", url)
     assert "is archived" in dry
-    assert "2026-02-16" in dry
+    assert "2026-03-05" in dry
     assert "2 memories would be archived, 0 would be removed" in dry
     assert "does not happen by itself" in dry
     assert orjson.loads(await run("cleanup", "--dry-run", "--json", *user))["archive"] == 2

@@ -18,6 +18,7 @@ from streams.jobs.retention import watermark_at
 from tables.analysts.statistics import DAY_MS
 from tables.shard.shard import Shard
 from tests.support.making import until_it_is
+from tests.support.quick_commands import siltstone
 
 
 async def held(worker: Siltstone, user: str) -> tuple[Memory, ...]:
@@ -209,6 +210,32 @@ async def test_an_access_counts_once_for_each_answer(worker: Siltstone, http: ht
     await until_it_is(counted)
     shown = (await http.get(f"/v1/memories/{memory_id}", params={"user_id": "ann"})).json()
     assert (shown["access_count"], shown["importance"]) == (3, 86)
+
+
+async def test_what_is_no_answer_or_asked_without_touch_is_no_access(
+    worker: Siltstone, http: httpx.AsyncClient
+) -> None:
+    """All of it is returned. The access that does count comes last, and tells that the others were none."""
+    ids = await remember(worker, http, "ann", "I drink green tea", "The printer is out of paper", importance=80)
+    no_touch = ("--user", "ann", "--url", f"http://127.0.0.1:{worker.api.port}", "--no-touch", "--json")
+    body = {"user_id": "ann", "query": "tea", "touch": False}
+    for _ in range(2):
+        assert len((await http.post("/v1/search", json=body)).raise_for_status().json()["results"]) == 2
+        asked = {"user_id": "ann", "session_id": "s", "q": "tea", "touch": "false"}
+        assert len((await http.get("/v1/context", params=asked)).raise_for_status().json()["memories"]) == 2
+    for words in (("search", "tea"), ("context", "tea", "--session", "s")):
+        ran = await siltstone(*words, *no_touch)
+        assert (ran.returncode, ran.stderr) == (0, "")
+    found = {hit["id"]: hit["relevance"] for hit in await search(http, "ann", "tea")}
+    least = worker.settings.lifecycle.access_min_relevance
+    assert [found[one] >= least for one in ids] == [True, False]
+
+    async def counted() -> bool:
+        return any(memory.access_count for memory in await held(worker, "ann"))
+
+    await until_it_is(counted)
+    shown = {str(memory.id): (memory.access_count, memory.importance) for memory in await held(worker, "ann")}
+    assert [shown[one] for one in ids] == [(1, 82), (0, 80)]
 
 
 @pytest.mark.slow

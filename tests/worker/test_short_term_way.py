@@ -73,8 +73,10 @@ async def test_what_the_user_asks_to_remember_is_a_memory_at_once(worker: Siltst
     await until(lambda: labelled(worker.metrics.memories).get(("new",)) == 1)
     async with api(worker) as client:
         (found,) = (await client.post("/v1/search", json={"user_id": "ann", "query": "车停在哪里"})).json()["results"]
+        shown = (await client.get(f"/v1/memories/{found['id']}", params={"user_id": "ann"})).json()
     assert (found["importance"], found["metadata"]["promotion"]["reason"]) == (100, "forced")
     assert "B2" in found["memory"]
+    assert shown["pinned"] is True
 
 
 async def test_a_session_that_idles_by_the_wall_clock_does_not_wait_for_its_next_message(settings: Settings) -> None:

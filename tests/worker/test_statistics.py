@@ -48,7 +48,7 @@ async def test_statistics_over_all_shards(settings: Settings, tmp_path: Path) ->
         async with api(worker) as client:
             nothing = (await client.get("/v1/stats/scores", params={"at": "2026-01-01"})).json()
             assert (nothing["total"], nothing["clusters"], nothing["fences"]) == (0, [], None)
-            await remember(worker, 100, 100, 100, 100, 10)
+            await remember(worker, 70, 70, 70, 70, 10)
             await worker.jobs.lifecycle.recompute()
             worker.clock.observe(START + 37 * DAY_MS)
             await worker.jobs.lifecycle.recompute()
@@ -63,9 +63,9 @@ async def test_statistics_over_all_shards(settings: Settings, tmp_path: Path) ->
             assert daily[0] == {"day": "2026-01-01", "active": 4, "cold": 0, "deprecated": 1}
             assert daily[-2:] == [{**daily[0], "day": "2026-02-06"}, {**day_of(states), "day": "2026-02-07"}]
             scores = (await client.get("/v1/stats/scores")).json()
-            assert [part["memories"] for part in scores["histogram"]] == [1, 0, 0, 0, 0, 4, 0, 0, 0, 0]
-            assert [part["from_score"] for part in scores["clusters"]] == [0, 50]
-            assert scores["outliers"] == [{"point": 5, "memories": 1, "side": "low"}]
+            assert [part["memories"] for part in scores["histogram"]] == [1, 0, 0, 4, 0, 0, 0, 0, 0, 0]
+            assert [part["from_score"] for part in scores["clusters"]] == [0, 30]
+            assert scores["outliers"] == [{"point": 0, "memories": 1, "side": "low"}]
             assert scores["borders"] == {"active": 70, "cold": 30}
             changes = (await client.get("/v1/stats/transitions", params={"days": 2})).json()
             assert (changes["since"], changes["total"], changes["memories"]) == ("2026-02-06", 4, 5)
@@ -77,7 +77,7 @@ async def test_statistics_over_all_shards(settings: Settings, tmp_path: Path) ->
             assert (await client.get("/v1/stats/transitions", params={"days": 0})).status_code == 422
         url = f"http://127.0.0.1:{worker.api.port}"
         shown = await siltstone("stats", "--url", url)
-        assert "50–60" in shown.stdout
+        assert "30–40" in shown.stdout
         assert "active → cold" in shown.stdout
         assert "outliers 1 memories" in shown.stdout
         printed = orjson.loads((await siltstone("stats", "--json", "--days", "2", "--url", url)).stdout)
@@ -104,7 +104,7 @@ async def test_a_recompute_shows_states_scores_and_changes_as_metrics(settings: 
     """Each change is counted once, when the topic has it."""
     async with running.started(settings) as worker:
         await running.until_ready(worker)
-        await remember(worker, 100, 100, 100, 100, 10)
+        await remember(worker, 70, 70, 70, 70, 10)
         worker.clock.observe(START + 37 * DAY_MS)
         for _ in range(2):
             await worker.jobs.lifecycle.recompute()
@@ -112,7 +112,7 @@ async def test_a_recompute_shows_states_scores_and_changes_as_metrics(settings: 
             shown = (await client.get("/metrics")).text.splitlines()
     assert [line for line in shown if line.startswith("siltstone_memory_scores{") and not line.endswith(" 0.0")] == [
         'siltstone_memory_scores{from_score="0"} 1.0',
-        'siltstone_memory_scores{from_score="50"} 4.0',
+        'siltstone_memory_scores{from_score="30"} 4.0',
     ]
     assert len([line for line in shown if line.startswith("siltstone_memory_scores{")]) == 10
     assert 'siltstone_memory_score_outliers{side="low"} 1.0' in shown

@@ -5,7 +5,9 @@ CREATE OR REPLACE TEMP MACRO deprecated_since(importance, pinned, last_accessed,
     CASE
         WHEN importance < cold THEN last_accessed
         WHEN pinned OR cold = 0 THEN NULL
-        ELSE last_accessed + floor((fresh_days + half_life_days * log2(importance / cold)) * 86400000.0)
+        ELSE last_accessed + floor(
+            (fresh_days + half_life_of(importance, half_life_days) * log2(importance / cold)) * 86400000.0
+        )
     END;
 
 -- Why cleanup never touches a memory, archived or not; null where it may. `tags` in the metadata are a list, or one.

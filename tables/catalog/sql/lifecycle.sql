@@ -1,9 +1,17 @@
 -- The lifecycle's formulas, as in schemas/lifecycle.py; a test holds the two together.
 -- Times are epoch milliseconds; importance and score are 0-100.
+
+-- The days in which a memory of this importance loses half of its score.
+CREATE OR REPLACE TEMP MACRO half_life_of(importance, half_life_days) AS
+    half_life_days * pow(2, (importance - 70) / 10);
+
 CREATE OR REPLACE TEMP MACRO score_of(importance, pinned, last_accessed, now, fresh_days, half_life_days) AS
     CASE
         WHEN pinned THEN importance
-        ELSE importance * pow(2, -greatest(0, (now - last_accessed) / 86400000.0 - fresh_days) / half_life_days)
+        ELSE importance * pow(
+            2,
+            -greatest(0, (now - last_accessed) / 86400000.0 - fresh_days) / half_life_of(importance, half_life_days)
+        )
     END;
 
 CREATE OR REPLACE TEMP MACRO state_of(score, active, cold) AS
@@ -23,6 +31,8 @@ CREATE OR REPLACE TEMP MACRO leaves_at(
     CASE
         WHEN pinned OR state = 'deprecated' THEN 'infinity'::DOUBLE
         ELSE last_accessed - 1 + 86400000.0 * (
-            fresh_days + half_life_days * (log2(importance / CASE state WHEN 'active' THEN active ELSE cold END) - 1e-9)
+            fresh_days
+            + half_life_of(importance, half_life_days)
+                * (log2(importance / CASE state WHEN 'active' THEN active ELSE cold END) - 1e-12)
         )
     END;

@@ -40,6 +40,10 @@ SHORT, WHOLE = 9_000, 120_000
 #: Of a short log and of a long one: posted records by topic, changelog rows by table, counters, quiet sessions.
 DECIDED: dict[str, dict[int, str]] = {
     "defaults": {
+        SHORT: "d020f13358e84228363b3757218274938cfdb48356c7c1d38a2def9c38e16303",
+        WHOLE: "9489fbd74360280dd784f7d95e0bf578c9f4e9a01d0feee69be2fee1aa21ec5c",
+    },
+    "requests not pinned": {
         SHORT: "59bf576224d7762bf673086351992ee806a90cba0574f3b01458acc993e3341a",
         WHOLE: "e6be2044594e5c4e194c8f1e8454ad800669a3fd893df9920a3ddb974b83f8b2",
     },
@@ -63,10 +67,22 @@ DECIDED: dict[str, dict[int, str]] = {
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "defaults": {},
-    "small window, everything kept": {"capacity": 3, "promote_threshold": 1, "scoring": {"policy": "all"}},
-    "asked elsewhere": {"capacity": 6, "promote_threshold": 2, "scoring": {"policy": "llm"}},
-    "asked elsewhere where it matters": {"promote_threshold": 3},
+    "requests not pinned": {"pin_requests": False},
+    "small window, everything kept": {
+        "capacity": 3,
+        "promote_threshold": 1,
+        "scoring": {"policy": "all"},
+        "pin_requests": False,
+    },
+    "asked elsewhere": {
+        "capacity": 6,
+        "promote_threshold": 2,
+        "scoring": {"policy": "llm"},
+        "pin_requests": False,
+    },
+    "asked elsewhere where it matters": {"promote_threshold": 3, "pin_requests": False},
     "short gaps": {
+        "pin_requests": False,
         "capacity": 5,
         "promote_threshold": 4,
         "ttl_seconds": 600,

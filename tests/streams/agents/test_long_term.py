@@ -49,7 +49,8 @@ class Worker:
     """A worker's own agent and shards, and what its broker would give it."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        settings = Settings.load(data_dir=folder, kafka={"partitions": PARTITIONS}, lifecycle={"clock": "event"})
+        lifecycle = {"clock": "event", "access_min_relevance": 0}  # to the toy model nothing is like anything
+        settings = Settings.load(data_dir=folder, kafka={"partitions": PARTITIONS}, lifecycle=lifecycle)
         self.siltstone, self.model = Siltstone(settings), Held()
         self.siltstone.shards.models.current._backend = self.model
         self.siltstone.shards.models.current.start()

@@ -29,8 +29,8 @@ from tests.streams.jobs.test_analytics import Toy
 from tests.support.making import START, axis, promotion, some_id, until
 
 TOPICS = Topics.with_prefix("t.")
-#: A memory of importance 60 that nobody has accessed is deprecated after 37 days, and goes after 67.
-DUE = START + 68 * DAY_MS
+#: A memory of importance 60 that nobody has accessed is deprecated after 22 days, and goes after 52.
+DUE = START + 53 * DAY_MS
 
 
 class Setting:

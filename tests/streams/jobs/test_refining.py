@@ -28,7 +28,7 @@ from streams.metrics import Metrics, labelled
 from streams.shards import OwnedShards
 from tables.shard.shard import Shard
 from tables.vectors.index import Vectors
-from tests.support.making import START, axis, leaning, memory_of, until
+from tests.support.making import START, axis, leaning, memory_of, promotion, until
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -235,6 +235,16 @@ async def test_only_what_may_give_way_is_shown(room: Room) -> None:
     room.say("older", 0.7)
     await room.ask(room.say("new", at=5))
     assert room.model.shown == [["new", "older"]]
+
+
+async def test_what_the_user_asked_to_remember_may_give_way(room: Room) -> None:
+    """It was so when it was said; a pin that somebody set since keeps it."""
+    asked = [promotion(name, name).model_copy(update={"pinned": True}) for name in ("asked for", "pinned since")]
+    for place, one in enumerate(asked, start=5):
+        room.apply(one, leaning(0, place, 0.7, DIMENSION))
+    room.apply(event(Pin, memory_id=asked[1].memory_id))
+    await room.ask(room.say("new", at=5))
+    assert room.model.shown == [["new", "asked for"]]
 
 
 async def test_a_summary_is_not_replaced(make: Make) -> None:

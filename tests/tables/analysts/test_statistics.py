@@ -65,11 +65,11 @@ def test_outliers_lie_beyond_the_fences(
 
 
 def test_a_shard_counts_by_whole_points_as_of_a_moment(tmp_path: Path) -> None:
-    """After the fresh week and a half-life 100 is 50; a pinned one and an early moment keep their scores."""
+    """After the fresh week and a half-life 70 is 35; a pinned one and an early moment keep their scores."""
     catalog = opened(tmp_path)
     catalog.write(adding(memory(1), memory(2, pinned=True, importance=69.9)), START)
-    assert catalog.ageing.score_points(HALVED, LifecycleSettings()) == {50: 1, 69: 1}
-    assert catalog.ageing.score_points(START, LifecycleSettings()) == {100: 1, 69: 1}
+    assert catalog.ageing.score_points(HALVED, LifecycleSettings()) == {35: 1, 69: 1}
+    assert catalog.ageing.score_points(START, LifecycleSettings()) == {70: 1, 69: 1}
     catalog.close()
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from schemas.lifecycle import DAY_MS, score_of, state_of
+from schemas.lifecycle import DAY_MS, half_life_of, score_of, state_of
 from schemas.memories import Memory, State
 from schemas.settings import LifecycleSettings
 from tables.catalog.catalog import Catalog, Changes
@@ -51,7 +51,7 @@ def borders(memories: list[Memory], lifecycle: LifecycleSettings) -> list[int]:
         for threshold in (lifecycle.active, lifecycle.cold):
             if 0 < threshold <= kept.importance:
                 halvings = math.log2(kept.importance / threshold)
-                days = lifecycle.fresh_days + lifecycle.half_life_days * halvings
+                days = lifecycle.fresh_days + half_life_of(kept.importance, lifecycle) * halvings
                 found.append(math.floor(kept.last_accessed + days * DAY_MS))
     return found
 
@@ -118,7 +118,7 @@ def test_what_is_stored_is_the_rules_state_at_every_moment(
 
 
 def test_a_recompute_looks_at_what_is_new_was_touched_or_is_old_enough(catalog: Catalog) -> None:
-    """100 is active for a week and half a half-life; then it is looked at for the border at 30."""
+    """70 is active for a week; then it is looked at for the border at 30."""
     one, two = memory(1), memory(2, last_accessed=START + DAY_MS)
     catalog.write(adding(one, two), START)
     border, next_border = borders([one], LIFECYCLE)
@@ -142,7 +142,7 @@ def test_a_pinned_or_deprecated_memory_is_looked_at_when_it_is_touched(catalog: 
 
 
 def test_other_settings_look_at_all(catalog: Catalog) -> None:
-    catalog.write(adding(memory(1, importance=80.0), memory(2)), START)
+    catalog.write(adding(memory(1, importance=80.0), memory(2, importance=100.0)), START)
     catalog.ageing.recompute(START, LIFECYCLE)
     catalog.ageing.recompute(START, LIFECYCLE.model_copy(update={"active": 90.0}))
     assert states(catalog) == [State.COLD, State.ACTIVE]

@@ -26,7 +26,7 @@ from tests.support.making import START, axis
 
 DIMENSION = 8
 LIFECYCLE = LifecycleSettings()
-#: Importance 100 is worth 50 after the fresh week and one half-life.
+#: Importance 70 is worth 35 after the fresh week and one half-life of 30 days.
 HALVED = START + 37 * DAY_MS
 
 
@@ -40,7 +40,7 @@ def memory(seq: int, **fields: Any) -> Memory:
         text=f"text {seq}",
         kind="exchange",
         message_ids=(f"m{seq}",),
-        importance=100.0,
+        importance=70.0,
         created_at=START,
         last_accessed=START,
         access_count=0,
@@ -259,14 +259,14 @@ def states(catalog: Catalog) -> list[str]:
 
 
 def test_recompute_writes_only_what_changes(catalog: Catalog) -> None:
-    """100 halves to 50 and turns cold; the pinned and the just accessed stay active and get no entry."""
+    """70 halves to 35 and turns cold; the pinned and the just accessed stay active and get no entry."""
     catalog.write(adding(memory(1), memory(2, pinned=True), memory(3, last_accessed=HALVED)), START)
     assert catalog.ageing.recompute(HALVED, LIFECYCLE) == ["u"]
     assert states(catalog) == ["cold", "active", "active"]
     assert [kept.meta for kept in catalog.of_user("u")[1:]] == [{}, {}]
     (transition,) = catalog.ageing.unpublished()
     assert (transition.memory_id, transition.from_, transition.to) == (uuid.UUID(int=1), "active", "cold")
-    assert (transition.score, transition.at) == (50, "2026-02-07T00:00:00.000Z")
+    assert (transition.score, transition.at) == (35, "2026-02-07T00:00:00.000Z")
     assert catalog.ageing.recompute(HALVED, LIFECYCLE) == []
     assert len(catalog.ageing.unpublished()) == 1
 
@@ -284,7 +284,7 @@ def test_a_change_of_state_stands_in_the_memorys_meta(catalog: Catalog) -> None:
     assert kept.meta == {
         "a": None,
         "promotion": {"value": None},
-        "transitions": [{"at": "2026-02-07T00:00:00.000Z", "from": "active", "to": "cold", "score": 50.0}],
+        "transitions": [{"at": "2026-02-07T00:00:00.000Z", "from": "active", "to": "cold", "score": 35.0}],
     }
 
 
@@ -305,7 +305,7 @@ def test_a_first_change_is_written_as_a_merge_would_write_it(catalog: Catalog, m
         "SELECT json_merge_patch(?, json_object('transitions', [json_object('at', ?, 'from', 'active', 'to', 'cold', "
     )
     expected = catalog._db.execute(
-        f"{merged}'score', 50.0)]))", [orjson.dumps(meta).decode(), iso(HALVED)]
+        f"{merged}'score', 35.0)]))", [orjson.dumps(meta).decode(), iso(HALVED)]
     ).fetchall()
     catalog.ageing.recompute(HALVED, LIFECYCLE)
     assert catalog._db.execute("SELECT meta FROM memories").fetchall() == expected
@@ -368,7 +368,9 @@ def test_an_empty_catalog_counts_zero_of_each_state(catalog: Catalog) -> None:
     assert catalog.ageing.state_counts(START, LIFECYCLE) == dict.fromkeys(State, 0)
 
 
-AGES = st.one_of(st.integers(-DAY_MS, 400 * DAY_MS), st.sampled_from([7, 37, 67]).map(lambda days: days * DAY_MS))
+AGES = st.one_of(
+    st.integers(-DAY_MS, 400 * DAY_MS), st.sampled_from([7, 22, 37, 67, 247]).map(lambda days: days * DAY_MS)
+)
 IMPORTANCES = st.one_of(st.floats(0, 100), st.sampled_from([70.0, 30.0, 60.0, 100.0, np.nextafter(70, 0).item()]))
 SETTINGS = st.builds(
     lambda fresh, half, cold, above: LifecycleSettings(
@@ -383,7 +385,7 @@ SETTINGS = st.builds(
 
 @examples(40)
 @given(st.lists(st.tuples(IMPORTANCES, AGES, st.booleans()), min_size=1, max_size=20), st.just(LIFECYCLE) | SETTINGS)
-@example([(70.0, 0, False), (30.0, 0, False), (60.0, 37 * DAY_MS, False), (100.0, -5, True)], LIFECYCLE)
+@example([(70.0, 0, False), (30.0, 0, False), (60.0, 22 * DAY_MS, False), (100.0, -5, True)], LIFECYCLE)
 def test_the_statements_and_the_rule_are_one_formula(
     tmp_path_factory: pytest.TempPathFactory, aged: list[tuple[float, int, bool]], lifecycle: LifecycleSettings
 ) -> None:
@@ -407,13 +409,13 @@ def test_the_statements_and_the_rule_are_one_formula(
 
 
 def test_a_score_of_exactly_70_is_active_and_of_exactly_30_is_cold(catalog: Catalog) -> None:
-    """60 halves to 30 after 37 days; one bit less is deprecated."""
+    """70 is active while it is fresh; 60 halves to 30 after 22 days. One bit less is the next state."""
     catalog.write(
         adding(
             memory(1, importance=70.0, last_accessed=HALVED),
             memory(2, importance=np.nextafter(70.0, 0).item(), last_accessed=HALVED),
-            memory(3, importance=60.0),
-            memory(4, importance=np.nextafter(60.0, 0).item()),
+            memory(3, importance=60.0, last_accessed=HALVED - 22 * DAY_MS),
+            memory(4, importance=np.nextafter(60.0, 0).item(), last_accessed=HALVED - 22 * DAY_MS),
         ),
         START,
     )

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.lifecycle import DAY_MS, score_of, state_of
+from schemas.lifecycle import DAY_MS, half_life_of, score_of, state_of
 from schemas.memories import Memory, State
 from schemas.settings import CleanupSettings, LifecycleSettings, WhitelistSettings
 from tables.catalog.archive import ToArchive
@@ -24,8 +24,8 @@ from tests.support.making import START
 from tests.tables.catalog.test_catalog import adding, memory, opened
 
 NOW = START + 400 * DAY_MS
-#: Importance 60 is worth 30 after the fresh week and one half-life of 30 days.
-FADED_DAYS = 37
+#: Importance 60 is worth 30 after the fresh week and one half-life of 15 days.
+FADED_DAYS = 22
 
 
 def lifecycle(cold: float = 30.0, whitelist: dict[str, Any] | None = None, **cleanup: Any) -> LifecycleSettings:
@@ -38,7 +38,7 @@ def link(source: Memory, target: Memory, weight: float = 1.0) -> NewLink:
 
 
 def faded(seq: int, days: float = FADED_DAYS + 30, ms: int = 1, **fields: Any) -> Memory:
-    """Deprecated since `days` - 37 days and `ms` milliseconds, as of NOW."""
+    """Deprecated since `days` - 22 days and `ms` milliseconds, as of NOW."""
     return memory(seq, **{"importance": 60.0, "last_accessed": int(NOW - days * DAY_MS) - ms, **fields})
 
 
@@ -99,7 +99,11 @@ def held(draw: st.DrawFn) -> tuple[LifecycleSettings, list[Memory], list[NewLink
         importance = draw(st.sampled_from(IMPORTANCES))
         borders = [rules.cleanup.recent_access_days * DAY_MS, rules.cleanup.after_days * DAY_MS]
         if 0 < rules.cold <= importance:
-            borders.append(borders[1] + 7 * DAY_MS + 30 * DAY_MS * math.log2(importance / rules.cold))
+            borders.append(
+                borders[1]
+                + 7 * DAY_MS
+                + half_life_of(importance, rules) * DAY_MS * math.log2(importance / rules.cold)
+            )
         age = draw(st.one_of(st.sampled_from(borders), st.integers(0, 300 * DAY_MS))) + draw(st.integers(-1, 1))
         stand_in = draw(st.sampled_from([None, None, seq - 1, 99]))
         memories.append(
@@ -135,7 +139,7 @@ def expected(rules: LifecycleSettings, memories: list[Memory], links: list[NewLi
         if one.importance < rules.cold:
             moments["deprecated"] = one.last_accessed
         elif rules.cold > 0 and not one.pinned:
-            days = rules.fresh_days + rules.half_life_days * math.log2(one.importance / rules.cold)
+            days = rules.fresh_days + half_life_of(one.importance, rules) * math.log2(one.importance / rules.cold)
             moments["deprecated"] = one.last_accessed + math.floor(days * DAY_MS)
         summary = here.get(one.summarized_by) if one.summarized_by else None
         if summary is not None and summary.summary_of:

@@ -123,7 +123,7 @@ def test_ids_that_are_dropped_take_no_memory(shard: Shard) -> None:
 
 
 def test_history_and_published_changes_of_state_are_kept_for_so_many_days(shard: Shard) -> None:
-    kept = promotion("text 0", "a")
+    kept = promotion("text 0", "a", importance=70)
     tell(shard, kept, event(Pin, memory_id=kept.memory_id), event(Unpin, memory_id=kept.memory_id, at=START + DAY_MS))
     for day in (20, 60):
         shard.recompute(START + day * DAY_MS, LifecycleSettings())

@@ -29,6 +29,7 @@ from schemas.events import (
     Restore,
     Supersede,
     Touch,
+    Unpin,
 )
 from schemas.lifecycle import DAY_MS
 from schemas.memories import Memory, State, shown_score
@@ -37,6 +38,7 @@ from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.catalog.migrations import statement
 from tables.shard.editing import merge_patch
 from tables.shard.overflow import GROUP, extract, groups
+from tables.shard.pinning import is_request
 from tables.shard.shard import Shard
 from tests.support.examples import examples
 from tests.support.making import START, axis, leaning, promotion
@@ -429,7 +431,7 @@ def test_a_shown_score_is_never_beyond_a_border_that_the_score_is_not(shard: Sha
     """Half a minute after it became cold a memory is not worth 70.0: where it is noted, and in its history."""
     kept = promotion("text 1", "a", importance=80)
     apply(shard, kept)
-    border = START + int((7 + 30 * math.log2(80 / 70)) * DAY_MS)
+    border = START + int((7 + 60 * math.log2(80 / 70)) * DAY_MS)
     shard.recompute(border - 30_000, LifecycleSettings())
     shard.recompute(border + 30_000, LifecycleSettings())
     (noted,) = held(shard)[kept.memory_id].meta["transitions"]
@@ -452,3 +454,41 @@ def test_a_score_is_shown_in_two_decimals_on_its_side_of_every_border(score: flo
     with duckdb.connect() as db:
         db.execute(statement("lifecycle"))
         assert db.execute("SELECT shown_score(?::DOUBLE)", [score]).fetchall() == [(shown,)]
+
+
+def asked_for(text: str, *ids: str, at: int = START) -> Promotion:
+    return promotion(text, *ids, at=at, importance=100).model_copy(update={"pinned": True})
+
+
+def test_what_a_user_asked_to_remember_is_born_pinned_and_ages_once_unpinned(shard: Shard) -> None:
+    """Its event read again, or an older one without the field, changes nothing."""
+    asked, other = asked_for("text 1", "a"), promotion("text 2", "b", importance=100)
+    apply(shard, asked, other)
+    shard.recompute(START + 999 * DAY_MS, LifecycleSettings())
+    states = [held(shard)[one.memory_id].state for one in (asked, other)]
+    assert states == [State.ACTIVE, State.DEPRECATED]
+    apply(shard, event(Unpin, memory_id=asked.memory_id))
+    shard.recompute(START + 999 * DAY_MS, LifecycleSettings())
+    assert apply(shard, asked) == {"repeated": 1}
+    assert (held(shard)[asked.memory_id].state, held(shard)[asked.memory_id].pinned) == (State.DEPRECATED, False)
+
+
+def test_who_asks_to_remember_what_is_known_pins_it(shard: Shard) -> None:
+    """Though it had been unpinned: that was before."""
+    known, asked, again = promotion("text 1", "a"), asked_for("text 1", "b"), asked_for("text 1", "c")
+    told: list[LongTermEvent] = [known, asked, event(Unpin, memory_id=known.memory_id), again]
+    assert apply(shard, *told) == {"new": 1, "merged": 2}
+    assert held(shard)[known.memory_id].pinned
+    assert past(shard, known.memory_id) == ["merged", "pinned", "unpinned", "merged", "pinned"]
+
+
+def test_a_request_is_no_more_than_one_when_somebody_has_pinned_it(shard: Shard) -> None:
+    asked, by_hand, known = asked_for("text 1", "a"), asked_for("text 2", "b"), promotion("text 3", "c")
+    apply(
+        shard, asked, by_hand, known, event(Pin, memory_id=by_hand.memory_id), event(Pin, memory_id=known.memory_id)
+    )
+    apply(shard, asked_for("text 3", "d"))
+    assert [is_request(held(shard)[one.memory_id]) for one in (asked, by_hand, known)] == [True, False, False]
+    assert all(one.pinned for one in held(shard).values())
+    apply(shard, event(Unpin, memory_id=asked.memory_id))
+    assert not is_request(held(shard)[asked.memory_id])

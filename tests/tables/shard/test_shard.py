@@ -174,7 +174,7 @@ def test_a_file_that_another_process_holds_is_a_clear_error(reopen: Open, tmp_pa
 def test_recompute_writes_the_changes_alone(reopen: Open) -> None:
     """Each change is a row, an entry in the memory's meta, and waits for its topic."""
     shard, lifecycle = reopen(), LifecycleSettings()
-    apply(shard, promotion("1", "a"), promotion("2", "b", at=START + 60 * DAY_MS))
+    apply(shard, promotion("1", "a", importance=70), promotion("2", "b", at=START + 60 * DAY_MS))
     now = START + 60 * DAY_MS
     shard.recompute(now, lifecycle)
     shard.recompute(now, lifecycle)
