@@ -78,7 +78,7 @@ def test_a_remember_phrase_forces(text: str) -> None:
 @pytest.mark.parametrize("pins", [True, False])
 def test_what_was_asked_for_is_pinned_where_the_settings_say_so(pins: bool) -> None:
     memory = MEMORY.model_copy(update={"pin_requests": pins})
-    decision = Deciding(memory, FixedJudge(0)).at_close(exchange("请记住我的生日"))
+    decision = Deciding(memory, FixedEstimator(0)).at_close(exchange("请记住我的生日"))
     assert decision is not None
     assert decision.pinned == pins
 
@@ -86,7 +86,7 @@ def test_what_was_asked_for_is_pinned_where_the_settings_say_so(pins: bool) -> N
 @pytest.mark.parametrize("policy", ["weighted", "llm", "all"])
 def test_what_nobody_asked_for_is_not_pinned(policy: str) -> None:
     memory = MEMORY.model_copy(update={"scoring": MEMORY.scoring.model_copy(update={"policy": policy})})
-    decision = Deciding(memory, FixedJudge(10)).score(exchange("I like tea", emotion="sad"), 11, leaving=True)
+    decision = Deciding(memory, FixedEstimator(10)).score(exchange("I like tea", emotion="sad"), 11, leaving=True)
     assert (decision.kept, decision.pinned) == (True, False)
 
 
