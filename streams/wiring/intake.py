@@ -9,7 +9,7 @@ from schemas.settings import SummaryPlan
 from streams.agents.short_term import ShortTermAgent, session_record
 from streams.clients.judge import ModelJudge
 from streams.jobs.ratings import Ratings
-from streams.rules.estimator import estimate
+from streams.rules.estimator import estimated_value
 from streams.rules.explaining import Explainer
 from streams.rules.promotion import Promoter
 from streams.rules.session import SessionRules
@@ -44,7 +44,7 @@ class Intake:
                 on_failure=context.hot.halt,
             )
         )
-        at_once, name = (_estimate, "the local estimator") if judge is None else (None, judge.settings.model)
+        at_once, name = (estimated_value, "the local estimator") if judge is None else (None, judge.settings.model)
         self.explainer = Explainer(memory, at_once, name)
         self.short_term = ShortTermAgent(
             store=self.windows,
@@ -107,7 +107,3 @@ class Intake:
 
     async def _drop_notes(self) -> None:
         self.notes.forget_expired()
-
-
-def _estimate(user: str, assistant: str) -> int:
-    return estimate(user, assistant).value
