@@ -1,12 +1,16 @@
 """How well the local estimator tells what is worth remembering, and how fast.
 
-    python benchmarks/promotion_quality.py promotion_en.jsonl promotion_zh.jsonl [--json]
+    python benchmarks/promotion_quality.py promotion_en.jsonl promotion_zh.jsonl [--messages FILE.jsonl]… [--json]
 
 A file holds lines `{"user", "assistant", "label": 1|0, "hard": bool}`. Label 1 is worth remembering; label 0
 is plain small talk, or, where `hard`, talk from the same conversations that nobody asked about later. AUC is
 the chance that a worthy exchange ranks above an unworthy one, a tie counting one half; it goes by the value, 0-10,
 which is what decides. The peer is the length of the text: a ranking that does no better than counting characters
 is worth nothing, and on pairs of equal length it cannot win.
+
+What is shipped was fitted to the development sets (`estimator_training.py`): on those, the figures are a fit. Those
+that are named `cv_…` are not: each user's exchanges are judged by a model of the same make that was fitted to the
+other users' of the file. `length_correlation` is of the value with the logarithm of the length.
 
 The JSON object of one file holds its figures. That of several holds each file's under its name, and under
 `languages` those of all files in one language taken together.
@@ -33,7 +37,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from streams.rules.estimator import estimate
+from benchmarks import estimator_training as training
+from streams.rules.estimator import bounded, estimate
 
 Figures = dict[str, float | int | str | None]
 
@@ -105,53 +110,88 @@ def language(rows: list[Row]) -> str:
     return "zh" if sum(bool(_CJK.search(row.user)) for row in rows) * 2 > len(rows) else "en"
 
 
-def measure(rows: list[Row]) -> Figures:
-    """The figures of some exchanges."""
+def figures_of(rows: list[Row], score: NDArray[np.float64]) -> Figures:
+    """How well scores tell the rows apart: as values, 0-10, and as they are."""
     worthy = np.array([row.worthy for row in rows])
     hard = np.array([row.hard for row in rows]) & ~worthy
     plain = ~worthy & ~hard
-    estimates = [estimate(row.user, row.assistant) for row in rows]
-    value = np.array([float(found.rating) for found in estimates])
-    score = np.array([found.score for found in estimates])
+    value = score.round()
     length = np.array([float(len(row.user) + len(row.assistant)) for row in rows])
     longer = np.maximum(length[worthy][:, None], length[~worthy])
     equal = np.abs(length[worthy][:, None] - length[~worthy]) <= EQUAL_LENGTH * longer
-
     kept = value >= KEEP_RATING
-    per_second = speed(rows)
     figures: Figures = {
-        "language": language(rows),
-        "worthy": int(worthy.sum()),
-        "plain": int(plain.sum()),
-        "hard": int(hard.sum()),
         "auc": auc(value[worthy], value[plain]),
         "auc_hard": auc(value[worthy], value[hard]),
         "auc_equal_length": auc(value[worthy], value[~worthy], equal),
         "score_auc": auc(score[worthy], score[plain]),
         "score_auc_hard": auc(score[worthy], score[hard]),
-        "auc_length": auc(length[worthy], length[plain]),
-        "auc_hard_length": auc(length[worthy], length[hard]),
         "precision": share(worthy, kept),
         "precision_against_plain": share(worthy, kept & ~hard),
         "recall": share(kept, worthy),
-        "exchanges_per_s": per_second,
     }
     for border in (KEEP_RATING, *HIGHER_VALUES):
         kept = value >= border
         figures[f"precision_at_{border}"] = share(worthy, kept)
         figures[f"recall_at_{border}"] = share(kept, worthy)
         figures[f"plain_kept_at_{border}"] = share(kept, plain)
-    figures["exchanges_per_second"] = per_second  # as it was called first
     return figures
 
 
-def by_language(by_file: dict[str, Figures], rows: Iterable[list[Row]]) -> dict[str, Figures]:
+def measure(rows: list[Row], unseen: NDArray[np.float64] | None = None) -> Figures:
+    """The figures of some exchanges: as they are estimated, and, named `cv_…`, by the points of the unseen."""
+    worthy = np.array([row.worthy for row in rows])
+    hard = np.array([row.hard for row in rows]) & ~worthy
+    plain = ~worthy & ~hard
+    length = np.array([float(len(row.user) + len(row.assistant)) for row in rows])
+    value = np.array([float(estimate(row.user, row.assistant).rating) for row in rows])
+    per_second = speed(rows)
+    figures: Figures = {
+        "language": language(rows),
+        "worthy": int(worthy.sum()),
+        "plain": int(plain.sum()),
+        "hard": int(hard.sum()),
+        **figures_of(rows, np.array([estimate(row.user, row.assistant).score for row in rows])),
+        "auc_length": auc(length[worthy], length[plain]),
+        "auc_hard_length": auc(length[worthy], length[hard]),
+        "length_correlation": correlation(value, np.log1p(length)),
+        "exchanges_per_s": per_second,
+        "exchanges_per_second": per_second,  # as it was called first
+    }
+    if unseen is not None:
+        figures |= {f"cv_{name}": figure for name, figure in figures_of(rows, unseen).items()}
+    return figures
+
+
+def correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> float | None:
+    """Pearson's; None where one of them is always the same."""
+    return round(float(np.corrcoef(one, other)[0, 1]), 4) if one.std() and other.std() else None
+
+
+def unseen_scores(paths: Iterable[Path], messages: Iterable[Path]) -> NDArray[np.float64]:
+    """The scores of files' exchanges, each by a model that was fitted to other users' (and to our own sentences)."""
+    files = list(paths)
+    exchanges = [exchange for path in files for exchange in training.labelled(path)]
+    known = training.grouped(exchanges, training.speakers(messages or training.beside(files)))
+    of = training.language_of(known)
+    points = training.cross_validated([*known, *training.ours(of)], of)[: len(known)]
+    return np.array([bounded(float(each)) for each in points])
+
+
+def by_language(
+    by_file: dict[str, Figures], rows: dict[Path, list[Row]], messages: Iterable[Path]
+) -> dict[str, Figures]:
     """The figures of each language: its file's, or those of its files taken together."""
-    files: dict[str, list[tuple[Figures, list[Row]]]] = {}
-    for figures, found in zip(by_file.values(), rows, strict=True):
-        files.setdefault(language(found), []).append((figures, found))
+    files: dict[str, list[tuple[Figures, Path]]] = {}
+    for figures, (path, found) in zip(by_file.values(), rows.items(), strict=True):
+        files.setdefault(language(found), []).append((figures, path))
     return {
-        name: measured[0][0] if len(measured) == 1 else measure([row for _, found in measured for row in found])
+        name: measured[0][0]
+        if len(measured) == 1
+        else measure(
+            [row for _, path in measured for row in rows[path]],
+            unseen_scores([path for _, path in measured], messages),
+        )
         for name, measured in files.items()
     }
 
@@ -167,22 +207,31 @@ def table(by_file: dict[str, Figures]) -> Table:
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--messages",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Who has said what, for the cross-validation.  [default: *.messages*.jsonl beside the files]",
+)
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
-def main(files: tuple[Path, ...], as_json: bool) -> None:
+def main(files: tuple[Path, ...], messages: tuple[Path, ...], as_json: bool) -> None:
     """Measure the local estimator on labelled exchanges."""
     try:
         rows = {path: rows_of(path) for path in files}
     except ValueError as exc:
         raise click.ClickException(str(exc)) from exc
     stems = Counter(path.stem for path in rows)
-    by_file = {path.stem if stems[path.stem] == 1 else str(path): measure(found) for path, found in rows.items()}
+    by_file = {
+        path.stem if stems[path.stem] == 1 else str(path): measure(found, unseen_scores([path], messages))
+        for path, found in rows.items()
+    }
     Console().print(table(by_file))
     if not as_json:
         return
     if len(by_file) == 1:
         click.echo(json.dumps(next(iter(by_file.values()))))
     else:
-        click.echo(json.dumps(by_file | {"languages": by_language(by_file, rows.values())}))
+        click.echo(json.dumps(by_file | {"languages": by_language(by_file, rows, messages)}))
 
 
 if __name__ == "__main__":

@@ -57,7 +57,8 @@ from streams.clients.embedding_process import EmbeddingProcess
 from streams.replaying import replay as replays
 from streams.replaying.intake import Intake
 from streams.replaying.plan import EARLIEST, NOW, ReplayOptions, planned
-from streams.rules.estimator import estimate
+from streams.rules import scoring
+from streams.rules.estimator import estimated_rating
 from streams.shards import OwnedShards
 
 Figures = dict[str, float | int | str]
@@ -135,12 +136,13 @@ class Times:
 
         def rated(user: str, assistant: str) -> Any:
             with self.rating:
-                return estimate(user, assistant)
+                return estimated_rating(user, assistant)
 
         for owner, name, instead in (
             (EmbeddingProcess, "embed", embedded),
             (OwnedShards, "call", called),
-            (replays, "estimate", rated),
+            (replays, "estimated_rating", rated),
+            (scoring, "estimated_rating", rated),
             (Intake, "take", self.taking.around(Intake.take)),
             (Intake, "end", self.taking.around(Intake.end)),
         ):

@@ -1,10 +1,11 @@
 """How well memories are found: the evidence of questions about real conversations, through the real worker.
 
     python benchmarks/retrieval.py MESSAGES.jsonl QUESTIONS.jsonl [--names USERS.jsonl]
-        [--backend use] [--model NAME_OR_FOLDER] [--json]
+        [--policy weighted] [--backend use] [--model NAME_OR_FOLDER] [--json]
 
-Messages go through the broker, the windows and the shards, as any producer's do, under policy `all`: every
-exchange is a memory. Each question is searched among its own user's memories, in every state. R@k is the share of
+Messages go through the broker, the windows and the shards, as any producer's do, under the policy that is shipped:
+what it does not promote no question finds. Under `--policy all` every exchange is a memory, and what is measured
+is the search alone. Each question is searched among its own user's memories, in every state. R@k is the share of
 its evidence in the first k, MRR one over the rank of the first; questions without evidence and adversarial ones
 are left out. Where a question names `evidence_equivalents`, any message of a group will do.
 
@@ -23,7 +24,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import click
 import numpy as np
@@ -52,6 +53,9 @@ KS: Final = (1, 3, 5, 10)
 #: More than any user of the sets has: the rank of the evidence is wanted, however low.
 ALL_OF_THEM: Final = 100_000
 STALLED_SECONDS: Final = 120.0
+
+SHIPPED: Final = ScoringSettings().policy
+POLICIES: Final = get_args(ScoringSettings.model_fields["policy"].annotation)
 
 Lines = list[dict[str, Any]]
 File = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -96,7 +100,7 @@ async def written(worker: Siltstone, messages: int) -> None:
 
 
 async def results(
-    messages: Lines, questions: Lines, backend: str, model: str, quiet: bool
+    messages: Lines, questions: Lines, policy: str, backend: str, model: str, quiet: bool
 ) -> dict[str, list[list[float]]]:
     """What was measured of each question, by category."""
     ends = {(m["user_id"], m["session_id"]): m["timestamp"] for m in messages}
@@ -110,7 +114,7 @@ async def results(
             data_dir=Path(folder),
             http=HttpSettings(port=0),
             lifecycle=LifecycleSettings(clock="event"),
-            memory=MemorySettings(scoring=ScoringSettings(policy="all")),
+            memory=MemorySettings(scoring=ScoringSettings.model_validate({"policy": policy})),
             embedding=EmbeddingSettings.model_validate({"backend": backend, "model": model}),
         )
         settings = settings.model_copy(update={"kafka": broker.settings(settings.kafka)})
@@ -137,24 +141,29 @@ async def results(
 @click.argument("messages", type=File)
 @click.argument("questions", type=File)
 @click.option("--names", type=File, help="Who speaks in each user's conversations.")
+@click.option("--policy", type=click.Choice(POLICIES), default=SHIPPED, show_default=True, help="What is promoted.")
 @click.option("--backend", default="use", show_default=True, help="The embedding backend.")
 @click.option("--model", default="", help="The embedding model: a name, or a folder.  [default: the backend's]")
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
-def main(messages: Path, questions: Path, names: Path | None, backend: str, model: str, as_json: bool) -> None:
+def main(
+    messages: Path, questions: Path, names: Path | None, policy: str, backend: str, model: str, as_json: bool
+) -> None:
     """Measure how well the evidence of questions is found."""
     said = named(lines(messages), lines(names)) if names else lines(messages)
     asked = [q for q in lines(questions) if q["evidence_message_ids"] and q["category"] != "adversarial"]
     if not asked:
         raise click.ClickException(f"{questions} has no question with evidence")
-    by_category = run(results(said, asked, backend, model, quiet=as_json))
+    by_category = run(results(said, asked, policy, backend, model, quiet=as_json))
     whole = [row for rows in by_category.values() for row in rows]
-    table = Table(*("category", "questions", *(f"R@{k}" for k in KS), "MRR"), title=f"{messages.name}, {backend}")
+    table = Table(
+        *("category", "questions", *(f"R@{k}" for k in KS), "MRR"), title=f"{messages.name}, {policy}, {backend}"
+    )
     for category, rows in [*sorted(by_category.items()), ("all", whole)]:
         table.add_row(category, f"{len(rows):,}", *(f"{value:.3f}" for value in np.mean(rows, axis=0)))
     Console().print(table)
     if as_json:
         figures = dict(zip(("r1", "r3", "r5", "r10", "mrr"), np.mean(whole, axis=0).round(4).tolist(), strict=True))
-        click.echo(orjson.dumps({**figures, "n": len(whole)}).decode())
+        click.echo(orjson.dumps({**figures, "n": len(whole), "policy": policy}).decode())
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import pytest
 from aiokafka.errors import TopicAuthorizationFailedError
 from click.testing import CliRunner
 
-from benchmarks import intake, sustained
+from benchmarks import intake, retrieval, sustained
 from benchmarks.load.topics import deleted_afterwards, of_its_own
 from benchmarks.sustained import in_a_line
 from schemas.settings import KafkaSettings, Settings
@@ -82,3 +82,10 @@ async def test_what_is_refused_beside_other_work_is_one_line(error: Exception, s
 async def test_what_is_wrong_with_the_benchmark_itself_is_not_hidden() -> None:
     with pytest.raises(ExceptionGroup, match="tasks"), in_a_line(lambda: ""):
         raise ExceptionGroup("tasks", [ValueError("a mistake")])
+
+
+def test_retrieval_is_measured_under_the_shipped_policy_unless_told_otherwise() -> None:
+    (option,) = [each for each in retrieval.main.params if each.name == "policy"]
+    assert option.default == Settings().memory.scoring.policy == "weighted"
+    assert isinstance(option.type, click.Choice)
+    assert set(option.type.choices) == {"weighted", "llm", "all"}

@@ -18,6 +18,12 @@ class ScoringSettings(Section):
     policy: Literal["weighted", "llm", "all"] = "weighted"
     strong_emotions: tuple[str, ...] = STRONG_EMOTIONS
     content_keywords: tuple[str, ...] = CONTENT_KEYWORDS
+    content_value: Annotated[
+        int,
+        Field(
+            ge=1, le=11, description="from this value of the local estimator on, content counts; 11: by keyword alone"
+        ),
+    ] = 2
     api_key: ApiKey = SecretStr("")
     base_url: BaseUrl = ""
     model: str = ""

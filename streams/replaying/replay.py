@@ -60,7 +60,7 @@ from streams.replaying.intake import Intake, Kept, RatedBy, Send
 from streams.replaying.plan import EARLIEST, OffsetRange, Plan
 from streams.replaying.progress import KeptPromotion, ReplayProgress
 from streams.rerouting import Rerouting
-from streams.rules.estimator import estimate
+from streams.rules.estimator import estimated_rating
 from streams.rules.promotion import Promoter
 from streams.rules.session import SessionRules
 from streams.session_notes import SessionNotes
@@ -128,7 +128,7 @@ class Replay:
         self._shards, self._chat, self._send = shards, chat, send
         self._topics = Topics.with_prefix(plan.asked.topic_prefix)
         self._keys = {key_of(user) for user in plan.asked.users}
-        self._promoter = Promoter(settings.memory, _estimate if chat is None else None)
+        self._promoter = Promoter(settings.memory, estimated_rating if chat is None else None)
         self.metrics = Metrics()
 
     async def run(self, bar: Callable[[str], RecordProgress]) -> None:
@@ -426,10 +426,6 @@ def _time_of(record: Any) -> int | None:
 async def _nothing() -> Batches:
     for records in tuple[Sequence[Any], ...]():
         yield records
-
-
-def _estimate(user: str, assistant: str) -> int:
-    return estimate(user, assistant).rating
 
 
 def _raised_by_the_call(_exc: BaseException, _where: str) -> None:

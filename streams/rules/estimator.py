@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from streams.rules import reading_en, reading_zh
+from streams.rules.evidence import WEIGHTS
 from streams.rules.reading_en import read_english
+from streams.rules.reading_zh import parsed as parsed_chinese
 from streams.rules.reading_zh import read_chinese
 from streams.rules.signals import Reading
 
@@ -38,12 +40,25 @@ SPARSE_WORDS: Final = 11
 """Below this a message counts up to double: where little is said, what is said is the point."""
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+LEAST_POINTS, MOST_POINTS = -2.0, 14.0
+"""Beyond these the signals' points say nothing new."""
+
+
+class Told(NamedTuple):
+    """What the signals of an exchange make of it, as a score of 0-10 and as points, and their names.
+
+    `signals` are those of the user's words, then, prefixed `reply:`, those of the assistant's.
+    """
+
+    score: float
+    points: float
+    signals: tuple[str, ...]
+
+
+class Estimate(NamedTuple):
     """What an exchange is worth, and why.
 
-    `rating` is what a model would answer; `score` is the same before rounding, for ranking. `signals` names
-    what was found in the user's words, then, prefixed `reply:`, what was found in the assistant's.
+    `rating` is what a model would answer; `score` is the same before rounding, for ranking. `signals` are `Told`'s.
     """
 
     rating: int
@@ -56,33 +71,66 @@ _NOTE: Final = re.compile(r"\[[^\[\]\n]*\]")
 
 _CJK: Final = re.compile("[\u4e00-\u9fff]")
 _LATIN: Final = re.compile("[A-Za-z][^\u4e00-\u9fff]*")
+_LATIN_LETTER: Final = re.compile("[A-Za-z]")
 _IN_REPLY: Final = {
     signal.name: f"reply: {signal.name}" for signal in reading_en.LEXICON.signals + reading_zh.LEXICON.signals
 }
 
 
+_ENGLISH: Final = WEIGHTS["en"]
+
+
+def readable(text: str) -> str:
+    """What is read of a message."""
+    text = text[:READ_CHARS]
+    return _NOTE.sub(" ", text) if "[" in text else text
+
+
+def spoken_chinese(text: str) -> bool:
+    """Whether a message is Chinese, or has Chinese in it."""
+    return not text.isascii() and _CJK.search(text, 0, READ_CHARS) is not None
+
+
 def _read(text: str, *, reply: bool) -> Reading:
     """Read a message in its language, or in both: "我住在 Berlin" is Chinese with English in it."""
     if not text:
-        return 0.0, 0, []
+        return 0.0, 0, [], 0.0, _ENGLISH
     text = text[:READ_CHARS]
     if "[" in text:
         text = _NOTE.sub(" ", text)
     if text.isascii() or not _CJK.search(text):
         return read_english(text, reply=reply)
-    chinese = read_chinese(text, reply=reply)
-    latin = _LATIN.findall(text)
+    tokens, letters = parsed_chinese(text)
+    chinese = read_chinese(tokens, letters, reply=reply)
+    if not _LATIN_LETTER.search(text):
+        return chinese
+    struck = "".join(tokens)  # orders to whoever rates are gone
+    if not _CJK.search(struck):
+        return read_english(struck, reply=reply)
+    latin = _LATIN.findall(struck)
     if not latin:
         return chinese
     english = read_english(" ".join(latin), reply=reply)
-    return chinese[0] + english[0], chinese[1] + english[1], chinese[2] + english[2]
+    evidence = chinese[3] + english[3] if english[2] else chinese[3]
+    return chinese[0] + english[0], chinese[1] + english[1], chinese[2] + english[2], evidence, chinese[4]
 
 
-def _bounded(points: float) -> float:
+def bounded(points: float) -> float:
     """Points as a score: from ½ to 9½ they are the score; beyond, they bring it ever closer to 0 or 10."""
     if points < 0.5:
         return 0.25 / (1 - points)
     return points if points < 9.5 else 10 - 0.25 / (points - 9)
+
+
+def told(user: str, assistant: str = "") -> Told:
+    """What the signals alone make of an exchange, or of a sentence.
+
+    The reply counts only where it speaks of its speaker. What an assistant explains is no memory of the user,
+    however many names and dates it holds; but where people talk to each other, both tell.
+    """
+    said, replied = _read(user, reply=False), _read(assistant, reply=True)
+    points = _points(said, replied)
+    return Told(bounded(points), min(MOST_POINTS, max(LEAST_POINTS, points)), _names(said, replied))
 
 
 def estimate(user: str, assistant: str) -> Estimate:
@@ -93,18 +141,37 @@ def estimate(user: str, assistant: str) -> Estimate:
     >>> estimate("你好", "你好，有什么可以帮你？").rating
     0
 
-    The reply counts only where it speaks of its speaker. What an assistant explains is no memory of the user,
-    however many names and dates it holds; but where people talk to each other, both tell.
+    What was learned stands beside the signals and the words' evidence: a sum, in the language of the user's words.
     """
-    points, words, signals = _read(user, reply=False)
-    reply_points, reply_words, reply_signals = _read(assistant, reply=True)
-    points += REPLY_SHARE * reply_points
-    length: float = words
-    if reply_signals:
-        length += REPLY_SHARE * reply_words
+    said, replied = _read(user, reply=False), _read(assistant, reply=True)
+    points = _points(said, replied)
+    if points > MOST_POINTS:
+        points = MOST_POINTS
+    elif points < LEAST_POINTS:
+        points = LEAST_POINTS
+    weights = said[4] if user else replied[4]
+    score = bounded(weights.bias + weights.signals * points + said[3] + replied[3])
+    return Estimate(round(score), score, _names(said, replied))
+
+
+@lru_cache(maxsize=64)
+def estimated_rating(user: str, assistant: str) -> int:
+    """The rating of an exchange. Promotion asks for it up to three times, so it is remembered for a while."""
+    return estimate(user, assistant).rating
+
+
+def _names(said: Reading, replied: Reading) -> tuple[str, ...]:
+    return (*said[2], *map(_IN_REPLY.__getitem__, replied[2])) if replied[2] else tuple(said[2])
+
+
+def _points(said: Reading, replied: Reading) -> float:
+    """The points of the signals of both."""
+    points = said[0] + REPLY_SHARE * replied[0]
+    length: float = said[1]
+    if replied[2]:
+        length += REPLY_SHARE * replied[1]
     if length > SHORT_WORDS:
         points += LENGTH_POINTS * math.log2((length if length < LONG_WORDS else LONG_WORDS) / SHORT_WORDS)
     if points > 0 and length < SPARSE_WORDS:
         points *= 2 - length / SPARSE_WORDS
-    score = _bounded(points - FREE_POINTS)
-    return Estimate(round(score), score, (*signals, *map(_IN_REPLY.__getitem__, reply_signals)))
+    return points - FREE_POINTS

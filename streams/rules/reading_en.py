@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from streams.rules.evidence import LONGEST, MOST_COURTESIES, MOST_YOU, ROOTS, SHORTEST, WEIGHTS
 from streams.rules.signals import UNOPENED_WORDS, Lexicon, Reading
 
 COURTESY_POINTS: Final = -0.3
@@ -16,6 +17,13 @@ LEXICON: Final = Lexicon("estimator_en.txt")
 
 _TOKEN: Final = re.compile(r"[^\W\d_](?:['-]?[^\W\d_])*|\d+(?:[:./,-]\d+)*|[?.!,;]")
 _MARKS: Final = str.maketrans("!;", "..")
+MOST_LETTERS: Final = 20
+"""Of what stands between two spaces no more is looked at for n-grams, and nothing longer is remembered."""
+
+_AROUND: Final = "".join(chr(code) for code in range(33, 127) if not chr(code).isalnum()) + "’‘“”…–—"
+_WEIGHTS: Final = WEIGHTS["en"]
+_SIDES: Final = _WEIGHTS.sides
+
 _NOT_PAST: Final = frozenset({"amazed", "excited", "indeed", "inspired", "interested", "naked", "speed", "tired"})
 
 
@@ -48,7 +56,7 @@ class _Letters(dict[str, str]):
             letters = "C"
         else:
             letters = "".join(map(_letter, _TOKEN.findall(chunk.replace("’", "'"))))
-        if len(chunk) <= 20:
+        if len(chunk) <= MOST_LETTERS:
             if len(self) >= 20_000:
                 self.clear()
             self[chunk] = letters
@@ -101,19 +109,80 @@ def _opens(said: str, *, reply: bool) -> bool:
     return _ABOUT.search(said) is not None
 
 
+def ngrams(word: str) -> list[str]:
+    """The n-grams of a word, itself among them, without the marks around it.
+
+    >>> ngrams("I'm,"), ngrams("...")
+    (["<i'm>", "<i'", "i'm", "'m>", "<i'm", "i'm>"], [])
+    """
+    word = word.strip(_AROUND).replace("’", "'").lower()
+    if not word:
+        return []
+    inside = f"<{word}>"
+    parts = (
+        inside[start : start + length]
+        for length in range(SHORTEST, LONGEST + 1)
+        for start in range(len(inside) - length + 1)
+    )
+    return list(dict.fromkeys((inside, *parts)))
+
+
+class _Evidence(dict[str, float]):
+    """What stands between two spaces makes so much, remembered like its letters. Digits and addresses say nothing."""
+
+    def __missing__(self, chunk: str) -> float:
+        evidence = _WEIGHTS.of(ngrams(chunk[:MOST_LETTERS]))
+        if len(chunk) <= MOST_LETTERS:
+            if len(self) >= 20_000:
+                self.clear()
+            self[chunk] = evidence
+        return evidence
+
+
+_evidence_of: Final = _Evidence().__getitem__
+
+
+def _struck(chunks: list[str], letters: str) -> tuple[list[str], str]:
+    """Both without orders and marks: a chunk goes with the first of its letters."""
+    owners = [place for place, chunk in enumerate(chunks) for _ in _letters_of(chunk)]
+    gone: set[int] = set()
+    for pattern in (_ORDER, _MARK):
+        for start, end in reversed([found.span() for found in pattern.finditer(letters)]):
+            gone.update(owners[start:end])
+            del owners[start:end]
+            letters = letters[:start] + letters[end:]
+    return [chunk for place, chunk in enumerate(chunks) if place not in gone], letters
+
+
+def opens(letters: str, *, reply: bool) -> bool:
+    """Whether what is told in a message is about anybody's life."""
+    return _opens(_stated(letters), reply=reply)
+
+
+def parsed(text: str) -> tuple[list[str], str]:
+    """The chunks of a message, and its letters; both without orders."""
+    chunks = text.replace("\n", " . ").split()
+    letters = "".join(map(_letters_of, chunks))
+    ordered = ("O" in letters or "o" in letters) and _ORDER.search(letters)
+    if ordered or ("D" in letters and _MARK.search(letters)):
+        return _struck(chunks, letters)
+    return chunks, letters
+
+
 def read_english(text: str, *, reply: bool) -> Reading:
     """Read an English message."""
-    letters = "".join(map(_letters_of, text.replace("\n", " . ").split()))
-    if "O" in letters or "o" in letters:
-        letters = _ORDER.sub("", letters)
-    if "D" in letters:
-        letters = _MARK.sub("", letters)
-    points = COURTESY_POINTS * letters.count("k") + YOU_POINTS * letters.count("y")
+    chunks, letters = parsed(text)
+    courtesies, you = letters.count("k"), letters.count("y")
+    points = COURTESY_POINTS * courtesies + YOU_POINTS * you
     if points < SMALL_TALK_POINTS:
         points = SMALL_TALK_POINTS
     words = len(letters) - letters.count(".")
     said = _stated(letters)
+    each_courtesy, each_you, life = _SIDES[reply]
+    evidence = sum(map(_evidence_of, chunks)) * ROOTS[len(chunks)]
+    evidence += each_courtesy * (courtesies if courtesies < MOST_COURTESIES else MOST_COURTESIES)
+    evidence += each_you * (you if you < MOST_YOU else MOST_YOU)
     if not _opens(said, reply=reply):
-        return points, words if words < UNOPENED_WORDS else UNOPENED_WORDS, []
+        return points, words if words < UNOPENED_WORDS else UNOPENED_WORDS, [], evidence, _WEIGHTS
     told, signals = LEXICON.count(said)
-    return points + told, words, signals
+    return points + told, words, signals, evidence + life, _WEIGHTS

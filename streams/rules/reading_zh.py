@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from operator import add
 from typing import Final
 
+from streams.rules.evidence import MOST_COURTESIES, MOST_YOU, ROOTS, WEIGHTS
 from streams.rules.signals import UNOPENED_WORDS, Lexicon, Reading
 
 SMALL_TALK_POINTS: Final = -0.6
@@ -105,16 +107,72 @@ def _stated(letters: str) -> str:
     )
 
 
-def read_chinese(text: str, *, reply: bool) -> Reading:
-    """Read a Chinese message; Latin words in it are passed over."""
-    letters = "".join(map(_letter_of, _TOKEN.findall(text)))
-    if "g" in letters or "o" in letters or "h" in letters:
-        letters = _ORDER.sub("", letters)
-    points = SMALL_TALK_POINTS * min(MOST_SMALL_TALK, letters.count("k") + letters.count("y"))
+def ngrams(token: str) -> list[str]:
+    """The n-grams of a word: itself, its characters and its pairs of them. ASCII has none.
+
+    >>> ngrams("生日快乐"), ngrams("Bo")
+    (['生日快乐', '生', '日', '快', '乐', '生日', '日快', '快乐'], [])
+    """
+    if token.isascii():
+        return []
+    return list(dict.fromkeys((token, *token, *map(add, token, token[1:]))))
+
+
+MOST_CHARACTERS: Final = 12
+"""Of what is cut out as one word no more is looked at for n-grams."""
+
+_WEIGHTS: Final = WEIGHTS["zh"]
+
+
+class _Evidence(dict[str, float]):
+    """What a word makes; words of classes and single characters are remembered, up to a bound."""
+
+    def __missing__(self, token: str) -> float:
+        token = token[:MOST_CHARACTERS]
+        evidence = _WEIGHTS.of(ngrams(token))
+        if len(self) >= 20_000:
+            self.clear()
+        self[token] = evidence
+        return evidence
+
+
+_evidence_of: Final = _Evidence().__getitem__
+_SIDES: Final = _WEIGHTS.sides
+
+
+def opens(letters: str, *, reply: bool) -> bool:
+    """Whether what is told in a message is about anybody's life."""
+    return (_ABOUT_REPLY if reply else _ABOUT).search(_stated(letters)) is not None
+
+
+def parsed(text: str) -> tuple[list[str], str]:
+    """The words of a message, and its letters; both without orders."""
+    tokens = _TOKEN.findall(text)
+    letters = "".join(map(_letter_of, tokens))
+    if ("g" in letters or "o" in letters or "h" in letters) and _ORDER.search(letters):
+        owners = [place for place, token in enumerate(tokens) for _ in _letter_of(token)]
+        gone: set[int] = set()
+        for start, end in reversed([found.span() for found in _ORDER.finditer(letters)]):
+            gone.update(owners[start:end])
+            letters = letters[:start] + letters[end:]
+        tokens = [token for place, token in enumerate(tokens) if place not in gone]
+    return tokens, letters
+
+
+def read_chinese(tokens: list[str], letters: str, *, reply: bool) -> Reading:
+    """Read a Chinese message that was `parsed`; Latin words in it are passed over."""
+    courtesies, you = letters.count("k"), letters.count("y")
+    small_talk = courtesies + you
+    points = SMALL_TALK_POINTS * (small_talk if small_talk < MOST_SMALL_TALK else MOST_SMALL_TALK)
     # Two characters that no class lists are about a word.
-    words = len(letters) - sum(map(letters.count, ".,X")) - letters.count("c") // 2
+    others = letters.count(".") + letters.count(",") + letters.count("X")
+    words = len(letters) - others - letters.count("c") // 2
     said = _stated(letters)
+    each_courtesy, each_you, life = _SIDES[reply]
+    evidence = sum(map(_evidence_of, tokens)) * ROOTS[len(letters)]
+    evidence += each_courtesy * (courtesies if courtesies < MOST_COURTESIES else MOST_COURTESIES)
+    evidence += each_you * (you if you < MOST_YOU else MOST_YOU)
     if not (_ABOUT_REPLY if reply else _ABOUT).search(said):
-        return points, words if words < UNOPENED_WORDS else UNOPENED_WORDS, []
+        return points, words if words < UNOPENED_WORDS else UNOPENED_WORDS, [], evidence, _WEIGHTS
     told, signals = LEXICON.count(said)
-    return points + told, words, signals
+    return points + told, words, signals, evidence + life, _WEIGHTS

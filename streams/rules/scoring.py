@@ -2,7 +2,7 @@
 
     fullness  = 300 × min(1, exchanges in session / promote_threshold)      300 when the exchange is leaving
     sentiment = 200 if the emotion is a strong one
-    content   = 200 if a content keyword occurs
+    content   = 200 if a content keyword occurs, or the local estimator rates it at least `content_value`
     value     = 10 × the rating, 0-10, asked for only where it can decide
 
 Integers, because 0.3 + 0.2 must be exactly the border.
@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from schemas.messages import Exchange, Role
 from schemas.settings import MemorySettings
+from streams.rules.estimator import estimated_rating
 from streams.rules.phrases import Phrases
 
 FULLNESS, SENTIMENT, CONTENT = 300, 200, 200
@@ -41,6 +42,7 @@ class Scorer:
         self._threshold = max(1, memory.promote_threshold)
         self._strong = frozenset(emotion.casefold() for emotion in memory.scoring.strong_emotions)
         self._keywords = Phrases(memory.scoring.content_keywords)
+        self._content_value = memory.scoring.content_value
         self._phrases = Phrases(memory.force_phrases)
 
     def asks_to_remember(self, exchange: Exchange) -> bool:
@@ -55,8 +57,15 @@ class Scorer:
         return Local(
             FULLNESS if full else FULLNESS * exchanges_in_session // threshold,
             SENTIMENT if self._moved(exchange) else 0,
-            CONTENT if self._keywords.found_in("\n".join(exchange.said())) else 0,
+            CONTENT if self._is_content(exchange) else 0,
         )
+
+    def _is_content(self, exchange: Exchange) -> bool:
+        """Whether something in it is said to be kept: by a keyword, or because it is personal."""
+        user, assistant = exchange.said()
+        if self._keywords.found_in(f"{user}\n{assistant}"):
+            return True
+        return estimated_rating(user, assistant) >= self._content_value
 
     def _moved(self, exchange: Exchange) -> bool:
         """Whether an emotion is a strong one."""

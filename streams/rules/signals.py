@@ -11,12 +11,15 @@ import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from streams.rules.evidence import Weights
+
 UNOPENED_WORDS: Final = 7
 """The length of a message stops counting here when its words are not about anybody's life."""
 
 
-Reading = tuple[float, int, list[str]]
-"""What was found in one message: its points, its length in words, and the names of its signals."""
+Reading = tuple[float, int, list[str], float, Weights]
+"""What was found in one message: its points, its length in words, the names of its signals, its evidence, and the
+weights of its language."""
 
 
 class Signal(NamedTuple):

@@ -13,7 +13,8 @@ class Wording:
 
     What programs read keeps its words: "judge" in these sentences and in reasons, "value" for the rating.
 
-    They are those of the weights as they are: emotion or keyword alone is exactly the border, both are above it.
+    They are those of the weights as they are: emotion or content alone is exactly the border, both are above it.
+    Content is a content keyword, or what the local estimator sees as personal.
     """
 
     def __init__(self, promoter: Promoter, rater_name: str) -> None:
@@ -53,9 +54,9 @@ class Wording:
             case "forced":
                 return "Without the remember phrase it would be scored like any other."
             case "high_score":
-                return "Without the strong emotion, or without the content keyword, the judge would decide."
+                return "Without the strong emotion, or without its content, the judge would decide."
             case "low_score":
-                return "A strong emotion or a content keyword would let the judge decide; both would keep it."
+                return "A strong emotion, or content, would let the judge decide; both would keep it."
         if self._promoter.policy == "all":
             return "Under another policy (memory.scoring.policy) it would be scored."
         least = next(value for value in range(11) if self._promoter.rated(exchange, value).kept)
@@ -63,7 +64,7 @@ class Wording:
             return f"A value of {least - 1}{' or less' if least > 1 else ''} would drop it."
         also = ""
         if self._promoter.policy == "weighted":
-            also = f"; so would a {'content keyword' if parts.sentiment else 'strong emotion'}"
+            also = f"; so would {'content' if parts.sentiment else 'a strong emotion'}"
         return f"A value of {least} or more would keep it{also}."
 
 

@@ -9,7 +9,7 @@ from schemas.settings import SummaryPlan
 from streams.agents.short_term import ShortTermAgent, session_record
 from streams.clients.rating import ModelRater
 from streams.jobs.ratings import Ratings
-from streams.rules.estimator import estimate
+from streams.rules.estimator import estimated_rating
 from streams.rules.explaining import Explainer
 from streams.rules.promotion import Promoter
 from streams.rules.session import SessionRules
@@ -46,7 +46,7 @@ class Intake:
                 on_failure=context.hot.halt,
             )
         )
-        at_once, name = (_estimate, "the local estimator") if rater is None else (None, rater.settings.model)
+        at_once, name = (estimated_rating, "the local estimator") if rater is None else (None, rater.settings.model)
         self.explainer = Explainer(memory, at_once, name)
         self.short_term = ShortTermAgent(
             store=self.windows,
@@ -109,7 +109,3 @@ class Intake:
 
     async def _drop_notes(self) -> None:
         self.notes.forget_expired()
-
-
-def _estimate(user: str, assistant: str) -> int:
-    return estimate(user, assistant).rating

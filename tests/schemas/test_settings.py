@@ -87,6 +87,7 @@ def problems() -> list[str]:
         ("memory.promote_threshold", 10),
         ("memory.notes", 100),
         ("memory.scoring.policy", "weighted"),
+        ("memory.scoring.content_value", 2),
         ("memory.scoring.concurrency", 8),
         ("memory.scoring.timeout_seconds", 20),
         ("embedding.backend", "use"),

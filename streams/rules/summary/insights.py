@@ -7,7 +7,7 @@ from typing import Final
 
 from schemas.phrases import FORCE_PHRASES
 from schemas.summaries import Insight
-from streams.rules.estimator import estimate
+from streams.rules.estimator import told
 from streams.rules.summary.sentences import ITEM_CHARS, content, shortened
 from streams.rules.summary.talk import Found, Talk
 
@@ -45,10 +45,10 @@ def insights(talk: Talk) -> tuple[list[Found[Insight]], list[Found[Insight]]]:
         text = shortened(_REMEMBER.sub("", said), ITEM_CHARS)
         if len(content(text)) < 2 or sentence.cues.unreal.search(text):
             continue
-        told = estimate(text, "")
-        worth = told.score if text == sentence.text else min(told.score, talk.worth(place))
+        found = told(text)
+        worth = found.score if text == sentence.text else min(found.score, talk.worth(place))
         concludes = text != said or sentence.cues.realises.search(text) is not None
-        lasts = not LASTING.isdisjoint(told.signals)
+        lasts = not LASTING.isdisjoint(found.signals)
         worth += CONCLUSION_WORTH if concludes else LASTING_WORTH if lasts else 0
         if worth >= LEAST_WORTH:
             insight = Insight(text=text, sources=(sentence.message.message_id,))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from schemas.summaries import Decision, Insight, Preference, Problem, Todo
-from streams.rules.estimator import estimate
+from streams.rules.estimator import told
 from streams.rules.summary.sentences import ITEM_CHARS, Sentence, content, quoted, sentences_of, trimmed
 from streams.rules.summary.turns import Turn
 
@@ -51,7 +51,7 @@ class Talk:
     def worth(self, place: int) -> float:
         """0-10: how much the sentence is worth remembering."""
         if place not in self._worths:
-            self._worths[place] = estimate(self.sentences[place].text, "").score
+            self._worths[place] = told(self.sentences[place].text).score
         return self._worths[place]
 
     def idle(self, place: int, clause: int) -> bool:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from schemas.messages import Role
 from schemas.summaries import MOST_TOPICS, TITLE_CHARS, Topic
-from streams.rules.estimator import estimate
+from streams.rules.estimator import told
 from streams.rules.summary.clustering import clusters
 from streams.rules.summary.sentences import CHINESE, Sentence, content, shortened, trimmed
 from streams.rules.summary.talk import Spot, Talk, alike
@@ -151,7 +151,7 @@ def _best(group: Sequence[_Talked], cosines: Mapping[str, float], others: Sequen
             bonus = OPENING * (turn is group[0]) - LENGTH * max(0, wide - WIDE)
             if title.share * (cosines[title.text] + TELLING * MOST_TELLING) + bonus <= best:
                 continue  # whatever it tells
-            worth = title.share * (cosines[title.text] + TELLING * estimate(title.text, "").score) + bonus
+            worth = title.share * (cosines[title.text] + TELLING * told(title.text).score) + bonus
             telling = len(content(title.text)) > 1 and not any(alike(title.text, other) for other in others)
             if worth > best and telling:
                 best, text = worth, title.text

@@ -46,7 +46,7 @@ def test_what_is_dropped_unasked_says_what_would_have_had_it_rated() -> None:
     assert told(decided(explainer(), exchange("hm"))) == (
         "dropped",
         "Dropped: fullness 0.30 + emotion 0 + content 0 = 0.30 ≤ 0.50, and the judge adds 0.10 at the most.",
-        "A strong emotion or a content keyword would let the judge decide; both would keep it.",
+        "A strong emotion, or content, would let the judge decide; both would keep it.",
     )
 
 
@@ -54,7 +54,7 @@ def test_what_is_kept_unasked_says_what_would_have_had_it_rated() -> None:
     assert told(decided(explainer(), exchange("I like tea", emotion="sad"))) == (
         "promoted",
         "Promoted: fullness 0.30 + emotion 0.20 + content 0.20 = 0.70 > 0.50, whatever the judge would say.",
-        "Without the strong emotion, or without the content keyword, the judge would decide.",
+        "Without the strong emotion, or without its content, the judge would decide.",
     )
 
 
@@ -67,9 +67,9 @@ def test_a_value_that_dropped_says_which_would_have_kept() -> None:
     )
 
 
-def test_of_a_feeling_the_keyword_is_what_is_missing() -> None:
+def test_of_a_feeling_the_content_is_what_is_missing() -> None:
     explained = decided(explainer(estimator=always(0)), exchange("hm", emotion="sad"))
-    assert explained.change == "A value of 1 or more would keep it; so would a content keyword."
+    assert explained.change == "A value of 1 or more would keep it; so would content."
 
 
 def test_a_value_that_kept_says_which_would_have_dropped() -> None:

@@ -158,3 +158,40 @@ def test_a_keyword_between_spaces_is_always_found(before: str, keyword: str, aft
 def test_no_exchange_weighs_more_than_700(text: str, exchanges: int, leaving: bool, emotion: str | None) -> None:
     parts = scorer().local(exchange(text, emotion=emotion), exchanges, leaving=leaving)
     assert 0 <= parts.total == parts.fullness + parts.sentiment + parts.content <= 700
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I broke my wrist while skiing.",
+        "We are moving to Leeds in August.",
+        "My son has asthma.",
+        "我六月份被公司裁了。",
+        "我儿子有哮喘。",
+        "我老公在銀行上班。",
+    ],
+)
+def test_what_is_personal_weighs_200_without_a_keyword(text: str) -> None:
+    assert not Phrases(CONTENT_KEYWORDS).found_in(text)
+    assert scorer().local(exchange(text), 1, leaving=False).content == 200
+
+
+@pytest.mark.parametrize(
+    ("user", "assistant"),
+    [
+        ("Hello there", "Hello! What can I do for you?"),
+        ("How many legs does a spider have?", "Eight."),
+        ("What can you do?", "I can answer questions, write and correct texts, and explain things."),
+        ("你是机器人吗？", "是的，我是一个程序。"),
+        ("什么是通货膨胀？", "就是物价在一段时间里持续上涨。"),
+    ],
+)
+def test_small_talk_weighs_nothing(user: str, assistant: str) -> None:
+    assert scorer().local(exchange(user, assistant), 1, leaving=False).content == 0
+
+
+def test_the_value_from_which_it_is_personal_is_a_setting() -> None:
+    said = exchange("I broke my wrist while skiing.")
+    assert scorer(scoring=ScoringSettings(content_value=11)).local(said, 1, leaving=False).content == 0
+    keyword = exchange("I like tea")
+    assert scorer(scoring=ScoringSettings(content_value=11)).local(keyword, 1, leaving=False).content == 200
