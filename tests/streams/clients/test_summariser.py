@@ -84,7 +84,7 @@ def clock() -> Monotonic:
 
 @pytest.fixture
 async def chat(server: OpenAIServer, clock: Monotonic) -> AsyncIterator[ChatModel]:
-    model = ChatModel(ChatSettings(SecretStr(KEY), server.base_url, "model-1", 2, 1.0), clock)
+    model = ChatModel(ChatSettings(SecretStr(KEY), server.base_url, "model-1", 2, 4.0), clock)
     yield model
     await model.close()
 
