@@ -162,6 +162,7 @@ def environment(settings: Settings) -> dict[str, str]:
         "SILTSTONE_KAFKA__TOPIC_PREFIX": settings.kafka.topic_prefix,
         "SILTSTONE_KAFKA__PARTITIONS": str(settings.kafka.partitions),
         "SILTSTONE_MEMORY__SCORING__POLICY": settings.memory.scoring.policy,
+        "SILTSTONE_MEMORY__PIN_REQUESTS": str(settings.memory.pin_requests),
     }
 
 
@@ -259,6 +260,8 @@ async def test_what_the_log_has_lost_takes_its_place_among_the_commands(
     await replayed(settings)
     (first, second) = [one for one in await log(settings) if one.user_id == "u"]
     emptied = settings_of(broker, tmp_path / "other")
+    memory = emptied.memory.model_copy(update={"pin_requests": False})  # else both would be born so
+    emptied = emptied.model_copy(update={"memory": memory})
     await say(emptied, [("u", said, None) for said in said_by("u", 4)])
     await tell(
         emptied,
@@ -293,8 +296,8 @@ async def test_a_check_names_the_rows_that_differ_and_a_swap_mends_them(lived: S
     assert (await replayed(settings, "--check"))["differences"] == []
     partition = partition_of("maya", settings.kafka.partitions)
     with duckdb.connect(str(catalogs(settings.data_dir)[partition])) as db:
-        ((pinned,),) = db.execute("SELECT id FROM memories WHERE pinned").fetchall()
-        db.execute("UPDATE memories SET access_count = 77 WHERE pinned")
+        (pinned,) = db.execute("SELECT min(id) FROM memories WHERE pinned").fetchall()[0]
+        db.execute("UPDATE memories SET access_count = 77 WHERE id = ?", [pinned])
         db.execute("DELETE FROM links")
     tampered = rows(settings.data_dir)
     found = (await replayed(settings, "--check", code=1))["differences"]
