@@ -25,8 +25,9 @@ Replaced, and why:
     AIOKafkaConsumerThread._create_worker_consumer   fetches are not held back for one and a half seconds, and bring
                                  no records of transactions that were aborted; commits say that they are ours
     AIOKafkaConsumerThread.Worker   a daemon: beside a dead broker it would outlive the worker
-    AIOKafkaConsumerThread._highwaters   Tansu answers with the base offset of the last batch + 1, which is too early, or
-                                 with an end that is not there. The end is taken from a fetch; on Apache Kafka both agree
+    AIOKafkaConsumerThread._highwaters   Tansu answers with the base offset of the last batch + 1, which is too early,
+                                 or with an end that is not there. The end is taken from a fetch; on Apache Kafka
+                                 both agree
     AIOKafkaConsumerThread._commit   … notes what the broker took: Faust notes what was refused as committed, too
     AIOKafkaConsumerThread.seek_to_committed   … asks for no partitions where there are none, and notes which offsets
                                  are not ours
