@@ -27,8 +27,8 @@ class Progress:
     `committable` is up to where they are in memory: all that was changed by them is due, or written.
     """
 
-    def __init__(self, topic: str, committable: Callable[[], Mapping[int, int]]) -> None:
-        self.topic, self._committable = topic, committable
+    def __init__(self, committable: Callable[[], Mapping[int, int]]) -> None:
+        self._committable = committable
         self._written: dict[int, int] = {}
 
     def written(self, partition: int) -> int:

@@ -722,7 +722,7 @@ class HotPath:
         """
         progress = None
         if records_of is not None:
-            progress = self._progress[records_of] = Progress(records_of, partial(self._committable, records_of))
+            progress = self._progress[records_of] = Progress(partial(self._committable, records_of))
         table = KeptTable(
             self.app,
             name=name,

@@ -50,16 +50,21 @@ class KeptTable(faust.Table[Any, Any]):
             message = event.message
             records = message.value
             rows = [row for row in map(KEY_AND_VALUE, records) if not row[0].startswith(MARK)]
+            marks = (
+                [row for row in map(KEY_AND_VALUE, records) if row[0].startswith(MARK)]
+                if len(rows) < len(records)
+                else []
+            )
             try:
                 self.kept.restore(message.partition, rows)
-                if self.progress is not None and len(rows) < len(records):
-                    for value in [value for key, value in map(KEY_AND_VALUE, records) if key == READ]:
+                for key, value in marks:
+                    if key == READ and self.progress is not None:
                         self.progress.restore(message.partition, value)
             except Exception as exc:  # Faust would log it and wait for ever
                 where = f"{self.changelog_topic_name}[{message.partition}]"
                 self._halt(exc, f"{where}: a row cannot be read")
                 return
-            ends = sum(record.key == END for record in records) if len(rows) < len(records) else 0
+            ends = sum(key == END for key, _ in marks)
             self.positions.read(message.partition, message.offset + 1, len(records) - ends)
 
     def persisted_offset(self, tp: TP) -> int | None:

@@ -249,7 +249,7 @@ async def test_values_are_taken_in_one_step(bench: Bench) -> None:
 async def test_up_to_where_records_were_read_is_written_behind_all_rows(bench: Bench) -> None:
     """Before them, it would be taken for read again where the rows are not there."""
     reached = {0: 7}
-    progress = Progress("t", lambda: reached)
+    progress = Progress(lambda: reached)
     bench.outbox.add_table("last", Rows(str.encode, bytes.decode), progress=progress)
     bench.sessions.rows.put(0, b"s", "x")
     bench.exchanges.rows.put(0, b"e", "x")
@@ -271,7 +271,7 @@ async def test_up_to_where_records_were_read_is_written_behind_all_rows(bench: B
 async def test_it_is_no_older_than_the_rows_that_are_written_before_it(bench: Bench) -> None:
     """What is read while they are written is written with the next."""
     reached = {0: 7}
-    progress = Progress("t", lambda: reached)
+    progress = Progress(lambda: reached)
     bench.outbox.add_table("last", Rows(str.encode, bytes.decode), progress=progress)
     bench.broker.held_back = True
     bench.sessions.rows.put(0, b"s", "x")
@@ -285,7 +285,7 @@ async def test_it_is_no_older_than_the_rows_that_are_written_before_it(bench: Be
 
 
 async def test_where_it_is_refused_it_does_not_count_as_written(bench: Bench) -> None:
-    progress = Progress("t", lambda: {0: 7})
+    progress = Progress(lambda: {0: 7})
     bench.outbox.add_table("last", Rows(str.encode, bytes.decode), progress=progress)
     bench.broker.refusing = {"last"}
     assert not await bench.outbox.flush()
