@@ -31,11 +31,8 @@ ROOMS: Final = ("streams/rules", "schemas/lifecycle.py", "tables")
 #: The tests of a module are those of its room; of these, others too.
 ALSO: Final = {
     "schemas/lifecycle.py": ("tests/tables/catalog/test_catalog.py", "tests/tables/catalog/test_ageing.py"),
-    "streams/rules/wording.py": ("tests/streams/cli/test_main.py",),
-    "tables/windows/short_term.py": (
-        "tests/streams/rules/test_session.py",
-        "tests/streams/agents/test_short_term.py",
-    ),
+    "streams/rules/session.py": ("tests/streams/rules/summary/test_trigger_watch.py",),
+    "tables/windows/short_term.py": ("tests/streams/rules/test_session.py",),
 }
 #: mutmut leaves decorated functions alone, and what was remembered before the fork would hide a change.
 REMEMBERED: Final = re.compile(r"^@lru_cache\(.*\)\n", re.MULTILINE)
