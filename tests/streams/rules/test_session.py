@@ -559,3 +559,24 @@ def test_no_more_are_asked_about_than_a_window_holds() -> None:
     window = asking(promote_threshold=0, capacity=2).hear(*talk(4), end(100))
     assert window.session.asked == (2, 3)
     assert [(one.exchange.seq, one.parts.reason) for one in window.decisions] == [(0, "unrated"), (1, "unrated")]
+
+
+def test_it_is_counted_what_records_made_of_a_session_and_which_of_them_decided() -> None:
+    """Two exchanges that the end decides on, and two messages that are too late for either."""
+    window = Window()
+    records = as_input(enumerate([*talk(2), end(100), message(8, at=2), message(9, at=1)]))
+    out = window.rules.advance(window.session, records, known=set(), exchange=window.stored.__getitem__)
+    assert (out.messages, out.exchanges, out.late, out.duplicates) == (6, 4, 2, 0)
+    assert [(one.exchange.seq, offset) for one, offset in zip(out.decisions, out.decided_by, strict=True)] == [
+        (0, 4),
+        (1, 4),
+        (2, 5),
+        (3, 6),
+    ]
+
+
+def test_a_message_is_too_late_up_to_the_end_of_what_was_decided_on_last() -> None:
+    """Which was at 25: what was said then goes with what is open, and what was said before is by itself."""
+    window = Window().hear(*talk(2), end(100), message(7, at=110), message(9, at=24), message(8, at=25))
+    assert window.closed == [["m0", "m1"], ["m2", "m3"], ["m9"]]
+    assert [said.message_id for said in window.session.open] == ["m8", "m7"]
