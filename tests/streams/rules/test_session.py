@@ -580,3 +580,14 @@ def test_a_message_is_too_late_up_to_the_end_of_what_was_decided_on_last() -> No
     window = Window().hear(*talk(2), end(100), message(7, at=110), message(9, at=24), message(8, at=25))
     assert window.closed == [["m0", "m1"], ["m2", "m3"], ["m9"]]
     assert [said.message_id for said in window.session.open] == ["m8", "m7"]
+
+
+def test_an_exchange_that_began_at_the_moment_of_a_forgetting_goes_with_it() -> None:
+    window = Window().hear(*talk(3), end(50))
+    assert window.rules.forgotten(window.session, START + 20_000, window.stored.__getitem__).gone == [0, 1]
+    assert window.rules.forgotten(window.session, START + 19_999, window.stored.__getitem__).gone == [0]
+
+
+def test_an_exchange_that_leaves_in_the_batch_that_asks_about_it_is_held_all_the_same() -> None:
+    window = asking(ttl_seconds=60).hear(*talk(1), end(30), *talk(1, start=5), end(200))
+    assert (list(window.session.window), window.session.asked, sorted(window.stored)) == ([1], (0, 1), [0, 1])
