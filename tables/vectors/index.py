@@ -1,7 +1,7 @@
 """The FAISS index of one shard: an inverted file whose cells are users, not learned clusters.
 
 A query looks into its user's cell alone, so results are exact and cost what that user's memories cost,
-however many others there are. The index is a cache of the `vectors` table: lost or damaged, it is rebuilt.
+however many others there are. The index is a cache of the stored vectors: lost or damaged, it is rebuilt.
 """
 
 from __future__ import annotations
