@@ -13,6 +13,7 @@ import os
 import struct
 import uuid
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -43,6 +44,7 @@ _STAMP: Final = struct.Struct("<8s16sQ")
 _MARK: Final = b"SltVecs1"
 
 
+@lru_cache(maxsize=16_384)
 def cell_of(user_id: str) -> int:
     """The cell of a user: a stable hash. Users may share a cell; searches select by id, too."""
     return int.from_bytes(hashlib.blake2b(user_id.encode(), digest_size=4).digest(), "little") % CELLS
@@ -84,6 +86,8 @@ class VectorIndex:
         #: How many vectors came and went since the file was read or written.
         self.unsaved = 0
         self._index = self._empty()
+        #: Of cells that were asked for: asking FAISS takes ten times as long, and every new memory's is asked for.
+        self._sizes: dict[int, int] = {}
 
     def _empty(self) -> Any:
         quantizer = faiss.IndexFlatIP(self.dimension)
@@ -106,9 +110,13 @@ class VectorIndex:
         vectors = np.ascontiguousarray(vectors, np.float32)
         self._index.add_core(len(seqs), faiss.swig_ptr(vectors), faiss.swig_ptr(seqs), faiss.swig_ptr(cells))
         self.unsaved += len(seqs)
+        for cell in cells.tolist():
+            if cell in self._sizes:
+                self._sizes[cell] += 1
 
     def remove(self, seqs: Seqs) -> None:
         if len(seqs):
+            self._sizes.clear()
             self.unsaved += int(self._index.remove_ids(np.ascontiguousarray(seqs, np.int64)))
 
     def seqs_in(self, cell: int) -> Seqs:
@@ -119,7 +127,10 @@ class VectorIndex:
 
     def size_of(self, cell: int) -> int:
         """How many vectors lie in a cell, whoever's."""
-        return int(self._index.invlists.list_size(cell))
+        size = self._sizes.get(cell)
+        if size is None:
+            size = self._sizes[cell] = int(self._index.invlists.list_size(cell))
+        return size
 
     def similarities(self, cell: int, query: Vectors, seqs: Seqs) -> Vectors:
         """Cosine of `query`, float32[d], with the vectors of `seqs`, in their order; 0 where one is missing."""
