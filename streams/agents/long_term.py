@@ -77,7 +77,7 @@ class LongTermAgent:
         notes: SessionNotes,
         forgetters: Forgetters,
         read: Read,
-        born: Born = lambda partition, memories: None,
+        born: Born,
     ) -> None:
         self._shards, self._gate = shards, gate
         self._notes, self._forgetters, self._born, self._read = notes, forgetters, born, read
