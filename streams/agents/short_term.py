@@ -92,12 +92,13 @@ class ShortTermAgent:
         metrics: Metrics,
         clock: Clock,
         ratings: Ratings | None,
+        idle: IdleTracker | None = None,
         now: Callable[[], int] = now_ms,
     ) -> None:
         self._store, self._rules, self._event_log = store, rules, event_log
         self._inbox, self._metrics, self._clock = inbox, metrics, clock
         self._ratings, self._now = ratings, now
-        self.idle = IdleTracker()
+        self.idle = IdleTracker() if idle is None else idle
         self._at_end: list[SessionEnd] = []
 
     def when_ended(self, call: SessionEnd) -> None:

@@ -203,7 +203,7 @@ async def test_an_expired_memory_is_in_no_answer(client: Client) -> None:
     context = await client.context()
     assert [note["memory"] for note in context["notes"]] == ["a day"]
     assert "a minute" not in context["prompt"]
-    client.worker.intake.notes.forget_expired()
+    client.worker.notes.forget_expired()
     assert client.notes == {"kept": 2, "expired": 1}
 
 
