@@ -9,6 +9,7 @@ import asyncio
 import logging
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Final
 
@@ -23,24 +24,33 @@ log = logging.getLogger(__name__)
 #: The journal is written anew at a start when so much was added, and it is so many times as long as what was kept.
 GROWN_BYTES: Final = 4 * 1024 * 1024
 GROWN: Final = 2
+#: What it came to then, and when that was.
 KEPT: Final = "journal/kept"
+DAY_MS: Final = 24 * 3_600_000
 
 
-def opened(path: Path) -> Objects:
-    """The journal, ready for another broker. Raises `JournalError`."""
+def opened(path: Path, now: int | None = None) -> Objects:
+    """The journal, ready for another broker at this time (epoch ms). Raises `JournalError`."""
+    now = time.time_ns() // 1_000_000 if now is None else now
     objects = Objects(path)
     if objects.cut:
         log.warning("%s: its last %d bytes were not whole, and are in %s.cut", path, objects.cut, path.stem)
-    kept = int(objects.get(KEPT) or 0)
-    if objects.length > max(GROWN * kept, kept + GROWN_BYTES):
+    if _is_due(objects, now):
         try:
-            objects.rewrite(reduced(objects))
+            objects.rewrite(reduced(objects, now))
             objects.put(KEPT, b"%d" % objects.length)
         except JournalError as exc:  # it takes room beside the old one, which is as good
             log.warning("%s; it stays as long as it is", exc)
     mend(objects)
     objects.sync()
     return objects
+
+
+def _is_due(objects: Objects, now: int) -> bool:
+    """It has grown much, or there may be something too old or replaced in it for a day."""
+    last = objects.find(KEPT)
+    kept = int(objects.read(last)) if last else 0
+    return objects.length > max(GROWN * kept, kept + GROWN_BYTES) or (last is not None and now - last.when > DAY_MS)
 
 
 async def serve(path: Path, seconds: float) -> None:

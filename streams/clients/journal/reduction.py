@@ -24,6 +24,8 @@ _BATCH: Final = re.compile(r"(clusters/[^/]+/topics/([^/]+)/partitions/\d+/recor
 #: A group's members, which were clients of the broker that has ended. Its offsets have a folder of their own.
 _MEMBERS: Final = re.compile(r"clusters/[^/]+/groups/consumers/[^/]+\.json")
 _META: Final = re.compile(r"clusters/[^/]+/meta\.json")
+#: Of topics that say nothing of it: Apache Kafka's own. What was read and forgotten does not lie here for ever.
+RETENTION_MS: Final = 7 * 24 * 3_600_000
 
 
 def mend(objects: Objects) -> None:
@@ -46,26 +48,59 @@ def _end(objects: Objects, batches: Sequence[str]) -> int:
     return end_of(_base(batches[-1]), objects.get(batches[-1]) or b"") if batches else 0
 
 
-def reduced(objects: Objects) -> Iterator[Kept]:
-    """All that is to be kept.
+def reduced(objects: Objects, now: int) -> Iterator[Kept]:
+    """All that is to be kept at this time (epoch ms).
 
-    Of a topic that is compacted, the newest record of each key; of the others all, in fewer and larger batches. The
-    last batch of a partition stays as it is: by it, Tansu tells the partition's end.
+    Of a topic that is compacted, the newest record of each key; of the others all that is not too old, in fewer and
+    larger batches. The last batch of a partition stays as it is: by it, Tansu tells the partition's end.
     """
-    compacted = _compacted(objects)
+    settings = _settings(objects)
     partitions: dict[tuple[str, str], list[str]] = {}
+    marks = []
     for key in objects:
         if found := _BATCH.fullmatch(key):
             partitions.setdefault((found[1], found[2]), []).append(key)
+        elif _WATERMARK.fullmatch(key):
+            marks.append(key)
         else:
             yield _as_it_is(objects, key)
+    starts: dict[str, int] = {}
     for (folder, topic), keys in partitions.items():
         keys.sort()
-        if topic in compacted:
+        if settings.get(topic, {}).get("cleanup.policy") == "compact":
             yield from _newest_of_each_key(objects, folder, keys)
         else:
-            yield from _closer_together(objects, folder, keys[:-1])
+            before = now - int(settings.get(topic, {}).get("retention.ms") or RETENTION_MS)
+            old = _too_old(objects, keys, before, _committed(objects, folder)) if before < now else 0
+            starts[folder] = _base(keys[old])
+            yield from _closer_together(objects, folder, keys[old:-1])
         yield _as_it_is(objects, keys[-1])
+    for key in marks:
+        yield _begins(_as_it_is(objects, key), starts.get(key.removesuffix("watermark.json") + "records/", 0))
+
+
+def _too_old(objects: Objects, keys: Sequence[str], before: int, committed: int) -> int:
+    """How many of a partition's batches are older, and were read by all groups that have read any; never the last."""
+    for i, key in enumerate(keys[:-1]):
+        if _when(objects, key) >= before or _base(keys[i + 1]) > committed:
+            return i
+    return max(0, len(keys) - 1)
+
+
+def _committed(objects: Objects, folder: str) -> int:
+    """Up to where all groups that have read any of a partition have read it."""
+    found = _BATCH.fullmatch(f"{folder}{0:020}.batch")
+    assert found is not None
+    offsets = f"/offsets/{found[2]}/partitions/{folder.split('/')[-3]}.json"
+    committed = [orjson.loads(objects.get(key) or b"{}").get("offset", 0) for key in objects if key.endswith(offsets)]
+    return min(committed, default=0)
+
+
+def _begins(mark: Kept, start: int) -> Kept:
+    said = orjson.loads(mark.value)
+    if start <= (said.get("low") or 0):
+        return mark
+    return mark._replace(value=orjson.dumps({**said, "low": start}))
 
 
 def _as_it_is(objects: Objects, key: str) -> Kept:
@@ -77,16 +112,15 @@ def _when(objects: Objects, key: str) -> int:
     return 0 if place is None else place.when
 
 
-def _compacted(objects: Objects) -> set[str]:
-    """The topics that are compacted, as the broker was told when they were created."""
-    found: set[str] = set()
+def _settings(objects: Objects) -> dict[str, dict[str, str]]:
+    """What the broker was told of each topic when it was created."""
+    found: dict[str, dict[str, str]] = {}
     for key in objects:
         if _META.fullmatch(key):
             topics: dict[str, Any] = orjson.loads(objects.get(key) or b"{}").get("topics") or {}
             for name, described in topics.items():
                 configs = described.get("topic", {}).get("configs") or []
-                if any(one.get("name") == "cleanup.policy" and one.get("value") == "compact" for one in configs):
-                    found.add(name)
+                found[name] = {one["name"]: one["value"] for one in configs if one.get("value") is not None}
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -123,6 +124,28 @@ async def test_offsets_stay_when_the_journal_is_written_anew(path: Path, monkeyp
         usual.undo()
         journal.opened(path).close()
     assert size(path) == again, "it is written anew when it has grown, not at each start"
+
+
+async def test_what_is_a_week_old_and_was_read_leaves_a_log_whose_offsets_go_on(path: Path) -> None:
+    """Whoever reads from the earliest offset begins behind it."""
+    place = aiokafka.TopicPartition("log", 0)
+    with embedded_broker(journal=path) as broker:
+        await create(broker)
+        await produce(broker, "log", range(30))
+        async with aiokafka.AIOKafkaConsumer(
+            bootstrap_servers=broker.bootstrap_servers, group_id="readers", enable_auto_commit=False
+        ) as consumer:
+            consumer.assign([place])
+            await consumer.commit({place: 20})
+    objects = journal.opened(path)
+    objects.put(journal.KEPT, b"0")
+    objects.close()
+    journal.opened(path, time.time_ns() // 1_000_000 + 8 * journal.DAY_MS).close()
+    with embedded_broker(journal=path) as broker:
+        async with aiokafka.AIOKafkaConsumer(bootstrap_servers=broker.bootstrap_servers) as consumer:
+            assert await consumer.beginning_offsets([place]) == {place: 20}
+        assert await read(broker, "log", 20) == [(value, b"%d" % value) for value in range(20, 30)]
+        assert await produce(broker, "log", [30]) == [30]
 
 
 async def test_a_journal_whose_last_frame_is_torn_is_whole_without_it(

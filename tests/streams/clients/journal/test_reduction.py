@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import accumulate
 from pathlib import Path
 from typing import TypeAlias
@@ -19,6 +20,9 @@ from tests.support.examples import examples
 
 CLUSTER = "clusters/tansu_cluster"
 META = f"{CLUSTER}/meta.json"
+
+NOW = time.time_ns() // 1_000_000
+DAY_MS = 24 * 3_600_000
 
 KEYS = st.sampled_from([b"ann", b"bob", b"eve", None])
 SAID = st.tuples(KEYS, st.none() | st.binary(max_size=9), st.integers(0, 1 << 40))
@@ -38,13 +42,14 @@ def described(**policies: str) -> bytes:
         name: {"id": name, "topic": {"name": name, "configs": [{"name": "cleanup.policy", "value": policy}]}}
         for name, policy in policies.items()
     }
+    topics["ever"] = {"id": "ever", "topic": {"name": "ever", "configs": [{"name": "retention.ms", "value": "-1"}]}}
     return orjson.dumps({"producers": {}, "topics": topics, "transactions": {}})
 
 
 def batch(records: list[Said], compressed: bool = False, transactional: bool = False) -> bytes:
     builder = DefaultRecordBatchBuilder(2, 1 if compressed else 0, int(transactional), -1, -1, -1, 1 << 20)
-    for i, (key, value, time) in enumerate(records):
-        builder.append(i, time, key, value, [("header", b"h")])
+    for i, (key, value, at) in enumerate(records):
+        builder.append(i, at, key, value, [("header", b"h")])
     return bytes(builder.build())
 
 
@@ -82,7 +87,7 @@ def test_a_log_stays_and_a_changelog_keeps_the_newest_of_each_key(
     produce(objects, "table", table)
     logged, rows = read(objects, "log"), read(objects, "table")
     ends = end(objects, "log"), end(objects, "table")
-    objects.rewrite(reduced(objects))
+    objects.rewrite(reduced(objects, NOW))
     assert read(objects, "log") == logged
     last = {row.key: row.offset for row in rows}
     final = len(rows) - (len(table[-1][0]) if table else 0)  # the last batch stays as it is
@@ -92,7 +97,7 @@ def test_a_log_stays_and_a_changelog_keeps_the_newest_of_each_key(
     assert read(objects, "table") == rows_kept
     assert (end(objects, "log"), end(objects, "table")) == ends
     assert objects.get(META) == described(log="delete", table="compact")
-    again = {kept.key: (kept.value, kept.when) for kept in reduced(objects)}
+    again = {kept.key: (kept.value, kept.when) for kept in reduced(objects, NOW)}
     assert again == {key: (objects.get(key) or b"", place.when) for key in objects if (place := objects.find(key))}
     objects.close()
 
@@ -103,7 +108,7 @@ def test_many_small_batches_become_few(tmp_path: Path) -> None:
     objects.put(META, described(log="delete"))
     produce(objects, "log", [([(b"ann", b"x" * 100, i)], False) for i in range(7_000)])
     logged, length = read(objects, "log"), objects.length
-    objects.rewrite(reduced(objects))
+    objects.rewrite(reduced(objects, NOW))
     assert read(objects, "log") == logged
     names = list(objects.within(folder("log") + "records/"))
     assert len(names) < 25
@@ -121,7 +126,7 @@ def test_what_is_of_a_transaction_stays_as_it_is(tmp_path: Path) -> None:
         objects.put(f"{folder(topic)}records/{2:020}.batch", batch(said))
         objects.put(f"{folder(topic)}records/{4:020}.batch", batch(said))
     before = batch(said, transactional=True)
-    objects.rewrite(reduced(objects))
+    objects.rewrite(reduced(objects, NOW))
     for topic in ("log", "table"):
         assert objects.get(f"{folder(topic)}records/{0:020}.batch") == before
         assert [one.offset for one in read(objects, topic)] == [0, 1, 2, 3, 4, 5]
@@ -154,6 +159,28 @@ def test_a_groups_members_have_gone_with_the_broker_and_its_offsets_have_not(tmp
     objects.put(offsets, b'{"offset":3}')
     mend(objects)
     assert list(objects) == [offsets]
+    objects.close()
+
+
+@pytest.mark.parametrize(
+    ("days", "committed", "start"), [(6, 40, 0), (8, None, 0), (8, 0, 0), (8, 25, 20), (8, 30, 30), (8, 40, 30)]
+)
+def test_a_log_without_a_retention_keeps_a_week_and_whatever_was_not_read(
+    tmp_path: Path, days: int, committed: int | None, start: int
+) -> None:
+    """Of a group that has committed there; the last batch stays in any case, and a log that is for ever."""
+    objects = Objects(tmp_path / "log")
+    objects.put(META, described(log="delete"))
+    for topic in ("log", "ever"):
+        produce(objects, topic, [([(b"ann", b"x", 0)] * 10, True) for _ in range(4)])
+        if committed is not None:
+            where = f"{CLUSTER}/groups/consumers/siltstone/offsets/{topic}/partitions/{0:010}.json"
+            objects.put(where, orjson.dumps({"offset": committed}))
+    objects.rewrite(reduced(objects, NOW + days * DAY_MS))
+    assert [one.offset for one in read(objects, "log")] == list(range(start, 40))
+    mark = orjson.loads(objects.get(folder("log") + "watermark.json") or b"")
+    assert (mark["low"] or 0, mark["high"]) == (start, 40)
+    assert len(read(objects, "ever")) == 40
     objects.close()
 
 
