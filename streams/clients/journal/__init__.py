@@ -10,5 +10,7 @@ after a kill, and the broker that is started behind it has the same topics, offs
     batches     Kafka's record batches: read, and written closer together
     reduction   what of the objects is kept when the journal is written anew, at a start
     requests    what the broker asks, by HTTP
-    process     the process; `opened` is the way to start it
+    listing     what it is told of a folder
+    process     the process
+    child       the same, as the one sees it that has started it
 """

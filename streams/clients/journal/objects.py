@@ -9,7 +9,8 @@ import os
 import struct
 import sys
 import time
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -57,6 +58,7 @@ class Objects:
         self.path = path
         self._places: dict[str, Place] = {}
         self._folders: dict[str, list[str]] = {}
+        self._changes: Counter[str] = Counter()
         self._tag = 0
         self.cut = 0
         try:
@@ -108,15 +110,20 @@ class Objects:
             self._append(_frame(_DELETE, key, 0))
             self._forget(key)
 
-    def within(self, prefix: str, after: str = "") -> Iterator[str]:
-        """The keys that begin so and come after another one, in their order."""
+    def within(self, prefix: str, start: int = 0) -> Iterator[str]:
+        """The keys that begin so, in their order, from the so many-th on."""
         folder = prefix.removesuffix("/")
-        if folder in self._folders and not any(one.startswith(prefix) for one in self._folders):
-            keys = self._folders[folder]  # the usual case: the broker asks for a partition's records at each fetch
-            yield from islice(keys, bisect_right(keys, after) if after else 0, None)
-            return
-        keys = [key for key in self._places if key.startswith(prefix) and key > after]
-        yield from sorted(keys)
+        if prefix.endswith("/") and self.is_lowest(folder):
+            return islice(self._folders[folder], start, None)
+        return islice(sorted(key for key in self._places if key.startswith(prefix)), start, None)
+
+    def is_lowest(self, folder: str) -> bool:
+        """There are keys in it, and no folders."""
+        return folder in self._folders and not any(one.startswith(f"{folder}/") for one in self._folders)
+
+    def changes(self, folder: str) -> int:
+        """How often anything else has come to it than another key behind all others."""
+        return self._changes.get(folder, 0)
 
     def sync(self) -> None:
         """What was put is on the disk. Raises `JournalError` where the disk says otherwise."""
@@ -208,8 +215,11 @@ class Objects:
             self._note(key, start + before, len(body) - before, when)
 
     def _note(self, key: str, start: int, length: int, when: int) -> Place:
+        folder = key.rpartition("/")[0]
+        keys = self._folders.setdefault(folder, [])
+        if key in self._places or (keys and key < keys[-1]):
+            self._changes[folder] += 1
         if key not in self._places:
-            keys = self._folders.setdefault(key.rpartition("/")[0], [])
             insort(keys, key)
         self._tag += 1
         place = self._places[key] = Place(start, length, when, self._tag)
@@ -220,6 +230,7 @@ class Objects:
             folder = key.rpartition("/")[0]
             keys = self._folders[folder]
             del keys[bisect_left(keys, key)]
+            self._changes[folder] += 1
             if not keys:
                 del self._folders[folder]
 

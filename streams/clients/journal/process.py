@@ -15,6 +15,7 @@ from typing import Final
 
 from schemas.errors import JournalError
 from streams.clients.children import die_with_parent
+from streams.clients.journal.listing import Listings
 from streams.clients.journal.objects import Objects
 from streams.clients.journal.reduction import mend, reduced
 from streams.clients.journal.requests import Connection
@@ -57,13 +58,14 @@ async def serve(path: Path, seconds: float) -> None:
     """Until standard input ends. Raises `JournalError`."""
     loop = asyncio.get_running_loop()
     objects = opened(path)
+    listings = Listings(objects)
     over: asyncio.Future[None] = loop.create_future()
 
     def failed(exc: JournalError) -> None:
         if not over.done():
             over.set_exception(exc)
 
-    server = await loop.create_server(lambda: Connection(objects, failed), "127.0.0.1", 0)
+    server = await loop.create_server(lambda: Connection(objects, listings, failed), "127.0.0.1", 0)
     say(f"ready {server.sockets[0].getsockname()[1]}")
 
     def ended() -> None:

@@ -5,24 +5,23 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from email.utils import formatdate
-from functools import lru_cache
 from typing import Final
 from urllib.parse import parse_qs, unquote
-from xml.sax.saxutils import escape, unescape
+from xml.sax.saxutils import unescape
 
 from schemas.errors import JournalError
+from streams.clients.journal.listing import Listings
 from streams.clients.journal.objects import Objects, Place
 
 #: The bucket in which all of it is.
 BUCKET: Final = "tansu"
-#: Keys of one answer to a list.
-PAGE: Final = 5_000
 _KEY: Final = re.compile(rb"<Key>([^<]*)</Key>")
 
 
-def answered(objects: Objects, method: str, target: str, headers: Mapping[str, str], body: bytes) -> bytes:
+def answered(
+    objects: Objects, listings: Listings, method: str, target: str, headers: Mapping[str, str], body: bytes
+) -> bytes:
     """The answer to one request. Raises `JournalError` where what is to be kept cannot be."""
     if "origin" in headers:  # a page in a browser, which has no business here
         return _answer("403 Forbidden")
@@ -32,10 +31,9 @@ def answered(objects: Objects, method: str, target: str, headers: Mapping[str, s
         return _put(objects, key, headers, body)
     if method in ("GET", "HEAD") and key:
         return _get(objects, key, headers, method == "HEAD")
-    if method == "GET":
-        asked = parse_qs(query)
-        after = max(asked.get("start-after", [""])[0], asked.get("continuation-token", [""])[0])
-        return _listed(objects, asked.get("prefix", [""])[0], after)
+    if method == "GET":  # S3 gives a thousand at a time, and the rest when it is asked again; here all come at once
+        entries = listings.within(parse_qs(query).get("prefix", [""])[0])
+        return _xml(b"<ListBucketResult><IsTruncated>false</IsTruncated>%s</ListBucketResult>" % entries)
     if method == "DELETE" and key:
         objects.delete(key)
         return _answer("204 No Content")
@@ -65,38 +63,16 @@ def _get(objects: Objects, key: str, headers: Mapping[str, str], head: bool) -> 
     return _answer("200 OK", objects.read(place), **told)
 
 
-def _listed(objects: Objects, prefix: str, after: str) -> bytes:
-    entries: list[str] = []
-    last = more = ""
-    for key in objects.within(prefix, after):
-        if len(entries) == PAGE:
-            more = f"<NextContinuationToken>{escape(last)}</NextContinuationToken>"
-            break
-        place = objects.find(key)
-        assert place is not None
-        entries.append(_entry(key, place.length, place.when))
-        last = key
-    whole = f"<IsTruncated>{'true' if more else 'false'}</IsTruncated>{more}{''.join(entries)}"
-    return _xml(f"<ListBucketResult>{whole}</ListBucketResult>")
-
-
-@lru_cache(maxsize=200_000)
-def _entry(key: str, length: int, when: int) -> str:
-    """A partition's batches are listed at each fetch, and are what they were."""
-    at = datetime.fromtimestamp(when / 1000, UTC).isoformat(timespec="milliseconds")
-    return f"<Contents><Key>{escape(key)}</Key><LastModified>{at}</LastModified><Size>{length}</Size></Contents>"
-
-
 def _deleted(objects: Objects, body: bytes) -> bytes:
     names = [found.decode() for found in _KEY.findall(body)]
     for name in names:
         objects.delete(unescape(name, {"&quot;": '"', "&apos;": "'"}))
     told = "".join(f"<Deleted><Key>{name}</Key></Deleted>" for name in names)
-    return _xml(f"<DeleteResult>{told}</DeleteResult>")
+    return _xml(f"<DeleteResult>{told}</DeleteResult>".encode())
 
 
-def _xml(text: str) -> bytes:
-    return _answer("200 OK", f'<?xml version="1.0" encoding="UTF-8"?>{text}'.encode(), **{"Content-Type": "text/xml"})
+def _xml(text: bytes) -> bytes:
+    return _answer("200 OK", b'<?xml version="1.0" encoding="UTF-8"?>' + text, **{"Content-Type": "text/xml"})
 
 
 def _answer(status: str, body: bytes = b"", **headers: str) -> bytes:
@@ -119,8 +95,8 @@ class Connection(asyncio.Protocol):
     acknowledged never will be.
     """
 
-    def __init__(self, objects: Objects, failed: Callable[[JournalError], None]) -> None:
-        self._objects, self._failed = objects, failed
+    def __init__(self, objects: Objects, listings: Listings, failed: Callable[[JournalError], None]) -> None:
+        self._objects, self._listings, self._failed = objects, listings, failed
         self._read = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -139,7 +115,7 @@ class Connection(asyncio.Protocol):
             del self._read[:behind]
             method, target, _ = first.split(" ")
             try:
-                self._transport.write(answered(self._objects, method, target, headers, body))
+                self._transport.write(answered(self._objects, self._listings, method, target, headers, body))
             except JournalError as exc:
                 self._failed(exc)
                 return
