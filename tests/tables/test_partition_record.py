@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from schemas.errors import DataDirError, SettingsError
+from schemas.settings import Settings
+from streams.cli import running
 from streams.doctor.data import partition_findings
 from streams.doctor.finding import Outcome
 from tables.partition_record import record_partitions, recorded_partitions, require_partitions
@@ -51,3 +53,14 @@ def test_a_record_that_is_no_number_is_told(tmp_path: Path, written: bytes) -> N
     (finding,) = partition_findings(tmp_path, 4)
     assert finding.outcome is Outcome.FAILED
     assert "remove the file" in finding.todo
+
+
+async def test_a_worker_of_another_number_does_not_begin(settings: Settings) -> None:
+    """It says so before it looks for a broker. One of the same number notes it."""
+    elsewhere = settings.kafka.model_copy(update={"partitions": 3, "bootstrap_servers": "127.0.0.1:9"})
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    async with running.started(settings):
+        assert recorded_partitions(settings.data_dir) == settings.kafka.partitions
+    with pytest.raises(SettingsError, match=r"kafka.partitions is 3, and the users of .* are shared out by"):
+        async with running.started(settings.model_copy(update={"kafka": elsewhere})):
+            pass

@@ -14,3 +14,8 @@ after a kill, and the broker that is started behind it has the same topics, offs
     process     the process
     child       the same, as the one sees it that has started it
 """
+
+from typing import Final
+
+#: The bucket of the store in which all of it is.
+BUCKET: Final = "tansu"

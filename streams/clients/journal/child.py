@@ -13,7 +13,7 @@ from typing import Final
 
 from schemas.errors import JournalError
 from streams.clients.children import ended_with
-from streams.clients.journal.requests import BUCKET
+from streams.clients.journal import BUCKET
 
 #: For how long it may sync and end, when nobody needs it any more.
 END_SECONDS: Final = 10.0

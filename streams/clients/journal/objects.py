@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 from schemas.errors import JournalError
 from streams.clients.journal.frames import HEAD_BYTES, framed, read_frames
@@ -141,7 +141,7 @@ class Objects:
         """
         draft = self.path.with_suffix(".new")
         try:
-            with draft.open("wb") as file:
+            with _private(draft) as file:
                 file.write(framed(MAGIC))
                 for key, value, when in kept:
                     file.write(_frame(_PUT, key, when, value))
@@ -196,7 +196,8 @@ class Objects:
             raise JournalError(self.path, "it is none", "move it away, or name another folder with --data")
         self.cut = length - end
         if self.cut:
-            self.path.with_suffix(".cut").write_bytes(os.pread(self._file, self.cut, end))
+            with _private(self.path.with_suffix(".cut")) as aside:
+                aside.write(os.pread(self._file, self.cut, end))
             os.ftruncate(self._file, end)
         if not end:
             os.write(self._file, frame := framed(MAGIC))
@@ -238,6 +239,11 @@ class Objects:
 def _frame(kind: int, key: str, when: int, value: bytes = b"") -> bytes:
     name = key.encode()
     return framed(_HEAD.pack(kind, len(name), when), name, value)
+
+
+def _private(path: Path) -> BinaryIO:
+    """A new file, for nobody else's eyes: what people said is in it."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb")
 
 
 def refused(path: Path, exc: OSError) -> JournalError:

@@ -42,6 +42,8 @@ def opened(path: Path, now: int | None = None) -> Objects:
             objects.put(KEPT, b"%d" % objects.length)
         except JournalError as exc:  # it takes room beside the old one, which is as good
             log.warning("%s; it stays as long as it is", exc)
+    elif objects.find(KEPT) is None:
+        objects.put(KEPT, b"%d" % objects.length)
     mend(objects)
     objects.sync()
     return objects

@@ -11,11 +11,10 @@ from urllib.parse import parse_qs, unquote
 from xml.sax.saxutils import unescape
 
 from schemas.errors import JournalError
+from streams.clients.journal import BUCKET
 from streams.clients.journal.listing import Listings
 from streams.clients.journal.objects import Objects, Place
 
-#: The bucket in which all of it is.
-BUCKET: Final = "tansu"
 _KEY: Final = re.compile(rb"<Key>([^<]*)</Key>")
 
 

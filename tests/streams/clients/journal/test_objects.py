@@ -101,7 +101,10 @@ def test_what_is_cut_is_put_aside(tmp_path: Path) -> None:
     objects = Objects(path)
     assert contents(objects) == {"a": b"whole"}
     assert objects.cut == len(b"half a frame")
-    assert (tmp_path / "broker.cut").read_bytes() == b"half a frame"
+    aside = tmp_path / "broker.cut"
+    assert aside.read_bytes() == b"half a frame"
+    objects.rewrite([Kept("a", b"whole", 1)])
+    assert {file.stat().st_mode & 0o777 for file in (path, aside)} == {0o600}, "it is nobody else's"
     objects.close()
 
 
