@@ -48,7 +48,7 @@ class Siltstone:
         self.intake = Intake(context, self.shards, chats.rater, self._plan)
         self.summaries = summaries_agent(context, self.shards, chats, self._plan, self._pending)
         self.jobs = Jobs(context, storage, self.summaries, chats.rater)
-        self.recall = recall(context, self.shards)
+        self.recall = recall(context, self.shards, self.intake)
         self.long_term = long_term_agent(context, self.shards, self.intake, self.summaries, self.jobs)
         self._timers = Timers(self.hot.halt)
         self._assignment = Assignment(

@@ -6,6 +6,7 @@ from streams.agents.long_term import LongTermAgent, decode
 from streams.agents.summaries import SummariesAgent
 from streams.forgetting import Forgetters
 from streams.recall import Recall
+from streams.said import SaidLately
 from streams.shards import OwnedShards
 from streams.wiring.context import WorkerContext
 from streams.wiring.intake import Intake
@@ -29,10 +30,11 @@ def long_term_agent(
     )
 
 
-def recall(context: WorkerContext, shards: OwnedShards) -> Recall:
+def recall(context: WorkerContext, shards: OwnedShards, intake: Intake) -> Recall:
     """Searches, and the accesses that they are."""
     return Recall(
         shards=shards,
+        said=SaidLately(intake.windows, context.clock, context.settings.memory.ttl_seconds),
         event_log=context.event_log,
         metrics=context.metrics,
         clock=context.clock,
