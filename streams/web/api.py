@@ -6,7 +6,7 @@ import uuid
 from typing import Annotated, Any
 
 import orjson
-from fastapi import FastAPI, Response
+from fastapi import FastAPI, HTTPException, Response
 from fastapi import Query as Parameter
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
@@ -54,6 +54,15 @@ class NewMessage(ChatMessage):
         default_factory=now_ms,
         validation_alias=AliasChoices("timestamp", "created_at"),
     )
+
+
+class NewSessionEnd(BaseModel):
+    """Whose session is over, and when."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    user_id: Id | None = None
+    timestamp: Timestamp | None = Field(default=None, description="now, where it is not given")
 
 
 class SearchRequest(BaseModel):
@@ -155,6 +164,25 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
         It is worked out from the window, under the worker's settings as they are now, and changes nothing.
         """
         return await decisions_of(service, user_id, session_id, limit)
+
+    @api.post("/v1/sessions/{session_id:path}/end", status_code=202, tags=["conversations"])
+    async def end_session(session_id: Id, end: NewSessionEnd | None = None, user_id: Id | None = None) -> Accepted:
+        """Say that a session is over, now or at `timestamp`: what is undecided of it is decided on.
+
+        The user is named in the body, or as a parameter. The session goes on where something more is said in it.
+        """
+        named = {one for one in (user_id, end.user_id if end else None) if one is not None}
+        if len(named) != 1:
+            raise HTTPException(422, "user_id: name the user whose session it is, in the body or as a parameter")
+        event_id, (user,) = str(uuid.uuid4()), named
+        record = {
+            "type": "session_end",
+            "user_id": user,
+            "session_id": session_id,
+            "timestamp": iso(end.timestamp if end and end.timestamp is not None else now_ms()),
+            "event_id": event_id,
+        }
+        return Accepted.at(await service.add_message(user, orjson.dumps(record)), event_id)
 
     @api.post("/v1/memories", status_code=202, tags=["memories"])
     async def remember(memory: NewMemory) -> Accepted:

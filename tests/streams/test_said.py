@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from schemas.errors import EmbeddingUnavailable
@@ -292,3 +293,35 @@ async def test_over_http_what_was_said_is_found_unless_it_is_left_out(here: Talk
             asked = {"user_id": "u", "session_id": "new", "q": "Oslo", "include_short_term": wanted}
             answer = (await http.get("/v1/context", params=asked)).raise_for_status().json()
             assert sorted(hit["state"] for hit in answer["memories"]) == expected
+
+
+@pytest.mark.parametrize("body", [True, False])
+async def test_a_session_is_ended_over_http(here: Talk, body: bool) -> None:
+    """As by a record of the service's own: what is open closes, and what is undecided is decided on."""
+    await here.say(said(0, OSLO, session_id="a/b"))
+    named: dict[str, Any] = (
+        {"json": {"user_id": "u", "timestamp": START + 5_000}} if body else {"params": {"user_id": "u"}}
+    )
+    async with here.http() as http:
+        answer = await http.post("/v1/sessions/a%2Fb/end", **named)
+        assert answer.status_code == 202
+        told = answer.json()
+        assert (told["topic"], told["partition"], told["offset"]) == (here.worker.topics.conversations, 0, 1)
+        record = here.log.records[told["topic"]][told["offset"]]
+        assert record.key == b"u"
+        assert orjson.loads(record.value or b"")["event_id"] == told["event_id"]
+        await here.heard()
+        session = here.worker.intake.windows.session(0, "u", "a/b")
+        assert (session.ended, session.open, session.pending) == (True, (), ())
+        assert session.last_at == START + 5_000 if body else session.last_at > START + 5_000
+
+
+@pytest.mark.parametrize(
+    "named",
+    [{}, {"json": {}}, {"json": {"user_id": "u"}, "params": {"user_id": "v"}}, {"json": {"user_id": "u", "at": 1}}],
+)
+async def test_whose_session_ends_has_to_be_said(here: Talk, named: dict[str, Any]) -> None:
+    async with here.http() as http:
+        answer = await http.post("/v1/sessions/s/end", **named)
+    assert answer.status_code == 422
+    assert here.log.records[here.worker.topics.conversations] == []

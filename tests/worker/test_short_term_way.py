@@ -144,8 +144,8 @@ async def test_the_largest_exchange_survives_a_restart(settings: Settings) -> No
     assert (len(exchange.messages), len(session.open)) == (16, 1)
 
 
-async def test_what_is_said_is_found_at_once(worker: Siltstone) -> None:
-    """On the command line: found in its window, and left out."""
+async def test_what_is_said_is_found_at_once_and_ends_when_its_session_is_said_to_be_over(worker: Siltstone) -> None:
+    """On the command line: found in its window, left out, and a memory after `end-session`."""
     told = "I just moved to Oslo and I work as a structural engineer"
     url = f"http://127.0.0.1:{worker.api.port}"
 
@@ -160,3 +160,7 @@ async def test_what_is_said_is_found_at_once(worker: Siltstone) -> None:
     assert await states("--no-short-term") == []
     shown = await siltstone("context", "work?", "--user", "ann", "--session", "other", "--url", url)
     assert told in shown.stdout
+    ended = await siltstone("end-session", "--user", "ann", "--session", "ann-s", "--at", str(START), "--url", url)
+    assert (ended.returncode, "Session ann-s of ann ends" in ended.stdout) == (0, True)
+    await until(lambda: labelled(worker.metrics.memories).get(("new",)) == 1)
+    assert await states() == ["active"]
