@@ -21,7 +21,7 @@ from streams.rules.ranking import bm25, is_question, top
 from tables.search.said import SaidRow, terms_of
 from tables.windows.short_term import ShortTermStore
 
-MOST: Final = 1_000
+MOST: Final = 500
 NEWEST: Final = 32
 BY_WORDS: Final = 32
 

@@ -62,7 +62,7 @@ class NewSessionEnd(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     user_id: Id | None = None
-    timestamp: Timestamp | None = Field(default=None, description="now, where it is not given")
+    timestamp: Timestamp | None = Field(default=None, description="now, by lifecycle.clock, where it is not given")
 
 
 class SearchRequest(BaseModel):
@@ -179,7 +179,7 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
             "type": "session_end",
             "user_id": user,
             "session_id": session_id,
-            "timestamp": iso(end.timestamp if end and end.timestamp is not None else now_ms()),
+            "timestamp": iso(end.timestamp if end and end.timestamp is not None else service.clock.now() or now_ms()),
             "event_id": event_id,
         }
         return Accepted.at(await service.add_message(user, orjson.dumps(record)), event_id)
