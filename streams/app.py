@@ -50,7 +50,7 @@ class Siltstone:
         self.notes = session_notes(context, self.shards, self.intake)
         self.summaries = summaries_agent(context, self.shards, chats, self._plan, self._pending)
         self.jobs = Jobs(context, storage, self.summaries, chats.rater)
-        self.recall = recall(context, self.shards)
+        self.recall = recall(context, self.shards, self.intake)
         forgetters = Forgetters(self.intake.short_term, self.summaries, self.jobs.forgot)
         self.long_term = long_term_agent(
             context, self.shards, self.notes, forgetters, context.read_long_term, self.jobs.born

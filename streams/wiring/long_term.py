@@ -6,9 +6,11 @@ from streams.agents.long_term import Born, LongTermAgent, decode
 from streams.forgetting import Forgetters
 from streams.jobs.retention import Read
 from streams.recall import Recall
+from streams.said import SaidLately
 from streams.session_notes import SessionNotes
 from streams.shards import OwnedShards
 from streams.wiring.context import Context, WorkerContext
+from streams.wiring.intake import Intake
 
 
 def long_term_agent(
@@ -33,10 +35,11 @@ def long_term_agent(
     )
 
 
-def recall(context: WorkerContext, shards: OwnedShards) -> Recall:
+def recall(context: WorkerContext, shards: OwnedShards, intake: Intake) -> Recall:
     """Searches, and the accesses that they are."""
     return Recall(
         shards=shards,
+        said=SaidLately(intake.windows, context.clock, context.settings.memory.ttl_seconds),
         event_log=context.event_log,
         metrics=context.metrics,
         clock=context.clock,
