@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -71,6 +71,10 @@ class Transition(BaseModel):
     score: float
     at: str = Field(description="ISO 8601, UTC")
     reason: str
+
+
+#: The relevance from which on a hit is shown to people by default: docs/reference.md says how it was chosen.
+SHOWN_FROM: Final = 0.3
 
 
 class SearchHit(BaseModel):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import numpy.typing as npt
 from aiokafka.errors import KafkaError
 
 from schemas.lifecycle import in_states, scores_of, state_of
-from schemas.memories import Memory, SearchHit, State, shown_score
+from schemas.memories import SHOWN_FROM, Memory, SearchHit, State, shown_score
 from schemas.messages import iso
 from schemas.settings import LifecycleSettings
 from schemas.topics import partition_of
@@ -65,6 +67,18 @@ class PreparedQuery:
     lifecycle: LifecycleSettings
 
 
+class Hits(list[SearchHit]):
+    """What answers, best first.
+
+    `elsewhere` are the memories in other states than those that were asked for that would have answered better than
+    all of these: how many by state, no more than were asked for.
+    """
+
+    def __init__(self, hits: Iterable[SearchHit] = (), elsewhere: Mapping[State, int] = MappingProxyType({})) -> None:
+        super().__init__(hits)
+        self.elsewhere = elsewhere
+
+
 class Recall:
     """Searches the shards of this worker."""
 
@@ -83,7 +97,7 @@ class Recall:
         self._partitions, self._lifecycle = partitions, lifecycle
         self._accesses = Accesses()
 
-    async def search(self, query: Query) -> list[SearchHit]:
+    async def search(self, query: Query) -> Hits:
         """The user's memories that answer, best first. Being relevant enough counts as an access.
 
         Every question has its ten best, also one that nothing answers: if all of them counted, nothing would cool.
@@ -92,10 +106,10 @@ class Recall:
         """
         with self._metrics.search_seconds.time():
 
-            async def ranked(shard: ShardModel) -> list[SearchHit]:
+            async def ranked(shard: ShardModel) -> Hits:
                 speakers = await shard.call(Shard.speakers_of, query.user_id)
                 if speakers is None or not query.text.strip():
-                    return []
+                    return Hits()
                 asked = await self._asked(query, speakers, shard)
                 return await shard.call(answers, asked)
 
@@ -138,7 +152,7 @@ class Recall:
                 log.warning("accesses of %d users are counted later: %s", len(touches), exc)
 
 
-def answers(shard: Shard, asked: PreparedQuery) -> list[SearchHit]:
+def answers(shard: Shard, asked: PreparedQuery) -> Hits:
     """The user's memories that answer, best first. Runs where the shard lives."""
     held = shard.held(asked.query.user_id)
     candidates = shard.candidates(held)
@@ -161,13 +175,14 @@ def archived_answers(shard: Shard, asked: PreparedQuery) -> list[SearchHit]:
 
 def _ranked(
     asked: PreparedQuery, candidates: Candidates, dense: Vectors, shown: Callable[[Rows], list[Memory]]
-) -> list[SearchHit]:
+) -> Hits:
     """`dense` float32[parts, n]. Memories are `shown` where a filter has to see them, and those that are hits."""
     query, lifecycle = asked.query, asked.lifecycle
     lexical = np.stack([bm25(candidates.terms, part) for part in asked.parts])
     relevance = carry(fuse(dense, lexical, asked.scale).max(axis=0), candidates.previous)
     scores = scores_of(candidates.importance, candidates.last_accessed, candidates.pinned, asked.now, lifecycle)
-    allowed = in_states(scores, query.states, lifecycle) & (relevance >= query.min_relevance)
+    asked_for = in_states(scores, query.states, lifecycle)
+    allowed = asked_for & (relevance >= query.min_relevance)
     if not query.replaced:
         allowed &= candidates.current
     if query.filters:
@@ -187,7 +202,30 @@ def _ranked(
             }
         score = float(scores[row])
         hits.append(_hit(memory, float(relevance[row]), score, state_of(score, lifecycle), why))
-    return hits
+    if len(query.states) == len(State):
+        return Hits(hits)
+    better = ~asked_for & (relevance >= max(query.min_relevance, SHOWN_FROM))
+    if len(best):
+        better &= relevance > relevance[best[0]]
+    if not query.replaced:
+        better &= candidates.current
+    return Hits(hits, _by_state(asked, relevance, scores, better, shown))
+
+
+def _by_state(
+    asked: PreparedQuery,
+    relevance: npt.NDArray[np.float32],
+    scores: npt.NDArray[np.float64],
+    better: npt.NDArray[np.bool_],
+    shown: Callable[[Rows], list[Memory]],
+) -> Mapping[State, int]:
+    """How many of the `top_k` best that are `better` match the filters, by state."""
+    query = asked.query
+    rows = top(relevance, better, query.top_k)
+    if query.filters and len(rows):
+        kept = [all(one.matches(memory) for one in query.filters) for memory in shown(rows)]
+        rows = rows[kept]
+    return Counter(state_of(score, asked.lifecycle) for score in scores[rows].tolist())
 
 
 def _rank_of(scores: npt.NDArray[np.float32], allowed: npt.NDArray[np.bool_], row: int) -> int:

@@ -85,6 +85,10 @@ class SearchRequest(BaseModel):
 
 class SearchResponse(BaseModel):
     results: list[SearchHit]
+    better_elsewhere: dict[State, int] = Field(
+        description="by state, how many memories in states that were not asked for are more relevant than all of the "
+        "results, and relevant enough to be shown (0.3); no more than top_k are counted"
+    )
 
 
 class ShownMessage(BaseModel):
@@ -197,7 +201,8 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
             filters=Filter.all_of(request.filters),
             touch=request.touch,
         )
-        return SearchResponse(results=await service.search(query))
+        found = await service.search(query)
+        return SearchResponse(results=list(found), better_elsewhere=dict(found.elsewhere))
 
     @api.get("/v1/context", tags=["conversations"])
     async def context(
