@@ -127,6 +127,8 @@ class Done:
 
     def warnings(self, called: str, given: Given, lifecycle: LifecycleSettings) -> list[str]:
         """What somebody would wonder about later: what is old cools as soon as it is a memory."""
+        if self.format is None and self.bad:
+            return [f"nothing in {called} could be read: it is to be JSON, an object a line or an array"]
         if not self.newest or lifecycle.clock != "wall":
             return []
         if given.now - self.newest <= lifecycle.fresh_days * DAY_MS:
