@@ -68,7 +68,7 @@ def ingest(
     """
     settings = with_options(Settings.load(), None, bootstrap_servers, None)
     called, now = "standard input" if str(file) == "-" else file.name, now_ms()
-    undated = None if str(file) == "-" else min(now, round(file.stat().st_mtime * 1000))
+    undated = min(now, round(file.stat().st_mtime * 1000)) if file.is_file() else None  # a pipe has no age
     given = Given(now, user, session, undated, None if name == "auto" else Format(name), settings.memory)
     done = Done()
     started = time.monotonic()

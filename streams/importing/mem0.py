@@ -25,7 +25,7 @@ def is_mem0(value: Mapping[str, Any]) -> bool:
 def remembered(value: Mapping[str, Any], user: str | None, session: str | None, undated: int) -> Remember:
     """The command that has it remembered: the same one for the same memory. Raises `BadRecord`.
 
-    It keeps its id where that is a UUID.
+    It keeps its id where that is a UUID. How important it is, mem0 does not say: the worker finds that.
     """
     text, of_user = str(value.get("memory") or "").strip(), text_id(value.get("user_id")) or user
     if of_user is None:
@@ -37,6 +37,7 @@ def remembered(value: Mapping[str, Any], user: str | None, session: str | None, 
     try:
         return Remember.model_validate(
             {
+                "type": "remember",
                 "event_id": uuid.uuid5(SILTSTONE, f"mem0/{named}/{identity}"),
                 "memory_id": _uuid(identity) or uuid.uuid5(SILTSTONE, f"mem0/{named}/memory/{identity}"),
                 "user_id": of_user,

@@ -123,7 +123,9 @@ def _memories(value: Any, _: int, given: Given) -> Record:
     if not isinstance(value, dict) or not mem0.is_mem0(value):
         raise BadRecord("invalid_fields", "it is no memory: it has no text in the field memory")
     event = mem0.remembered(value, given.user, given.session, given.now if given.undated is None else given.undated)
-    return Record(event.user_id, event.model_dump_json(exclude_none=True).encode(), event.timestamp)
+    return Record(
+        event.user_id, event.model_dump_json(exclude_unset=True, exclude_none=True).encode(), event.timestamp
+    )
 
 
 _CONVERTS: Final[dict[Format, Callable[[Any, int, Given], Record]]] = {

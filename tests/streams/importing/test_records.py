@@ -199,6 +199,7 @@ def test_a_memory_of_mem0_is_remembered_with_its_id_and_time() -> None:
     assert str(event.memory_id) == "892db2ae-06d9-49e5-8b3e-585ef9b85b8e"
     assert event.timestamp == parse_timestamp("2025-07-01T19:00:00Z")
     assert event.metadata == {"place": "Bergen", "categories": ["sports"]}
+    assert (value["type"], "importance" in value) == ("remember", False)
 
 
 @pytest.mark.parametrize("content", [OPENAI, [SHAREGPT], [chatgpt()], MEM0, [{"id": 7, "memory": "has no UUID"}]])
