@@ -84,6 +84,9 @@ async def test_chats_from_elsewhere_are_ingested_once_and_kept_in_hand(
     found = await told("search", "where is the spare key?")
     assert (remembered[:8] in found, "cricket" in found, "less relevant left out" in found) == (True, False, True)
     assert "cricket" in await told("search", "where is the spare key?", "--min-relevance", "0")
+    shown = await told("search", "Am I allergic to peanuts?")
+    assert "would have answered better: --include-all shows" in shown, "it was said months ago"
+    assert "peanuts" in await told("search", "Am I allergic to peanuts?", "--include-all")
     assert "forgotten" in await told("forget", remembered[:8], "--yes")
     assert "has no memory" in await told("forget", remembered[:8], "--yes", code=1)
     assert "is no id of a memory" in await told("pin", "key", code=2)
