@@ -76,7 +76,7 @@ def _line(number: int, line: bytes) -> Item:
     if len(line) > MOST:
         return Item(where, problem=_too_large("the line"), line=number)
     try:
-        return Item(where, orjson.loads(line.rstrip()), line=number)
+        return Item(where, _read(line.rstrip()), line=number)
     except orjson.JSONDecodeError as exc:
         return Item(where, problem=_no_json(line, exc), line=number)
 
@@ -85,9 +85,30 @@ def _object(content: bytes) -> Item:
     if len(content) > MOST:
         return Item("the object", problem=_too_large("it"))
     try:
-        return Item("the object", orjson.loads(content))
+        return Item("the object", _read(content))
     except orjson.JSONDecodeError as exc:
         return Item(f"line {exc.lineno}", problem=_no_json(content, exc))
+
+
+def _read(content: bytes) -> Any:
+    """Raises `orjson.JSONDecodeError`."""
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:
+        if b"\\u" not in content:
+            raise
+        try:
+            return _whole(json.loads(content))
+        except (ValueError, RecursionError):
+            pass
+        raise
+
+
+def _whole(value: Any) -> Any:
+    """The value without halves of characters, which exports have where a text was cut within an emoji."""
+    written = json.dumps(value, ensure_ascii=False)
+    whole = written.encode(errors="replace").decode()
+    return value if whole == written else json.loads(whole)
 
 
 def _elements(opened: io.BufferedReader) -> Iterator[Item]:
@@ -111,6 +132,8 @@ def _elements(opened: io.BufferedReader) -> Iterator[Item]:
                 more = reader.read(max(_CHUNK, len(text) - at))
                 text, at, ended = text[at:] + more, 0, not more
                 continue
+            if "\\u" in text[at:end]:
+                value = _whole(value)
             yield Item(f"element {number}", value)
             at, number = end, number + 1
     except UnicodeDecodeError as exc:

@@ -343,6 +343,20 @@ def test_a_file_of_no_format_is_refused_with_advice(content: Any, why: str) -> N
         found(content)
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        rb'[{"role": "user", "content": "half an emoji \ud83d"}]',
+        rb'{"messages": [{"role": "user", "content": "half an emoji \ud83d"}]}',
+        rb'{"user_id": "a", "session_id": "s", "role": "user", "content": "half an emoji \ud83d"}',
+    ],
+)
+def test_halves_of_characters_are_replaced(content: bytes) -> None:
+    """What cuts texts for an export cuts within emojis as well."""
+    assert said(found(content)) == [("user", "half an emoji ?")]
+    assert said(found(content.replace(b"\\ud83d", b"\\ud83d\\ude00"))) == [("user", "half an emoji \U0001f600")]
+
+
 def test_a_format_can_be_forced() -> None:
     """By lines then, where it is our own: each of them is told what it lacks."""
     forced = replace(FOR_ANN, format=Format.SILTSTONE)
