@@ -267,7 +267,8 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return memory_id(user_id, session_id, tuple(message.message_id for message in self.messages))
 
     def emotions(self) -> list[str]:
-        return [message.emotion for message in self.messages if message.emotion]
+        """Those of the user: an assistant's are its manner of speaking."""
+        return [message.emotion for message in self.messages if message.emotion and message.role is Role.USER]
 
 
 def render(exchange: Exchange) -> str:

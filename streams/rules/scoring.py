@@ -1,7 +1,7 @@
 """What an exchange weighs: fullness, sentiment and content, in integer thousandths.
 
     fullness  = 300 × min(1, exchanges in session / promote_threshold)      300 when the exchange is leaving
-    sentiment = 200 if the emotion is a strong one
+    sentiment = 200 if an emotion of the user's is a strong one
     content   = 200 if a content keyword occurs, or the local estimator rates it at least `content_value`
     value     = 10 × the rating, 0-10, asked for only where it can decide
 
@@ -68,8 +68,8 @@ class Scorer:
         return estimated_rating(user, assistant) >= self._content_value
 
     def _moved(self, exchange: Exchange) -> bool:
-        """Whether an emotion is a strong one."""
+        """Whether an emotion of the user's is a strong one: what an assistant puts on moves nobody."""
         for message in exchange.messages:  # noqa: SIM110 - a generator takes twice as long, for every exchange
-            if message.emotion and message.emotion.casefold() in self._strong:
+            if message.emotion and message.role is Role.USER and message.emotion.casefold() in self._strong:
                 return True
         return False
