@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from schemas.messages import Exchange, Role
 from schemas.settings import MemorySettings
+from streams.rules.asking import TO_REMEMBER
 from streams.rules.estimator import estimated_rating
 from streams.rules.phrases import Phrases
 
@@ -43,10 +44,10 @@ class Scorer:
         self._strong = frozenset(emotion.casefold() for emotion in memory.scoring.strong_emotions)
         self._keywords = Phrases(memory.scoring.content_keywords)
         self._content_value = memory.scoring.content_value
-        self._phrases = Phrases(memory.force_phrases)
+        self._phrases = Phrases(memory.force_phrases, TO_REMEMBER)
 
     def asks_to_remember(self, exchange: Exchange) -> bool:
-        """Whether the user's text contains a remember phrase."""
+        """Whether the user's text contains a remember phrase, as a request."""
         said = [message.content for message in exchange.messages if message.role is Role.USER]
         return self._phrases.found_in("\n".join(said))
 
@@ -69,7 +70,7 @@ class Scorer:
 
     def _moved(self, exchange: Exchange) -> bool:
         """Whether an emotion of the user's is a strong one: what an assistant puts on moves nobody."""
-        for message in exchange.messages:  # noqa: SIM110 - a generator takes twice as long, for every exchange
+        for message in exchange.messages:
             if message.emotion and message.role is Role.USER and message.emotion.casefold() in self._strong:
                 return True
         return False
