@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,7 +103,7 @@ class Recall:
             hits = await self._shards.with_model(partition_of(query.user_id, self._partitions), ranked)
         least = self._lifecycle.access_min_relevance
         if query.touch and (used := [hit.id for hit in hits if hit.relevance >= least]):
-            self._accesses.note(query.user_id, used, self._clock.now())
+            self.accessed(query.user_id, used)
         return hits
 
     async def search_archive(self, user_id: str, text: str, top_k: int, explain: bool = False) -> list[SearchHit]:
@@ -122,6 +123,10 @@ class Recall:
         model = await shard.model()
         vectors = await shard.embed([probe(part, speakers) for part in parts])
         return PreparedQuery(query, parts, vectors, model.cosine.of(query.text), self._clock.now(), self._lifecycle)
+
+    def accessed(self, user_id: str, ids: Iterable[uuid.UUID]) -> None:
+        """The user's memories of these ids were read now."""
+        self._accesses.note(user_id, ids, self._clock.now())
 
     async def tell_accesses(self) -> None:
         """Send the accesses since the last call, one event a user: a shard takes them in one transaction.

@@ -208,8 +208,26 @@ async def test_an_access_counts_once_for_each_answer(worker: Siltstone, http: ht
         return (await held(worker, "ann"))[0].access_count >= 3
 
     await until_it_is(counted)
-    shown = (await http.get(f"/v1/memories/{memory_id}", params={"user_id": "ann"})).json()
+    asked = {"user_id": "ann", "touch": "false"}
+    shown = (await http.get(f"/v1/memories/{memory_id}", params=asked)).json()
     assert (shown["access_count"], shown["importance"]) == (3, 86)
+
+
+async def test_reading_a_memory_is_an_access_unless_it_says_otherwise(
+    worker: Siltstone, http: httpx.AsyncClient
+) -> None:
+    (memory_id,) = await remember(worker, http, "ann", "I drink green tea", importance=80)
+    for touch in ("false", "true", "false"):
+        asked = {"user_id": "ann", "touch": touch}
+        assert (await http.get(f"/v1/memories/{memory_id}", params=asked)).json()["id"] == memory_id
+    await http.get("/v1/memories", params={"user_id": "ann"})
+
+    async def counted() -> bool:
+        return (await held(worker, "ann"))[0].access_count > 0
+
+    await until_it_is(counted)
+    (memory,) = await held(worker, "ann")
+    assert (memory.access_count, memory.importance) == (1, 82)
 
 
 async def test_what_is_no_answer_or_asked_without_touch_is_no_access(
