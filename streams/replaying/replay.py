@@ -40,7 +40,7 @@ from schemas.settings import KafkaSettings, RaterSettings, Settings
 from schemas.topic_specs import MAX_RECORD_BYTES
 from schemas.topics import Topics, key_of
 from streams.agents.group_commit import EVENTS_A_TRANSACTION
-from streams.agents.long_term import LongTermAgent, decode
+from streams.agents.long_term import LongTermAgent, decode, decoder
 from streams.agents.short_term import ShortTermAgent, session_record
 from streams.backlog_gate import BacklogGate
 from streams.clients.broker import translated
@@ -300,7 +300,7 @@ class Replay:
 
         return LongTermAgent(
             shards=self._shards,
-            inbox=Inbox(decode, dead_letters, rerouting),
+            inbox=Inbox(decoder(settings.memory), dead_letters, rerouting),
             metrics=self.metrics,
             clock=clock,
             gate=BacklogGate(lambda: 0, 0.0),

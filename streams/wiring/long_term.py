@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streams.agents.long_term import LongTermAgent, decode
+from streams.agents.long_term import LongTermAgent, decoder
 from streams.agents.summaries import SummariesAgent
 from streams.forgetting import Forgetters
 from streams.recall import Recall
@@ -18,7 +18,7 @@ def long_term_agent(
     """The agent; whoever keeps something of a user is told what is forgotten."""
     return LongTermAgent(
         shards=shards,
-        inbox=context.inbox(decode),
+        inbox=context.inbox(decoder(context.settings.memory)),
         metrics=context.metrics,
         clock=context.clock,
         gate=context.gate,

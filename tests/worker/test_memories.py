@@ -44,7 +44,7 @@ async def until_held(worker: Siltstone, user: str, memory_id: str, there: bool =
 
 async def test_memories_are_listed_page_by_page_with_filters(worker: Siltstone, http: httpx.AsyncClient) -> None:
     colours = ["red apples", "green tea in Kyoto", "the blue bicycle"]
-    ids = await remember(worker, http, "ann", *colours, metadata={"tags": ["colour"]})
+    ids = await remember(worker, http, "ann", *colours, metadata={"tags": ["colour"]}, importance=100)
     ids += await remember(worker, http, "ann", "a dentist on Friday", importance=75)
     first = (await http.get("/v1/memories", params={"user_id": "ann", "limit": 3})).json()
     rest = (await http.get("/v1/memories", params={"user_id": "ann", "after": first["next"]})).json()

@@ -150,7 +150,9 @@ async def test_a_long_term_memory_can_be_posted(client: Client) -> None:
     await client.until_lasting("Ann is allergic to walnuts.")
     found = await client.http.post("/v1/search", json={"user_id": "u", "query": "allergic to what?"})
     (hit,) = found.json()["results"]
-    assert (hit["id"], hit["importance"], hit["session_id"]) == (body["event_id"], 100, None)
+    importance = client.worker.service.importance.of("Ann is allergic to walnuts.", short_term=False)
+    assert (hit["id"], hit["importance"], hit["session_id"]) == (body["event_id"], importance, None)
+    assert 70 < importance < 100
     assert client.notes == {}
 
 
@@ -239,6 +241,17 @@ async def test_at_the_sessions_end_important_ones_become_long_term_once(client: 
     await client.say(2, at=20)
     await client.end(at=30)
     assert client.notes == {"kept": 3, "promoted": 1}
+
+
+async def test_what_is_personal_needs_no_importance_to_outlive_its_session(client: Client) -> None:
+    """Content analysis gives it one, over HTTP and in the log."""
+    await client.say(1, at=0)
+    await client.remember("我对花生过敏")
+    await client.remember("hello there")
+    fields: dict[str, Any] = {"kind": "short_term", "session_id": "u-s", "timestamp": START}
+    await client.event("remember", text="My daughter Sofia starts school on August 18.", **fields)
+    await client.end(at=10)
+    await client.until_lasting("我对花生过敏", "My daughter Sofia starts school on August 18.")
 
 
 async def test_silence_that_a_later_message_shows_is_an_end(client: Client) -> None:
