@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from streams.agents.long_term import LongTermAgent, decoder
 from streams.agents.summaries import SummariesAgent
-from streams.forgetting import Forgetters
+from streams.forgetting import Forgetters, Named
 from streams.recall import Recall
 from streams.shards import OwnedShards
 from streams.wiring.context import WorkerContext
 from streams.wiring.intake import Intake
 from streams.wiring.jobs import Jobs
+from tables.shard.shard import Shard
 
 
 def long_term_agent(
     context: WorkerContext, shards: OwnedShards, intake: Intake, summaries: SummariesAgent, jobs: Jobs
 ) -> LongTermAgent:
     """The agent; whoever keeps something of a user is told what is forgotten."""
+
+    async def tombstones(partition: int, memories: Sequence[Named]) -> Sequence[bool]:
+        return await shards.call(partition, Shard.forgotten, memories)
+
     return LongTermAgent(
         shards=shards,
         inbox=context.inbox(decoder(context.settings.memory)),
@@ -23,7 +30,7 @@ def long_term_agent(
         clock=context.clock,
         gate=context.gate,
         notes=intake.notes,
-        forgetters=Forgetters(intake.short_term, summaries, jobs.forgot),
+        forgetters=Forgetters(intake.short_term, summaries, jobs.forgot, tombstones),
         read=context.read_long_term,
         born=jobs.born,
     )
