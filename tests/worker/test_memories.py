@@ -199,6 +199,29 @@ async def test_filters_come_before_the_ranking(worker: Siltstone, http: httpx.As
     assert (answer.status_code, "the field is one of" in answer.text) == (422, True)
 
 
+async def test_a_search_sees_the_states_that_it_asks_for_and_marks_them(
+    worker: Siltstone, http: httpx.AsyncClient
+) -> None:
+    """Active ones by default; the most relevant come first, whatever they score."""
+    texts = ("I drink tea", "Green tea from Kyoto is what I like best", "Tea in Osaka")
+    for text, importance in zip(texts, (90, 50, 10), strict=True):
+        await remember(worker, http, "ann", text, importance=importance)
+
+    async def states(**asked: Any) -> dict[str, str]:
+        hits = await search(http, "ann", "green tea from Kyoto", touch=False, **asked)
+        assert [hit["relevance"] for hit in hits] == sorted((hit["relevance"] for hit in hits), reverse=True)
+        return {hit["memory"]: hit["state"] for hit in hits}
+
+    active, cold, deprecated = zip(texts, ("active", "cold", "deprecated"), strict=True)
+    assert await states() == dict([active])
+    assert await states(includeCold=True) == dict([active, cold])
+    everything = await states(includeAll=True)
+    assert everything == dict([active, cold, deprecated])
+    assert next(iter(everything)) == texts[1]
+    assert await states(state="cold") == dict([cold])
+    assert await states(state="deprecated", include_cold=True) == dict([deprecated])
+
+
 async def test_an_access_counts_once_for_each_answer(worker: Siltstone, http: httpx.AsyncClient) -> None:
     (memory_id,) = await remember(worker, http, "ann", "I drink green tea", importance=80)
     for _ in range(3):
