@@ -4,42 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streams.agents.long_term import LongTermAgent, decoder
-from streams.agents.summaries import SummariesAgent
-from streams.forgetting import Forgetters, Named
+from streams.agents.long_term import Born, LongTermAgent, decoder
+from streams.forgetting import Forgetters, Named, Tombstones
+from streams.jobs.retention import Read
 from streams.recall import Recall
+from streams.said import SaidLately
+from streams.session_notes import SessionNotes
 from streams.shards import OwnedShards
-from streams.wiring.context import WorkerContext
+from streams.wiring.context import Context, WorkerContext
 from streams.wiring.intake import Intake
-from streams.wiring.jobs import Jobs
 from tables.shard.shard import Shard
 
 
 def long_term_agent(
-    context: WorkerContext, shards: OwnedShards, intake: Intake, summaries: SummariesAgent, jobs: Jobs
+    context: Context,
+    shards: OwnedShards,
+    notes: SessionNotes,
+    forgetters: Forgetters,
+    read: Read,
+    born: Born = lambda partition, memories: None,
 ) -> LongTermAgent:
-    """The agent; whoever keeps something of a user is told what is forgotten."""
-
-    async def tombstones(partition: int, memories: Sequence[Named]) -> Sequence[bool]:
-        return await shards.call(partition, Shard.forgotten, memories)
-
+    """The agent; `read` gives it what a shard lacks, and `born` is told of new memories."""
     return LongTermAgent(
         shards=shards,
         inbox=context.inbox(decoder(context.settings.memory)),
         metrics=context.metrics,
         clock=context.clock,
         gate=context.gate,
-        notes=intake.notes,
-        forgetters=Forgetters(intake.short_term, summaries, jobs.forgot, tombstones),
-        read=context.read_long_term,
-        born=jobs.born,
+        notes=notes,
+        forgetters=forgetters,
+        read=read,
+        born=born,
     )
 
 
-def recall(context: WorkerContext, shards: OwnedShards) -> Recall:
+def tombstones(shards: OwnedShards) -> Tombstones:
+    """What the shards have forgotten."""
+
+    async def asked(partition: int, memories: Sequence[Named]) -> Sequence[bool]:
+        return await shards.call(partition, Shard.forgotten, memories)
+
+    return asked
+
+
+def recall(context: WorkerContext, shards: OwnedShards, intake: Intake) -> Recall:
     """Searches, and the accesses that they are."""
     return Recall(
         shards=shards,
+        said=SaidLately(intake.windows, context.clock, context.settings.memory.ttl_seconds),
         event_log=context.event_log,
         metrics=context.metrics,
         clock=context.clock,
