@@ -247,7 +247,11 @@ class EmbeddingUnavailable(SiltstoneError):
 
 
 class ApiError(SiltstoneError):
-    """A worker could not be asked, or refused. Start one with `siltstone dev`, or pass its --url."""
+    """A worker could not be asked, or refused (`status`). Start one with `siltstone dev`, or pass its --url."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        self.status = status
+        super().__init__(message)
 
 
 class NoWorker(ApiError):

@@ -73,6 +73,8 @@ class Transition(BaseModel):
     reason: str
 
 
+#: The relevance from which on a hit is shown to people by default: docs/reference.md says how it was chosen.
+SHOWN_FROM: Final = 0.3
 #: Of an exchange that is in a short-term window and no memory: no score decides it, so it is no `State`.
 SHORT_TERM: Final = "short_term"
 ShownState = State | Literal["short_term"]

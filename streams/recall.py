@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ import numpy.typing as npt
 from aiokafka.errors import KafkaError
 
 from schemas.lifecycle import in_states, scores_of, state_of
-from schemas.memories import SHORT_TERM, Memory, SearchHit, ShownState, State, shown_score
+from schemas.memories import SHORT_TERM, SHOWN_FROM, Memory, SearchHit, ShownState, State, shown_score
 from schemas.messages import Exchange, iso
 from schemas.settings import LifecycleSettings
 from schemas.topics import partition_of
@@ -79,6 +81,18 @@ class PreparedQuery:
     said_vectors: Vectors | None = None
 
 
+class Hits(list[SearchHit]):
+    """What answers, best first.
+
+    `elsewhere` are the memories in other states than those that were asked for that would have answered better than
+    all of these: how many by state, no more than were asked for.
+    """
+
+    def __init__(self, hits: Iterable[SearchHit] = (), elsewhere: Mapping[State, int] = MappingProxyType({})) -> None:
+        super().__init__(hits)
+        self.elsewhere = elsewhere
+
+
 class Recall:
     """Searches the shards of this worker, and its windows."""
 
@@ -99,7 +113,7 @@ class Recall:
         self._partitions, self._lifecycle = partitions, lifecycle
         self._accesses = Accesses()
 
-    async def search(self, query: Query) -> list[SearchHit]:
+    async def search(self, query: Query) -> Hits:
         """The user's memories that answer, best first. Being relevant enough counts as an access.
 
         Every question has its ten best, also one that nothing answers: if all of them counted, nothing would cool.
@@ -109,15 +123,15 @@ class Recall:
         partition = partition_of(query.user_id, self._partitions)
         with self._metrics.search_seconds.time():
 
-            async def ranked(shard: ShardModel) -> list[SearchHit]:
+            async def ranked(shard: ShardModel) -> Hits:
                 if not query.text.strip():
-                    return []
+                    return Hits()
                 said = self._said.by(partition, query.user_id) if query.short_term else []
                 if said:
                     return await self._among_said(query, said, shard)
                 speakers = await shard.call(Shard.speakers_of, query.user_id)
                 if speakers is None:
-                    return []
+                    return Hits()
                 return await shard.call(answers, await self._asked(query, speakers, shard))
 
             hits = await self._shards.with_model(partition, ranked)
@@ -137,13 +151,11 @@ class Recall:
         if used and query.touch:
             self.accessed(query.user_id, used)
 
-    async def _among_said(
-        self, query: Query, said: Sequence[tuple[str, Exchange]], shard: ShardModel
-    ) -> list[SearchHit]:
+    async def _among_said(self, query: Query, said: Sequence[tuple[str, Exchange]], shard: ShardModel) -> Hits:
         """The same where the user's windows hold something; those exchanges are embedded that may answer."""
         speakers, rows = await shard.call(candidates_of, query, said, self._said_rows)
         if speakers is None and not rows:
-            return []
+            return Hits()
         asked = await self._asked(query, speakers or frozenset(), shard)
         if rows:
             vectors = await shard.embed_said([row.text for row in rows])
@@ -209,7 +221,7 @@ def candidates_of(
     return (speakers or frozenset()) | names if rows else speakers, rows
 
 
-def answers(shard: Shard, asked: PreparedQuery) -> list[SearchHit]:
+def answers(shard: Shard, asked: PreparedQuery) -> Hits:
     """The user's memories that answer, best first. Runs where the shard lives.
 
     It asks once more which exchanges are no memories: one that became one while the question was embedded is found as
@@ -233,17 +245,20 @@ def answers(shard: Shard, asked: PreparedQuery) -> list[SearchHit]:
     return _once(_ranked(asked, shard.with_said(held, candidates, said), dense, shown, len(said)))
 
 
-def _once(hits: list[SearchHit]) -> list[SearchHit]:
+def _once(hits: Hits) -> Hits:
     """Without the exchanges of which a memory is among the hits.
 
     An exchange that was open when it was read has another id than the memory that it closed as since then.
     """
     kept = {(hit.session_id, one) for hit in hits if hit.state != SHORT_TERM for one in hit.message_ids}
-    return [
-        hit
-        for hit in hits
-        if hit.state != SHORT_TERM or kept.isdisjoint((hit.session_id, one) for one in hit.message_ids)
-    ]
+    return Hits(
+        (
+            hit
+            for hit in hits
+            if hit.state != SHORT_TERM or kept.isdisjoint((hit.session_id, one) for one in hit.message_ids)
+        ),
+        hits.elsewhere,
+    )
 
 
 def archived_answers(shard: Shard, asked: PreparedQuery) -> list[SearchHit]:
@@ -265,7 +280,7 @@ def _ranked(
     dense: Vectors,
     shown: Callable[[Rows], list[Memory]],
     said: int = 0,
-) -> list[SearchHit]:
+) -> Hits:
     """`dense` float32[parts, n]. Memories are `shown` where a filter has to see them, and those that are hits.
 
     The last `said` candidates are exchanges of windows: they are in no state of a memory's.
@@ -275,9 +290,9 @@ def _ranked(
     lexical = np.stack([bm25(candidates.terms, part) for part in asked.parts])
     relevance = carry(fuse(dense, lexical, asked.scale).max(axis=0), candidates.previous)
     scores = scores_of(candidates.importance, candidates.last_accessed, candidates.pinned, asked.now, lifecycle)
-    allowed = in_states(scores, query.states, lifecycle)
-    allowed[memories:] = query.short_term
-    allowed &= relevance >= query.min_relevance
+    asked_for = in_states(scores, query.states, lifecycle)
+    asked_for[memories:] = query.short_term
+    allowed = asked_for & (relevance >= query.min_relevance)
     if not query.replaced:
         allowed &= candidates.current
     if query.filters:
@@ -298,7 +313,31 @@ def _ranked(
         score = float(scores[row]) if row < memories else memory.importance
         state: ShownState = state_of(score, lifecycle) if row < memories else SHORT_TERM
         hits.append(_hit(memory, float(relevance[row]), score, state, why))
-    return hits
+    if len(query.states) == len(State):
+        return Hits(hits)
+    better = ~asked_for & (relevance >= max(query.min_relevance, SHOWN_FROM))
+    better[memories:] = False
+    if len(best):
+        better &= relevance > relevance[best[0]]
+    if not query.replaced:
+        better &= candidates.current
+    return Hits(hits, _by_state(asked, relevance, scores, better, shown))
+
+
+def _by_state(
+    asked: PreparedQuery,
+    relevance: npt.NDArray[np.float32],
+    scores: npt.NDArray[np.float64],
+    better: npt.NDArray[np.bool_],
+    shown: Callable[[Rows], list[Memory]],
+) -> Mapping[State, int]:
+    """How many of the `top_k` best that are `better` match the filters, by state."""
+    query = asked.query
+    rows = top(relevance, better, query.top_k)
+    if query.filters and len(rows):
+        kept = [all(one.matches(memory) for one in query.filters) for memory in shown(rows)]
+        rows = rows[kept]
+    return Counter(state_of(score, asked.lifecycle) for score in scores[rows].tolist())
 
 
 def _rank_of(scores: npt.NDArray[np.float32], allowed: npt.NDArray[np.bool_], row: int) -> int:

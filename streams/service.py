@@ -27,7 +27,7 @@ from streams.jobs.analytics import AnalyticsJob
 from streams.jobs.cleanup import CleanupJob
 from streams.jobs.reembedding import Reembedder
 from streams.metrics import Metrics
-from streams.recall import Query, Recall, prompt_text
+from streams.recall import Hits, Query, Recall, prompt_text
 from streams.rules.explaining import Explainer, Explanation
 from streams.rules.importance import Importance
 from streams.said import ShownWindow
@@ -197,7 +197,7 @@ class MemoryService:
 
     # What is asked
 
-    async def search(self, query: Query) -> list[SearchHit]:
+    async def search(self, query: Query) -> Hits:
         """What answers the query, most relevant first: memories, and what windows hold that is none."""
         async with asyncio.timeout(WAIT_SECONDS):
             await self.caught_up(query.user_id)

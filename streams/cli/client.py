@@ -63,4 +63,4 @@ def ask(url: str, method: str, path: str, *, seconds: float = 30.0, **options: A
         detail = response.text[:200]
     if isinstance(detail, list):
         detail = "; ".join(f"{'.'.join(map(str, e['loc'][1:]))}: {e['msg']}" for e in detail)
-    raise ApiError(f"{url} answered {response.status_code}: {detail}")
+    raise ApiError(f"{url} answered {response.status_code}: {detail}", response.status_code)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
 from pathlib import Path
 
 import click
@@ -52,6 +55,13 @@ def _announce(worker: Siltstone) -> None:
     settings, console = worker.settings, show.console()
     base = f"http://{settings.http.host}:{worker.api.port}"
     console.print(f"produce to  {settings.kafka.bootstrap_servers}, topic {worker.topics.conversations}")
+    console.print(f"ingest      {ingest_line(settings.kafka.bootstrap_servers)}", soft_wrap=True, markup=False)
     console.print(f"ask         {base}  (pages at {base}/docs)")
     console.print(f"data        {settings.data_dir}")
     console.print("Ctrl-C stops it; the next start goes on from there.")
+
+
+def ingest_line(servers: str) -> str:
+    """What to paste into another terminal, however this command was found."""
+    called = "siltstone" if shutil.which("siltstone") else shlex.quote(sys.argv[0])
+    return f"{called} ingest chats.jsonl --bootstrap-servers {servers}"

@@ -13,7 +13,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
 from schemas.errors import ShardNotHere
 from schemas.lifecycle import wanted_states
-from schemas.memories import SHORT_TERM, SearchHit, ShownState
+from schemas.memories import SHORT_TERM, SearchHit, ShownState, State
 from schemas.messages import ChatMessage, Id, Timestamp, iso
 from streams.clock import now_ms
 from streams.metrics import labelled
@@ -101,6 +101,10 @@ class SearchRequest(BaseModel):
 
 class SearchResponse(BaseModel):
     results: list[SearchHit]
+    better_elsewhere: dict[State, int] = Field(
+        description="by state, how many memories in states that were not asked for are more relevant than all of the "
+        "results, and relevant enough to be shown (0.3); no more than top_k are counted"
+    )
 
 
 class ShownMessage(BaseModel):
@@ -234,7 +238,8 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
             touch=request.touch,
             short_term=request.include_short_term if wanted is None else wanted == SHORT_TERM,
         )
-        return SearchResponse(results=await service.search(query))
+        found = await service.search(query)
+        return SearchResponse(results=list(found), better_elsewhere=dict(found.elsewhere))
 
     @api.get("/v1/context", tags=["conversations"])
     async def context(

@@ -58,7 +58,7 @@ DECIDED: dict[str, dict[int, str]] = {
     },
     "asked elsewhere where it matters": {
         SHORT: "30624d78c26d8eed2e15e2ba3f5337870aa861496f7573c8f87cbb488d5be0d8",
-        WHOLE: "05d190535737fed25a5da73deb732c2b6a39508f9184b8918d01bbba66f68dbc",
+        WHOLE: "0897923cbac1e73f833b428d2fad4b85cdb53c7cd9b57f22ac5721a1a6bc117c",
     },
     "short gaps": {
         SHORT: "7809cb9ae02fa72710597bc9e4fe324b68cbec62a6ca16bf3dde0b1ecc773b0d",
