@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Tests wait for brokers and workers most of the time, so several run at once.
 BESIDE := --numprocesses 4 --dist worksteal
 
-.PHONY: demo test test-all test-fresh test-kafka test-newest lint docs bench update clean
+.PHONY: demo test test-all test-fresh test-kafka test-newest lint docs mutants bench update clean
 
 # An installation that was interrupted leaves no stamp, and is begun anew.
 $(STAMP): pyproject.toml $(CONSTRAINTS)
@@ -60,6 +60,12 @@ docs: $(STAMP)  ## The documentation as a site in build/site; a link that leads 
 	$(INSTALL) --editable ".[embedded,docs]"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "build/site/index.html"
+
+MUTATE ?=
+MINUTES ?= 60
+mutants: $(STAMP)  ## Which changes of the code no test notices; MUTATE="tables/windows" MINUTES=30: see CONTRIBUTING.md.
+	$(INSTALL) --editable ".[embedded,test,mutants]"
+	nice -n 19 $(BIN)/python -m tests.mutants --minutes $(MINUTES) $(MUTATE)
 
 bench: $(STAMP)  ## Speed beside the peers; see benchmarks/README.md.
 	$(INSTALL) --editable ".[embedded,bench]"

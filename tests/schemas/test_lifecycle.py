@@ -155,3 +155,18 @@ def test_the_states_begin_where_the_settings_say() -> None:
     scores = (100, 80, 79, 70, 69, 40, 39, 30, 29, 0)
     assert "".join(state_of(score, LifecycleSettings())[0] for score in scores) == "aaaaccccdd"
     assert "".join(state_of(score, others)[0] for score in scores) == "aaccccdddd"
+
+
+@pytest.mark.parametrize("state", State)
+def test_many_scores_are_in_a_state_from_its_border_on(state: State) -> None:
+    borders = np.array([100, 70, 69.999, 30, 29.999, 0], np.float64)
+    assert in_states(borders, {state}, LIFECYCLE).tolist() == [state_of(one, LIFECYCLE) is state for one in borders]
+
+
+def test_many_memories_begin_to_age_when_each_does() -> None:
+    """A millisecond after the week, not a day."""
+    ages = [7 * DAY_MS, 7 * DAY_MS + 1, 7 * DAY_MS + DAY_MS // 2]
+    accessed = np.array([START - age for age in ages], np.int64)
+    scores = scores_of(np.full(3, 80.0), accessed, np.zeros(3, np.bool_), START, LIFECYCLE)
+    assert scores.tolist() == [score_of(memory_of(80, False), START + age, LIFECYCLE) for age in ages]
+    assert scores[0] == 80 > scores[1] > scores[2]

@@ -6,7 +6,7 @@ import pytest
 
 from schemas.messages import Message, Role
 from schemas.settings import MemorySettings
-from streams.rules.exchanges import Limits, silence_closes, starts_new
+from streams.rules.exchanges import Limits, cut, silence_closes, starts_new
 from tests.support.making import START
 
 LIMITS = Limits.of(MemorySettings())
@@ -61,3 +61,19 @@ def test_two_minutes_of_silence_close() -> None:
 
 def test_silence_closes_nothing_where_nothing_is_open() -> None:
     assert not silence_closes([], START + 10**9, LIMITS)
+
+
+def test_messages_that_are_cut_again_are_cut_at_silences_too() -> None:
+    first, after = Message("a", Role.USER, "hi", START), Message("c", Role.USER, "hi", START + 240_000)
+    between = Message("b", Role.USER, "hi", START + 119_999)
+    assert cut([first, after], LIMITS) == [[first], [after]]
+    assert cut([first, between, after], LIMITS) == [[first, between], [after]]
+
+
+def test_messages_that_are_cut_again_are_cut_where_another_exchange_starts() -> None:
+    messages = said("user", "assistant", "user")
+    assert cut(messages, LIMITS) == [messages[:2], messages[2:]]
+
+
+def test_no_messages_are_an_exchange_that_is_open_and_empty() -> None:
+    assert cut([], LIMITS) == [[]]

@@ -164,6 +164,7 @@ def test_the_rating_stands_in_the_parts() -> None:
     for value, total, kept in ((9, 500, False), (10, 510, True)):
         decision = Deciding(MEMORY, FixedEstimator(value)).score(exchange("I like tea"), 7, leaving=False)
         assert (decision.parts.value, decision.parts.total, decision.kept) == (value, total, kept)
+        assert decision.parts.reason == ("judged_important" if kept else "judged_unimportant")
 
 
 @pytest.mark.parametrize(
@@ -224,6 +225,25 @@ def test_policy_all_goes_from_70_to_100(value: int, importance: int) -> None:
 
 
 LLM = MEMORY.model_copy(update={"scoring": ScoringSettings(policy="llm")})
+
+
+@pytest.mark.parametrize("memory", [MEMORY, LLM], ids=["weighted", "llm"])
+@pytest.mark.parametrize("text", ["I like tea", "hm"])
+def test_a_decision_is_on_the_exchange_that_was_given(memory: MemorySettings, text: str) -> None:
+    """Whether it was rated or not."""
+    given = exchange(text)
+    assert Deciding(memory, FixedEstimator(9)).score(given, 10, leaving=False).exchange is given
+
+
+def test_where_no_weights_are_taken_the_total_is_the_whole() -> None:
+    """1000 thousandths of what was asked for and of policy `all`; a hundred for each point with policy `llm`."""
+    everything = MEMORY.model_copy(update={"scoring": ScoringSettings(policy="all")})
+    asked = Deciding(MEMORY, FixedEstimator(0)).at_close(exchange("请记住我的生日"))
+    kept = Deciding(everything, FixedEstimator(4)).at_close(exchange("hm"))
+    assert asked is not None
+    assert kept is not None
+    rated = Deciding(LLM, FixedEstimator(4)).score(exchange("hm"), 11, leaving=False)
+    assert (asked.parts.total, kept.parts.total, rated.parts.total) == (1000, 1000, 400)
 
 
 @pytest.mark.parametrize(

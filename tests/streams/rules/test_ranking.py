@@ -19,6 +19,7 @@ from streams.rules.ranking import (
     Scale,
     Scales,
     Scores,
+    bm25,
     carry,
     fuse,
     probe,
@@ -26,6 +27,7 @@ from streams.rules.ranking import (
     scale_of,
     top,
 )
+from tables.search.terms import MOST, Terms, hash_of
 from tables.search.tokens import tokens, weight
 
 SIZES = st.integers(0, 40)
@@ -150,6 +152,15 @@ def test_a_lexical_score_is_a_share(texts: list[str], query: str) -> None:
     assert ((scores >= 0) & (scores <= 1)).all()
 
 
+@pytest.mark.parametrize("beside", [MOST + 1, -MOST - 1], ids=["above", "below"])
+def test_a_word_that_is_beside_the_one_that_is_asked_for_is_no_hit(beside: int) -> None:
+    """Hashes are looked for by their upper bits first, which these two share."""
+    (token,) = tokens("skiing")
+    asked = hash_of(token)
+    terms = Terms(np.array([asked + beside + 1], np.uint64), np.array([1]), floats([1]))
+    assert bm25(terms, "skiing").tolist() == [0]
+
+
 def test_one_question_is_one_part() -> None:
     assert questions("Where do I live?") == ["Where do I live?"]
 
@@ -266,6 +277,11 @@ def test_an_exact_name_is_found_without_a_similar_meaning() -> None:
     assert fuse(np.full(50, 0.08, np.float32), lexical)[7] > 0.75
 
 
+def test_what_scores_as_the_unrelated_do_is_a_twentieth_relevant() -> None:
+    """Three deviations of evidence are missing: 0.5 − 0.5 × 2/√5."""
+    assert fuse(floats([0.08]), floats([0.01])).tolist() == pytest.approx([0.0528], abs=1e-4)
+
+
 def test_strong_hits_keep_their_order_in_float32() -> None:
     relevance = fuse(np.full(3, 1.0, np.float32), floats([0.99, 1.0, 0.98]))
     assert np.argsort(relevance).tolist() == [2, 0, 1]
@@ -290,6 +306,12 @@ def test_a_models_scale_is_that_of_what_does_not_belong_together() -> None:
     """The middle cosine, and how far a question's cosines vary."""
     scale = scale_of(floats([0.5, 0.7, 0.6]) + np.zeros((4, 1), np.float32))
     assert (scale.centre, scale.spread, scale.least) == pytest.approx((0.6, 0.0816, 0.0408), abs=1e-3)
+
+
+def test_questions_that_lie_apart_make_a_models_scale_no_wider() -> None:
+    """The spread is that over the memories of one question."""
+    scale = scale_of(np.array([[0.0, 0.2], [0.8, 1.0]], np.float32))
+    assert scale.spread == pytest.approx(0.1, abs=1e-6)
 
 
 def test_a_model_that_finds_all_alike_has_a_scale() -> None:
@@ -344,6 +366,12 @@ def test_the_best_come_first() -> None:
 
 def test_of_equals_the_newest_comes_first() -> None:
     assert top(floats([0.5, 0.9, 0.5, 0.5]), None, 4).tolist() == [1, 3, 2, 0]
+
+
+def test_of_many_equals_the_newest_comes_first() -> None:
+    """More than a sort keeps in order by chance."""
+    halves = np.tile(floats([0.5, 0.9]), 500)
+    assert top(halves, None, 1_000).tolist() == [*range(999, 0, -2), *range(998, -1, -2)]
 
 
 def test_a_filter_is_applied_before_the_cut() -> None:

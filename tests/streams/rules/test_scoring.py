@@ -141,6 +141,10 @@ def test_a_remember_phrase_may_be_broken_over_lines() -> None:
     assert scorer().asks_to_remember(exchange("please\n  remember this"))
 
 
+def test_a_remember_phrase_may_be_broken_over_messages() -> None:
+    assert scorer().asks_to_remember(spoken(0, ("user", "please"), ("user", "remember this")))
+
+
 @pytest.mark.parametrize("text", ["I remember", "不记得了", "forget it", "unforgettable"])
 def test_other_words_do_not_ask(text: str) -> None:
     assert not scorer().asks_to_remember(exchange(text))
@@ -203,3 +207,13 @@ def test_the_value_from_which_it_is_personal_is_a_setting() -> None:
     assert scorer(scoring=ScoringSettings(content_value=11)).local(said, 1, leaving=False).content == 0
     keyword = exchange("I like tea")
     assert scorer(scoring=ScoringSettings(content_value=11)).local(keyword, 1, leaving=False).content == 200
+
+
+@pytest.mark.parametrize(
+    ("assistant", "content_value", "content"), [("ok", 4, 200), ("ok", 5, 0), ("", 5, 200), ("", 6, 0)]
+)
+def test_what_is_estimated_at_the_value_is_personal(assistant: str, content_value: int, content: int) -> None:
+    """The estimator says 4 of it with the reply, and 5 without."""
+    said = exchange("I broke my wrist while skiing.", assistant)
+    settings = ScoringSettings(content_value=content_value)
+    assert scorer(scoring=settings).local(said, 1, leaving=False).content == content

@@ -32,7 +32,8 @@ class Window:
         self.stored: dict[int, Exchange] = {}
         self.known: set[str] = set()
         self.decisions: list[Decision] = []
-        self.offset = self.duplicates = self.replayed = 0
+        self.questions: list[Exchange] = []
+        self.offset = self.duplicates = self.replayed = self.exchanges = 0
 
     def hear(self, *records: ConversationRecord) -> Window:
         return self.at([(self.offset + i, record) for i, record in enumerate(records)])
@@ -44,6 +45,8 @@ class Window:
         for seq in out.gone:
             del self.stored[seq]
         self.decisions += out.decisions
+        self.questions = out.questions
+        self.exchanges += out.exchanges
         self.duplicates += out.duplicates
         self.replayed += out.replayed
         self.offset = max(self.offset, out.session.offset + 1)
@@ -468,3 +471,123 @@ def test_a_session_goes_on_when_its_latest_exchange_is_forgotten_and_older_ones_
     window.session, window.stored = out.session, {seq: window.stored[seq] for seq in out.session.window}
     window.hear(message(100, at=210), message(101, at=3), end(220))
     assert window.closed == [["m10", "m11"], ["m12", "m13"], ["m14", "m15"], ["m101"], ["m100"]]
+
+
+def test_a_forgetting_reaches_as_far_as_messages_are_dated_ahead() -> None:
+    """Exchanges begin at 0, 20 and 40; with 20 seconds ahead, those up to 21 leave."""
+    window = Window().hear(*talk(3), end(50))
+    ahead = window.session._replace(lead=20_000)
+    assert window.rules.forgotten(ahead, START + 1000, window.stored.__getitem__).gone == [0, 1]
+    assert window.rules.forgotten(window.session, START + 1000, window.stored.__getitem__).gone == [0]
+
+
+def test_what_was_forgotten_has_left_by_its_end() -> None:
+    """A message that comes late and is older is no part of what follows."""
+    window = Window().hear(*talk(3))
+    for until, left_at in [(21, 25), (-1, None)]:
+        out = window.rules.forgotten(window.session, START + until * 1000, window.stored.__getitem__)
+        assert out.session.left_at == (window.session.left_at if left_at is None else START + left_at * 1000)
+
+
+def test_a_late_message_goes_into_the_oldest_exchange_that_is_undecided() -> None:
+    window = Window(promote_threshold=2).hear(*talk(4))
+    assert seqs(window) == [0]
+    assert window.hear(message(9, at=22)).closed == [["m0", "m1"], ["m2", "m9", "m3"], ["m4", "m5"]]
+
+
+def test_a_late_message_by_itself_counts_as_leaving() -> None:
+    late = Window().hear(*talk(2), end(100), message(9, at=1)).decisions[-1]
+    assert (late.exchange.messages[0].message_id, late.parts.fullness) == ("m9", 300)
+
+
+def test_a_late_message_by_itself_can_ask_to_be_remembered() -> None:
+    late = Window().hear(*talk(2), end(100), message(9, "user", "请记住", at=1)).decisions[-1]
+    assert (late.kept, late.parts.reason) == (True, "forced")
+
+
+def test_after_a_late_message_a_user_who_speaks_after_the_assistant_starts_anew() -> None:
+    window = Window().hear(message(0, at=0), message(1, "assistant", at=5), message(2, at=2), message(3, at=10))
+    assert window.closed == [["m0", "m2", "m1"]]
+
+
+def test_a_late_message_that_makes_no_exchange_more_counts_none_and_decides_nothing() -> None:
+    window = Window(promote_threshold=1).hear(*talk(4))
+    before = (window.session.exchanges, window.exchanges, len(window.decisions))
+    window.hear(message(9, at=42))
+    assert window.closed[-1] == ["m4", "m9", "m5"]
+    assert (window.session.exchanges, window.exchanges, len(window.decisions)) == before == (3, 3, 2)
+
+
+def test_a_late_message_that_makes_two_exchanges_of_one_counts_one_more_and_decides_on_the_oldest() -> None:
+    """In the same batch as the exchange that it splits, and in the next one."""
+    said = [message(0, at=0), message(1, at=10), message(2, "assistant", at=15), message(3, at=20)]
+    late = message(9, "assistant", at=5)
+    for window in (
+        Window(promote_threshold=1).hear(*said, late),
+        Window(promote_threshold=1).hear(*said).hear(late),
+    ):
+        assert window.closed == [["m0", "m9"], ["m1", "m2"]]
+        assert (window.session.exchanges, window.exchanges) == (2, 2)
+        assert [[m.message_id for m in one.exchange.messages] for one in window.decisions] == [["m0", "m9"]]
+
+
+def asking(**memory: Any) -> Window:
+    """A window whose ratings somebody has to be asked for, always."""
+    settings = MemorySettings(scoring=ScoringSettings(policy="llm"), **memory)
+    window = Window()
+    window.rules = SessionRules(settings, Promoter(settings, None))
+    return window
+
+
+def test_what_is_asked_about_is_decided_by_the_answer() -> None:
+    window = asking().hear(*talk(2), end(100))
+    assert (window.session.asked, [one.seq for one in window.questions], window.decisions) == ((0, 1), [0, 1], [])
+    out = window.rules.answered(window.session, window.stored[0], 9)
+    assert (out.session.asked, out.gone) == ((1,), [])
+    assert [(one.exchange.seq, one.kept, one.importance) for one in out.decisions] == [(0, True, 90)]
+
+
+def test_an_exchange_that_is_asked_about_goes_with_the_answer_once_it_has_left_the_window() -> None:
+    window = asking(ttl_seconds=60).hear(*talk(1), end(30), *talk(1, start=5))
+    window.hear(end(200))
+    assert (list(window.session.window), window.session.asked, sorted(window.stored)) == ([1], (0, 1), [0, 1])
+    assert window.rules.answered(window.session, window.stored[0], None).gone == [0]
+
+
+def test_no_more_are_asked_about_than_a_window_holds() -> None:
+    """The oldest counts as one that nobody could tell."""
+    window = asking(promote_threshold=0, capacity=2).hear(*talk(4), end(100))
+    assert window.session.asked == (2, 3)
+    assert [(one.exchange.seq, one.parts.reason) for one in window.decisions] == [(0, "unrated"), (1, "unrated")]
+
+
+def test_it_is_counted_what_records_made_of_a_session_and_which_of_them_decided() -> None:
+    """Two exchanges that the end decides on, and two messages that are too late for either."""
+    window = Window()
+    records = as_input(enumerate([*talk(2), end(100), message(8, at=2), message(9, at=1)]))
+    out = window.rules.advance(window.session, records, known=set(), exchange=window.stored.__getitem__)
+    assert (out.messages, out.exchanges, out.late, out.duplicates) == (6, 4, 2, 0)
+    assert [(one.exchange.seq, offset) for one, offset in zip(out.decisions, out.decided_by, strict=True)] == [
+        (0, 4),
+        (1, 4),
+        (2, 5),
+        (3, 6),
+    ]
+
+
+def test_a_message_is_too_late_up_to_the_end_of_what_was_decided_on_last() -> None:
+    """Which was at 25: what was said then goes with what is open, and what was said before is by itself."""
+    window = Window().hear(*talk(2), end(100), message(7, at=110), message(9, at=24), message(8, at=25))
+    assert window.closed == [["m0", "m1"], ["m2", "m3"], ["m9"]]
+    assert [said.message_id for said in window.session.open] == ["m8", "m7"]
+
+
+def test_an_exchange_that_began_at_the_moment_of_a_forgetting_goes_with_it() -> None:
+    window = Window().hear(*talk(3), end(50))
+    assert window.rules.forgotten(window.session, START + 20_000, window.stored.__getitem__).gone == [0, 1]
+    assert window.rules.forgotten(window.session, START + 19_999, window.stored.__getitem__).gone == [0]
+
+
+def test_an_exchange_that_leaves_in_the_batch_that_asks_about_it_is_held_all_the_same() -> None:
+    window = asking(ttl_seconds=60).hear(*talk(1), end(30), *talk(1, start=5), end(200))
+    assert (list(window.session.window), window.session.asked, sorted(window.stored)) == ([1], (0, 1), [0, 1])

@@ -163,3 +163,12 @@ def test_how_records_come_in_batches_changes_nothing(sizes: list[int]) -> None:
         found += talk.hear(*batch)
     assert found == whole
     assert [wanted.reason for wanted in found] == ["count", "day_end", "manual", "day_end"]
+
+
+def test_what_was_said_before_a_late_message_is_summed_up_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exchanges that it cuts again get other numbers, and one that was decided on before them keeps its own."""
+    talk = Talk(plan(monkeypatch))
+    talk.hear(message(0, "user", "请记住", at=0), *said(1, 5, at=0), message(50, at=3))
+    (wanted,) = talk.hear(message(6, "user", "总结今天的对话", at=6))
+    assert min(talk.session.window) == 0
+    assert ids(wanted) == ["m0", "m1", "m2", "m3", "m50", "m4", "m5", "m6"]
