@@ -68,9 +68,11 @@ from streams.hotpath import Outbox
 from streams.metrics import Metrics
 from streams.models import Models
 from streams.recall import Query, Recall
+from streams.said import SaidLately
 from streams.shards import OwnedShards
 from tables.shard.shard import Shard
 from tables.vectors.index import Vectors
+from tables.windows.short_term import ShortTermStore
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -241,6 +243,7 @@ class Siltstone:
         self._runner.run(self._start(embedding))
         self._recall = Recall(
             shards=_OneShard(self.shard, Models(embedding)),
+            said=SaidLately(ShortTermStore(), clock, 1),
             event_log=EventLog(Outbox(), Topics.with_prefix("")),  # nobody is told that memories were found
             metrics=Metrics(),
             clock=clock,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import click
 import httpx
+import orjson
 import pytest
 from aiokafka.errors import TopicAuthorizationFailedError
 from click.testing import CliRunner
 
-from benchmarks import intake, retrieval, sustained
+from benchmarks import intake, retrieval, summaries, sustained
 from benchmarks.load.topics import deleted_afterwards, of_its_own
 from benchmarks.sustained import in_a_line
 from schemas.settings import KafkaSettings, Settings
@@ -89,3 +91,47 @@ def test_retrieval_is_measured_under_the_shipped_policy_unless_told_otherwise() 
     assert option.default == Settings().memory.scoring.policy == "weighted"
     assert isinstance(option.type, click.Choice)
     assert set(option.type.choices) == {"weighted", "llm", "all"}
+
+
+def said_on(day: str, messages: int) -> list[bytes]:
+    """A day of one user's, as the development sets have it."""
+    return [
+        orjson.dumps(
+            {
+                "user_id": "ann",
+                "session_id": day,
+                "message_id": f"{day}-{number}",
+                "role": ("user", "assistant")[number % 2],
+                "content": ("We met at the harbour gate.", "Nice.")[number % 2],
+                "timestamp": f"{day}T10:00:{number:02}Z",
+            }
+        )
+        for number in range(messages)
+    ]
+
+
+def test_days_of_summaries_are_drawn_the_same_each_time_and_no_day_is_in_two_sets(tmp_path: Path) -> None:
+    """A day of fewer than eight messages is none."""
+    lines = [line for day in range(1, 29) for line in said_on(f"2026-02-{day:02}", 8 if day % 2 else 7)]
+    (tmp_path / "chats.jsonl").write_bytes(b"\n".join(lines))
+    days = summaries.days_of("chats", tmp_path / "chats.jsonl")
+    assert [day.number for day in days] == list(range(1, 15))
+    sets = summaries.drawn(days, 5)
+    assert sets == summaries.drawn(days, 5)
+    assert {name: len(found) for name, found in sets.items()} == {"tuning": 5, "judged": 5}
+    assert {day.name for day in sets["tuning"]}.isdisjoint(day.name for day in sets["judged"])
+
+
+def test_a_days_summary_is_printed_line_by_line(tmp_path: Path) -> None:
+    lines = [line for day in range(1, 9) for line in said_on(f"2026-02-{day:02}", 8)]
+    (tmp_path / "memorybank_en.messages.dev.jsonl").write_bytes(b"\n".join(lines))
+    done = CliRunner().invoke(summaries.main, [str(tmp_path), "--days", "fresh", "--json"], catch_exceptions=False)
+    told = orjson.loads(done.stdout)
+    assert len(told) == 4
+    assert [day["lines"] for day in told.values()] == [["topic       harbour gate  [1, 2]"]] * 4
+
+
+def test_data_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    done = CliRunner().invoke(summaries.main, [str(tmp_path)])
+    assert done.exit_code == 1
+    assert "is not there: DATA is the folder of the development sets" in done.stderr

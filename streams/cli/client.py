@@ -32,6 +32,12 @@ touch_option = click.option(
     show_default=True,
     help="Whether being found counts as an access; not for evaluation or prefetch.",
 )
+short_term_option = click.option(
+    "--short-term/--no-short-term",
+    default=True,
+    show_default=True,
+    help="Also what was said and is no memory: short-term windows, in all sessions.",
+)
 filter_option = click.option(
     "--filter",
     "filters",
@@ -57,4 +63,4 @@ def ask(url: str, method: str, path: str, *, seconds: float = 30.0, **options: A
         detail = response.text[:200]
     if isinstance(detail, list):
         detail = "; ".join(f"{'.'.join(map(str, e['loc'][1:]))}: {e['msg']}" for e in detail)
-    raise ApiError(f"{url} answered {response.status_code}: {detail}")
+    raise ApiError(f"{url} answered {response.status_code}: {detail}", response.status_code)

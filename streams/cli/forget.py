@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from typing import Any
 
 import click
@@ -12,13 +13,15 @@ from schemas.errors import ApiError, SiltstoneError
 from schemas.messages import iso
 from streams.cli import show
 from streams.cli.client import ask, json_option, url_option
+from streams.cli.memory_ids import MEMORY_ID, found, is_whole, short, standing, until
 from streams.cli.options import bootstrap_option
 
 LOOK_AGAIN_SECONDS = 0.2
 
 
 @click.command()
-@click.option("--user", required=True, help="Who is forgotten.")
+@click.argument("ids", nargs=-1, type=MEMORY_ID, metavar="[MEMORY_ID...]")
+@click.option("--user", required=True, help="Who is forgotten, or whose memories.")
 @click.option("--report", is_flag=True, help="Forget nothing: show the receipt, and what Kafka still holds.")
 @click.option("--yes", is_flag=True, help="Do not ask before.")
 @click.option(
@@ -33,15 +36,30 @@ LOOK_AGAIN_SECONDS = 0.2
 @bootstrap_option
 @json_option
 def forget(
-    user: str, report: bool, yes: bool, seconds: float, url: str, bootstrap_servers: str | None, as_json: bool
+    ids: tuple[str, ...],
+    user: str,
+    report: bool,
+    yes: bool,
+    seconds: float,
+    url: str,
+    bootstrap_servers: str | None,
+    as_json: bool,
 ) -> None:
-    """Forget everything of a user, and show the receipt: what was erased, and what is left where.
+    """Forget memories by their ids; without ids, everything of a user.
+
+    An id is one that `search` and `list` show, or the whole. Without ids, the receipt is shown: what was erased, and
+    what is left where.
 
     Memories, archive, short-term windows and daily summaries go at once, for good. Records in Kafka stay until their
     retention ends: --report reads the topics and lists them.
     """
     if not user.strip():
         raise click.UsageError("--user is empty.")
+    if ids:
+        if report:
+            raise click.UsageError("--report is about all of a user: name no memories.")
+        _forget_memories(ids, user, yes, seconds, url, as_json)
+        return
     receipt = _receipt(url, user)
     if report:
         remains = asyncio.run(_remains(user, bootstrap_servers))
@@ -60,6 +78,42 @@ def forget(
         show.as_json(receipt)
     else:
         _show(receipt)
+
+
+def _forget_memories(given: tuple[str, ...], user: str, yes: bool, seconds: float, url: str, as_json: bool) -> None:
+    """A whole id need not be that of a memory: a note has one, and what is in a window may become one."""
+    texts = {}
+    for one in given:
+        if is_whole(one):
+            texts[one] = "" if standing(url, user, one) is None else one
+        else:
+            memory = found(url, user, one)
+            texts[memory["id"]] = f"{short(memory['id'])}  {show.shortened(memory['memory'])}"
+    if not yes:
+        for memory_id, text in texts.items():
+            click.echo(text or f"{memory_id}  (not among the memories)", err=True)
+        click.confirm(
+            f"Forget {'these' if len(texts) > 1 else 'this'} of {user}? It cannot be taken back.",
+            abort=True,
+            err=True,
+        )
+    for memory_id in texts:
+        ask(url, "DELETE", f"/v1/memories/{memory_id}", params={"user_id": user})
+    for memory_id, text in texts.items():
+        if text:
+            until(partial(_is_gone, url, user, memory_id), f"{memory_id} is not forgotten", seconds)
+    if as_json:
+        show.as_json({"user_id": user, "forgotten": list(texts), "unknown": [one for one in texts if not texts[one]]})
+        return
+    for memory_id, text in texts.items():
+        unknown = (
+            "" if text else ", which is no memory: a note or an exchange of this id is forgotten, if there is one"
+        )
+        click.echo(f"forgotten {text or memory_id}{unknown}")
+
+
+def _is_gone(url: str, user: str, memory_id: str) -> bool:
+    return standing(url, user, memory_id) is None
 
 
 def _receipt(url: str, user: str) -> dict[str, Any]:

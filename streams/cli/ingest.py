@@ -3,64 +3,158 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import itertools
+import os
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import aiokafka
 import click
-import orjson
 from pydantic import ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from schemas.errors import BadRecord, SiltstoneError
-from schemas.messages import ChatMessage, SessionEnded
+from schemas.errors import SiltstoneError
+from schemas.lifecycle import DAY_MS
+from schemas.messages import ChatMessage, SessionEnded, iso
 from schemas.rights import Right
-from schemas.settings import KafkaSettings, Settings
+from schemas.settings import KafkaSettings, LifecycleSettings, Settings
 from schemas.topics import Topics, key_of
 from streams.cli import show
 from streams.cli.client import json_option
+from streams.cli.options import bootstrap_option, with_options
 from streams.cli.process import run
 from streams.clients.broker import NOT_ALLOWED, ensure_topics, require_topics, translated
 from streams.clients.producing import started_producer
 from streams.clients.rights import require_write
 from streams.clock import now_ms
 from streams.dead_letters import invalid, json_object
+from streams.importing.formats import NAMES, Format
+from streams.importing.found import Found, Given, LeftOut, NamesNoUser, NotReadable, Problem, Record, TakenFor
+from streams.importing.records import records
 
 
 @click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--bootstrap-servers", help="The Kafka brokers, host:port.  [default: kafka.bootstrap_servers]")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
+@click.option(
+    "--format",
+    "name",
+    type=click.Choice(["auto", *Format]),
+    default="auto",
+    show_default=True,
+    help="What the file is; auto tells by its first object.",
+)
+@click.option("--user", help="Whose it is, where the file names no user.")
+@click.option("--session", help="The session's id, where the file names none.  [default: made of the chat's opening]")
+@bootstrap_option
 @json_option
-def ingest(file: Path, bootstrap_servers: str | None, as_json: bool) -> None:
-    """Produce the chat messages of FILE, one JSON object a line, to the conversations topic.
+def ingest(
+    file: Path, name: str, user: str | None, session: str | None, bootstrap_servers: str | None, as_json: bool
+) -> None:
+    """Produce the chats of FILE (- for standard input) to the conversations topic.
 
-    A bad line is reported with its number and the rest goes on; the exit code is 1 if any was bad.
+    FILE is JSON, one object a line or an array: messages of our own format (siltstone) or OpenAI's (openai), chats of
+    ShareGPT (sharegpt), the conversations.json of a ChatGPT export (chatgpt), or memories of mem0 (mem0), which are
+    remembered as they are.
+
+    The same file twice changes nothing. What has no time is of the file's last change, on standard input of now.
+    What is bad is reported with its place and the rest goes on; the exit code is 1 if anything was bad.
     """
-    kafka = Settings.load().kafka
-    if bootstrap_servers:
-        kafka = kafka.model_copy(update={"bootstrap_servers": bootstrap_servers})
+    settings = with_options(Settings.load(), None, bootstrap_servers, None)
+    called, now = "standard input" if str(file) == "-" else file.name, now_ms()
+    undated = min(now, round(file.stat().st_mtime * 1000)) if file.is_file() else None  # a pipe has no age
+    given = Given(now, user, session, undated, None if name == "auto" else Format(name), settings.memory)
+    done = Done()
     started = time.monotonic()
-    produced, bad = run(_ingest(file, file.stat().st_size, kafka))
+    with opened(file) as readable:
+        try:
+            run(_ingest(readable, called, given, done, settings.kafka))
+        except NamesNoUser as exc:
+            raise click.UsageError(f"{called}: {exc}.") from exc
+        except NotReadable as exc:
+            raise SiltstoneError(f"{called}: {exc}") from exc
     seconds = time.monotonic() - started
+    warnings = done.warnings(called, given, settings.lifecycle)
     if as_json:
-        show.as_json({"produced": produced, "bad": bad, "seconds": round(seconds, 3)})
+        show.as_json({**done.told(), "seconds": round(seconds, 3), "warnings": warnings})
     else:
-        click.echo(
-            f"{produced} messages in {seconds:.1f} s ({produced / max(seconds, 1e-9):,.0f}/s), {bad} bad lines"
-        )
-    if bad:
+        if done.format is not None:
+            click.echo(f"{called} was taken for {NAMES[done.format]}" + (" (--format)" if given.format else ""))
+        out = f", {done.left_out} left out that nobody said" if done.left_out else ""
+        what = "memories" if done.format is Format.MEM0 else "messages"
+        rate = done.produced / max(seconds, 1e-9)
+        click.echo(f"{done.produced} {what} in {seconds:.1f} s ({rate:,.0f}/s), {done.bad} bad{out}")
+    for warning in warnings:
+        click.echo(f"siltstone: {warning}", err=True)
+    if done.bad:
         raise SystemExit(1)
 
 
-async def _ingest(file: Path, size: int, kafka: KafkaSettings) -> tuple[int, int]:
-    if not await require_write(kafka, Topics.with_prefix(kafka.topic_prefix).conversations):
+@contextmanager
+def opened(file: Path) -> Iterator[io.BufferedReader]:
+    """Standard input stays open."""
+    if str(file) == "-":
+        yield sys.stdin.buffer  # type: ignore[misc]
+        return
+    with file.open("rb") as readable:
+        yield readable
+
+
+@dataclass(slots=True)
+class Done:
+    """What became of a file. `newest` is epoch ms."""
+
+    format: Format | None = None
+    produced: int = 0
+    bad: int = 0
+    left_out: int = 0
+    newest: int = 0
+
+    def told(self) -> dict[str, Any]:
+        return {
+            "format": self.format,
+            "produced": self.produced,
+            "bad": self.bad,
+            "left_out": self.left_out,
+            "newest": iso(self.newest) if self.newest else None,
+        }
+
+    def warnings(self, called: str, given: Given, lifecycle: LifecycleSettings) -> list[str]:
+        """What somebody would wonder about later: what is old cools as soon as it is a memory."""
+        if self.format is None and self.bad:
+            return [f"nothing in {called} could be read: it is to be JSON, an object a line or an array"]
+        if not self.newest or lifecycle.clock != "wall":
+            return []
+        if given.now - self.newest <= lifecycle.fresh_days * DAY_MS:
+            return []
+        by_file = " (that of the file, which has no times: touch it)" if self.newest == given.undated else ""
+        return [
+            f"everything in {called} is older than the fresh period (lifecycle.fresh_days {lifecycle.fresh_days:g}), "
+            f"the newest of {iso(self.newest)[:10]}{by_file}. Its memories fade from the beginning, and many may be "
+            "cold: search with --include-all, and pin what is to stay"
+        ]
+
+
+async def _ingest(readable: io.BufferedReader, called: str, given: Given, done: Done, kafka: KafkaSettings) -> None:
+    found = records(readable, given)
+    first: list[Found] = []
+    for one in found:  # what the file is, is known before anything is asked of a broker
+        first.append(one)
+        if isinstance(one, TakenFor):
+            done.format = one.format
+            break
+    topics = Topics.with_prefix(kafka.topic_prefix)
+    topic = topics.long_term if done.format is Format.MEM0 else topics.conversations
+    if not await require_write(kafka, topic):
         await ensure_topics(kafka, check=False)
         if not kafka.create_topics:  # a producer would make them, on a cluster that allows it
             await require_topics(kafka)
-    bad = 0
     progress = Progress(
         TextColumn("producing"),
         BarColumn(),
@@ -71,35 +165,44 @@ async def _ingest(file: Path, size: int, kafka: KafkaSettings) -> tuple[int, int
         transient=True,
     )
     with progress:
-        task = progress.add_task("", total=size, rate="")
-        async with producing(kafka) as producer:
-            read, produced, started = 0, 0, time.monotonic()
-            for number, line, problem in lines(file):
-                read += len(line)
-                if problem is not None:
-                    bad += 1
-                    progress.console.print(f"{file.name}:{number}: {problem}", markup=False)
-                    continue
-                if line.strip():
-                    await producer.send(key_of(orjson.loads(line)["user_id"]), line.strip())
-                    produced += 1
-                if number % 500 == 0:
-                    rate = f"{produced / (time.monotonic() - started):,.0f}/s"
-                    progress.update(task, completed=read, rate=rate)
-    return produced, bad
+        task = progress.add_task("", total=None if given.undated is None else _size(readable), rate="")
+        async with producing(kafka, topic) as producer:
+            started = time.monotonic()
+            async for one in _each(itertools.chain(first, found), waits=given.undated is None):
+                match one:
+                    case Record():
+                        await producer.send(key_of(one.user_id), one.value)
+                        if one.in_file:
+                            done.produced += 1
+                        done.newest = max(done.newest, one.at)
+                    case LeftOut():
+                        done.left_out += one.messages
+                    case Problem():
+                        done.bad += 1
+                        where = str(one.line) if one.line and one.where == f"line {one.line}" else f" {one.where}"
+                        progress.console.print(f"{called}:{where}: {one.why}", markup=False)
+                if done.produced % 500 == 0:
+                    rate = f"{done.produced / (time.monotonic() - started):,.0f}/s"
+                    completed = 0 if given.undated is None else readable.tell()
+                    progress.update(task, completed=completed, rate=rate)
 
 
-def lines(file: Path) -> Iterator[tuple[int, bytes, BadRecord | None]]:
-    """Each line with its number, and what is wrong with it. Empty lines are fine."""
-    with file.open("rb") as opened:
-        for number, line in enumerate(opened, start=1):
-            problem = None
-            if line.strip():
-                try:
-                    said(line)
-                except BadRecord as exc:
-                    problem = exc
-            yield number, line, problem
+def _size(readable: io.BufferedReader) -> int:
+    return os.fstat(readable.fileno()).st_size
+
+
+async def _each(found: Iterator[Found], *, waits: bool) -> AsyncIterator[Found]:
+    """What is found; where reading may wait for somebody to write, what was read before is sent meanwhile."""
+    if not waits:
+        for one in found:
+            yield one
+        return
+
+    def following() -> list[Found]:
+        return list(itertools.islice(found, 1))
+
+    while read := await asyncio.to_thread(following):
+        yield read[0]
 
 
 def said(line: bytes) -> ChatMessage | SessionEnded:
@@ -114,14 +217,14 @@ def said(line: bytes) -> ChatMessage | SessionEnded:
 
 
 class producing:  # noqa: N801  (reads as what happens in the block)
-    """A producer of `conversations` records; everything is acknowledged at the end of the block.
+    """A producer of `conversations` records, or of another `topic`; all is acknowledged at the end of the block.
 
     Then `ends` has the offset after the newest one of each partition.
     """
 
-    def __init__(self, kafka: KafkaSettings) -> None:
+    def __init__(self, kafka: KafkaSettings, topic: str | None = None) -> None:
         self._kafka = kafka
-        self._topic = Topics.with_prefix(kafka.topic_prefix).conversations
+        self._topic = topic or Topics.with_prefix(kafka.topic_prefix).conversations
         self._sent: list[asyncio.Future[Any]] = []
         self.ends: dict[int, int] = {}
 

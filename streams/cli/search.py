@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from schemas.memories import State
+from schemas.memories import SHORT_TERM, SHOWN_FROM, State
 from streams.cli import show
-from streams.cli.client import ask, filter_option, json_option, touch_option, url_option
+from streams.cli.client import ask, filter_option, json_option, short_term_option, touch_option, url_option
 
 
 @click.command()
@@ -15,8 +15,15 @@ from streams.cli.client import ask, filter_option, json_option, touch_option, ur
 @click.option("--top-k", type=click.IntRange(1, 1000), help="How many at the most.  [default: the worker's, 10]")
 @click.option("--include-cold", is_flag=True, help="Active and cold ones.")
 @click.option("--include-all", is_flag=True, help="Those of every state.")
-@click.option("--state", type=click.Choice([state.value for state in State]), help="Those of one state only.")
-@click.option("--min-relevance", type=click.FloatRange(0, 1), default=0.0, help="No less relevant ones (0 to 1).")
+@click.option(
+    "--state", type=click.Choice([*(state.value for state in State), SHORT_TERM]), help="Those of one state only."
+)
+@click.option(
+    "--min-relevance",
+    type=click.FloatRange(0, 1),
+    help=f"No less relevant ones; 0: all.  [default: {SHOWN_FROM:g} in the table, 0 with --json]",
+)
+@short_term_option
 @filter_option
 @click.option("--explain", is_flag=True, help="Why each was found: cosine and BM25, with their ranks.")
 @touch_option
@@ -29,14 +36,19 @@ def search(
     include_cold: bool,
     include_all: bool,
     state: str | None,
-    min_relevance: float,
+    min_relevance: float | None,
+    short_term: bool,
     filters: tuple[str, ...],
     explain: bool,
     touch: bool,
     url: str,
     as_json: bool,
 ) -> None:
-    """Find a user's memories that answer QUERY."""
+    """Find what answers QUERY: a user's memories, and what the user has said and is no memory (short_term).
+
+    The table shows those that are likely answers, and says how many others it leaves out. The id of a memory is what
+    `forget`, `pin` and `unpin` take.
+    """
     body = {
         "user_id": user,
         "query": query,
@@ -44,7 +56,8 @@ def search(
         "include_cold": include_cold,
         "include_all": include_all,
         "state": state,
-        "min_relevance": min_relevance,
+        "min_relevance": min_relevance or 0,
+        "include_short_term": short_term,
         "filters": filters,
         "explain": explain,
         "touch": touch,
@@ -54,9 +67,24 @@ def search(
         show.as_json(answer)
         return
     console = show.console()
-    if not answer["results"]:
-        console.print("No memory answers this. Older ones may be cold: try --include-all.")
-        return
-    console.print(show.hits(f"Memories of {user}", answer["results"]))
-    if explain:
-        console.print(show.reasons(answer["results"]))
+    least = SHOWN_FROM if min_relevance is None else 0
+    results = [hit for hit in answer["results"] if hit["relevance"] >= least]
+    if results:
+        console.print(show.hits(f"Memories of {show.plain(user)}", results))
+        if explain:
+            console.print(show.reasons(results))
+    else:
+        console.print("No memory answers this.")
+    if left_out := len(answer["results"]) - len(results):
+        console.print(f"{left_out} less relevant left out: --min-relevance 0 shows all")
+    if better := answer.get("better_elsewhere"):
+        console.print(elsewhere(better, include_cold, state))
+
+
+def elsewhere(better: dict[str, int], include_cold: bool, state: str | None) -> str:
+    """How many memories of which other states would have answered better, and the flag that finds them."""
+    counted = " and ".join(f"{count} {name}" for name, count in better.items())
+    flag = "--include-cold" if better.keys() == {"cold"} and not state else "--include-all"
+    instead = f" in place of --state {state}" if state else " in place of --include-cold" if include_cold else ""
+    memories, them = ("memory", "it") if sum(better.values()) == 1 else ("memories", "them")
+    return f"{counted} {memories} would have answered better: {flag}{instead} shows {them}"

@@ -10,7 +10,9 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-STATE_STYLE = {"active": "green", "cold": "cyan", "deprecated": "dim"}
+STATE_STYLE = {"active": "green", "cold": "cyan", "deprecated": "dim", "short_term": "yellow"}
+#: Characters of a memory's id; commands take them for the whole.
+SHOWN_OF_IDS = 8
 
 
 def as_json(value: Any) -> None:
@@ -61,13 +63,13 @@ def hits(title: str, results: Iterable[dict[str, Any]]) -> Table:
     """Search results, as the API gives them."""
     return table(
         title,
-        (">relevance", ">score", "state", "when", "memory"),
+        (">relevance", ">score", "state", "when, id", "memory"),
         (
             (
                 f"{hit['relevance']:.2f}",
                 str(int(hit["score"])),  # not up: 69.9 is below a border at 70
                 state(hit["state"]),
-                hit["created_at"][:10],
+                f"{hit['created_at'][:10]}\n[dim]{hit['id'][:SHOWN_OF_IDS]}[/]",
                 plain(hit["memory"]),
             )
             for hit in results

@@ -1,7 +1,7 @@
 """Filters over memories, as a query's `field:operator:value`.
 
     importance:gte:80      created_at:lt:2026-02-01      kind:in:["exchange","remember"]
-    metadata.mood:eq:fine  tags:contains:work            session:ne:s1
+    metadata.mood:eq:fine  tags:contains:work            session:ne:s1               id:contains:"4f1c09ab"
 
 A value is JSON where it reads as JSON, else text. What is not there equals nothing but null. In a JSON body the same
 reads `{"importance": {"gte": 80}, "kind": "exchange"}`.
@@ -20,7 +20,7 @@ import orjson
 from schemas.memories import Memory
 from schemas.messages import parse_timestamp
 
-FIELDS: Final = ("created_at", "importance", "session", "agent", "kind", "tags", "pinned", "metadata.<key>")
+FIELDS: Final = ("id", "created_at", "importance", "session", "agent", "kind", "tags", "pinned", "metadata.<key>")
 _ATTRIBUTES: Final = {"session": "session_id", "agent": "agent_id"}
 _SPELLINGS: Final = {attribute: field for field, attribute in _ATTRIBUTES.items()}
 
@@ -135,4 +135,6 @@ def _field(memory: Memory, field: str) -> Any:
         return memory.meta.get("tags")
     if field.startswith("metadata."):
         return memory.meta.get(field.removeprefix("metadata."))
+    if field == "id":
+        return str(memory.id)
     return getattr(memory, _ATTRIBUTES.get(field, field))

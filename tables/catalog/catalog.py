@@ -211,6 +211,13 @@ class Catalog:
         asked = list(names)
         return [asked[place] for place in np.flatnonzero(self._ids.may_hold(hashes_of([one[1] for one in asked])))]
 
+    def knows(self, ids: Sequence[uuid.UUID]) -> npt.NDArray[np.bool_]:
+        """Which are ids of events, memories, near-copies or archived ones, or were since the opening: bool[n].
+
+        No statement is asked: hashes of 64 bits tell ids apart that nobody has chosen.
+        """
+        return self._ids.may_hold(hashes_of(ids))
+
     @property
     def to_erase(self) -> bool:
         """Whether pages or log of the file may still hold what was forgotten."""

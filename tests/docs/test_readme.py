@@ -15,9 +15,10 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from schemas.messages import ChatMessage
+from schemas.messages import ChatMessage, SessionEnded
 from schemas.settings import Settings
 from streams.cli import COMMANDS, cli, running
+from streams.cli.ingest import said
 from streams.cli.process import run
 from tests.support.late_api import api_of
 from tests.support.quick_commands import siltstone
@@ -37,7 +38,10 @@ def commands() -> list[list[str]]:
 
 def test_the_example_message_is_valid() -> None:
     (example,) = blocks("json")
-    assert ChatMessage.model_validate(orjson.loads(example)).user_id == "ann"
+    message, end = (said(line.encode()) for line in example.splitlines())
+    assert isinstance(message, ChatMessage)
+    assert isinstance(end, SessionEnded)
+    assert (message.user_id, message.session_id) == (end.user_id, end.session_id) == ("ann", "s1")
 
 
 def test_make_targets_exist() -> None:
@@ -77,11 +81,13 @@ def unnamed(paths: set[str]) -> set[str]:
 
 
 async def test_the_readmes_commands_answer(settings: Settings, tmp_path: Path) -> None:
-    """Ingest the example, then ask for it as the README does."""
+    """Ingest the example, then ask for it as the README does: it is of today, and found without a flag."""
     from streams.app import Siltstone
 
     chats = tmp_path / "chats.jsonl"
-    chats.write_text(blocks("json")[0] + '{"user_id": "ann", "session_id": "s1", "type": "session_end"}\nnot json\n')
+    chats.write_text(blocks("json")[0])
+    (tmp_path / "bad.jsonl").write_text(blocks("json")[0] + "not json\n")
+    (asked,) = [words[1:] for words in commands() if words[1:2] == ["search"]]
     worker = Siltstone(settings)
     try:
         await worker.start()
@@ -90,14 +96,17 @@ async def test_the_readmes_commands_answer(settings: Settings, tmp_path: Path) -
         servers = settings.kafka.bootstrap_servers
         prefix = {"SILTSTONE_KAFKA__TOPIC_PREFIX": settings.kafka.topic_prefix}
         result = await siltstone("ingest", str(chats), "--bootstrap-servers", servers, **prefix)
-        assert (result.returncode, "chats.jsonl:3: " in result.stderr) == (1, True)
+        assert (result.returncode, result.stderr.strip()) == (0, "")
         async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
             for _ in range(100):
                 if (await client.get("/v1/stats/states")).json()["total"]:
                     break
                 await asyncio.sleep(0.1)
+        result = await siltstone(*asked, "--url", url)
+        assert (result.returncode, "I live in Oslo" in result.stdout) == (0, True), result.stdout
+        result = await siltstone("ingest", "bad.jsonl", "--bootstrap-servers", servers, **prefix)
+        assert (result.returncode, "bad.jsonl:3: " in result.stderr) == (1, True)
         for words in (
-            ["search", "where does she live?", "--user", "ann", "--include-all"],
             ["context", "where does she live?", "--user", "ann", "--session", "s1"],
             ["explain", "--user", "ann", "--session", "s1"],
             ["summarize", "--user", "ann"],

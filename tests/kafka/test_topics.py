@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,10 +16,12 @@ from schemas.errors import BrokerUnavailable, SettingsError
 from schemas.settings import KafkaSettings, Settings
 from schemas.topics import Topics
 from streams.cli import running
-from streams.cli.ingest import _ingest
+from streams.cli.ingest import Done, _ingest
 from streams.clients.broker import client_options, ensure_topics
 from streams.clients.log_reader import end_of
 from streams.clients.producing import started_producer
+from streams.clock import now_ms
+from streams.importing.found import Given
 from streams.replaying.plan import EARLIEST, NOW, ReplayOptions, planned
 from tests.kafka.cluster import Cluster, cluster
 from tests.kafka.source import Source
@@ -48,13 +51,12 @@ async def topics(kafka: KafkaSettings) -> list[str]:
 
 async def test_a_misspelt_prefix_makes_no_topic(misspelt: KafkaSettings, settings: Settings, tmp_path: Path) -> None:
     """Worker, ingest and replay say that the topic does not exist, and leave it at that."""
-    file = tmp_path / "chats.jsonl"
-    file.write_bytes(b'{"user_id": "u", "session_id": "s", "role": "user", "content": "hi"}\n')
+    chats = b'{"user_id": "u", "session_id": "s", "role": "user", "content": "hi"}\n'
     with pytest.raises(SettingsError, match="does not exist: create it"):
         async with running.started(settings.model_copy(update={"kafka": misspelt})):
             pass
     with pytest.raises(SettingsError, match="does not exist: create it"):
-        await _ingest(file, file.stat().st_size, misspelt)
+        await _ingest(io.BufferedReader(io.BytesIO(chats)), "chats", Given(now_ms()), Done(), misspelt)
     asked = ReplayOptions(EARLIEST, NOW, (), True, misspelt.topic_prefix, misspelt.partitions)
     with pytest.raises(SettingsError, match="does not exist: create it"):
         await planned(asked, tmp_path / "replay", misspelt, 0)

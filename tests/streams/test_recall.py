@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from schemas.events import Edit, LongTermEvent, Pin, Supersede
 from schemas.lifecycle import DAY_MS, score_of, state_of
-from schemas.memories import Memory, SearchHit, State, shown_score
+from schemas.memories import SHOWN_FROM, Memory, SearchHit, State, shown_score
 from schemas.messages import iso
 from schemas.settings import LifecycleSettings, LongTermSettings
 from streams.recall import PreparedQuery, Query, answers
@@ -128,6 +129,32 @@ def test_an_explanation_ranks_among_the_allowed(shard: Shard) -> None:
     why = [hit.explain or {} for hit in hits]
     assert {one["cosine_rank"] for one in why if one["cosine"] > 0.5} == {1}
     assert min(one["bm25_rank"] for one in why) == 1
+
+
+def test_what_would_have_answered_better_in_other_states_is_counted_by_state(shard: Shard) -> None:
+    """Among 40 days old ones the pinned one alone is active, and the one that was touched."""
+    question = asked(replace(EVERY, text="hiking again", states=frozenset({State.ACTIVE})), days=40)
+    everything = answers(shard, replace(question, query=replace(question.query, states=frozenset(State))))
+    best = max(hit.relevance for hit in everything if hit.state is State.ACTIVE)
+    better = [hit.state for hit in everything if hit.relevance > best and hit.relevance >= SHOWN_FROM]
+    assert better
+    assert answers(shard, question).elsewhere == Counter(better)
+    assert sum(answers(shard, replace(question, query=replace(question.query, top_k=1))).elsewhere.values()) == 1
+    assert not everything.elsewhere
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        replace(EVERY, text="hiking again", filters=(Filter.parse("metadata.mood:eq:none"),)),
+        replace(EVERY, text="hiking again", min_relevance=0.999),
+        replace(EVERY, text="quantum physics"),
+    ],
+)
+def test_what_no_filter_lets_through_or_nobody_would_call_an_answer_is_not_better(shard: Shard, query: Query) -> None:
+    question = asked(replace(query, states=frozenset({State.DEPRECATED})), days=40)
+    vectors = np.stack([axis(7)]) if query.text == "quantum physics" else question.vectors
+    assert not answers(shard, replace(question, vectors=vectors)).elsewhere
 
 
 @pytest.fixture

@@ -55,6 +55,10 @@ class Cues:
     """Somebody settles on what is captured; a technical decision if that is `technical`."""
     technical: re.Pattern[str]
     """First: a tool, a model, a method."""
+    settles: re.Pattern[str]
+    """The user agrees to what was proposed, without naming it."""
+    suggests: re.Pattern[str]
+    """What is captured is proposed."""
     because: re.Pattern[str]
     """The reason is captured."""
     therefore: re.Pattern[str]
@@ -71,6 +75,8 @@ class Cues:
     """A time."""
     proposes: re.Pattern[str]
     """The assistant proposes to do what is captured."""
+    promises: re.Pattern[str]
+    """The assistant promises to do what is captured."""
     accepts: re.Pattern[str]
     """The user will do what was proposed."""
     fails: re.Pattern[str]
@@ -84,6 +90,14 @@ class Cues:
     """A way to solve a problem."""
     solved: re.Pattern[str]
     """The problem is gone."""
+    steps: re.Pattern[str]
+    """First: an order to do something."""
+    did: re.Pattern[str]
+    """What the user has done."""
+    either: re.Pattern[str]
+    """One of several things is proposed."""
+    helped: re.Pattern[str]
+    """What is named helped, after something that did not."""
     unsolved: re.Pattern[str]
     """What was proposed is of no use."""
     dangling: re.Pattern[str]

@@ -10,7 +10,7 @@ from streams.rules.summary.decisions import decisions
 from streams.rules.summary.insights import insights
 from streams.rules.summary.preferences import observed, stated
 from streams.rules.summary.problems import problems
-from streams.rules.summary.talk import Talk, alike, kept
+from streams.rules.summary.talk import Talk, kept
 from streams.rules.summary.todos import following, named
 from streams.rules.summary.topics import topics
 from streams.rules.summary.turns import Turn
@@ -32,13 +32,11 @@ def extracted(turns: Sequence[Turn]) -> Summary:
     liked = list(stated(talk))
     tasks += following(talk)
     facts, events = insights(talk)
-    talked_about = topics(talk, {fact.item.text for fact in facts})
-    untold = [event for event in events if not any(alike(event.item.text, topic.title) for topic in talked_about)]
     return Summary(
-        topics=talked_about,
+        topics=topics(talk),
         preferences=kept([*liked, *observed(talk)], MOST_ITEMS),
         decisions=decided,
         todos=kept(tasks, MOST_ITEMS),
         problems=broken,
-        insights=kept([*facts, *untold], MOST_ITEMS),
+        insights=kept([*facts, *events], MOST_ITEMS),
     )

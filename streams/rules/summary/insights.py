@@ -50,7 +50,8 @@ def insights(talk: Talk) -> tuple[list[Found[Insight]], list[Found[Insight]]]:
         concludes = text != said or sentence.cues.realises.search(text) is not None
         lasts = not LASTING.isdisjoint(found.signals)
         worth += CONCLUSION_WORTH if concludes else LASTING_WORTH if lasts else 0
-        if worth >= LEAST_WORTH:
+        alone = concludes or lasts or not sentence.cues.dangling.match(text)
+        if alone and worth >= LEAST_WORTH:
             insight = Insight(text=text, sources=(sentence.message.message_id,))
             (facts if concludes or lasts else events).append(Found(insight, worth, place))
     return facts, events

@@ -56,9 +56,11 @@ def observed(talk: Talk) -> Iterator[Found[Preference]]:
             for clause in range(len(sentence.clauses)):
                 text, cues = sentence.opened[clause], sentence.cues
                 chosen = [(f"style {style.lastindex}", text) for style in cues.styles.finditer(text)]
-                chosen += [(captured(tool).casefold(), tool[0]) for tool in cues.tools.finditer(text)]
+                tools = [(captured(tool).casefold(), tool[0]) for tool in cues.tools.finditer(text)]
+                chosen += tools
+                named = content(" ".join(tool for tool, _ in tools))
                 for wish in cues.wishes.finditer(text):
-                    chosen += [(f"wish {word}", captured(wish)) for word in content(captured(wish))]
+                    chosen += [(f"wish {word}", captured(wish)) for word in content(captured(wish)) - named]
                 for kind, words in chosen:
                     choices[kind].append(_Choice(trimmed(words), sentence.message.message_id, place))
     yield from _habits(choices)

@@ -119,3 +119,15 @@ def alike(one: str, other: str) -> bool:
     words, others = content(one), content(other)
     fewer = min(len(words), len(others))
     return fewer > 1 and len(words & others) >= NEAR * fewer
+
+
+def message_before(talk: Talk, place: int) -> tuple[int, int]:
+    """The places of the message before the one of that sentence, in its session: from the first up to the second."""
+    said = talk.sentences
+    last = place
+    while last > 0 and said[last - 1].message is said[place].message:
+        last -= 1
+    first = last
+    while first > 0 and said[first - 1].message is said[last - 1].message:
+        first -= 1
+    return (first, last) if said[first].turn.session_id == said[place].turn.session_id else (last, last)

@@ -9,7 +9,7 @@ from typing import Final
 from schemas.summaries import Todo
 from streams.rules.summary.cues import captured
 from streams.rules.summary.sentences import ITEM_CHARS, content, parted, shortened, trimmed
-from streams.rules.summary.talk import Found, Spot, Talk
+from streams.rules.summary.talk import Found, Spot, Talk, message_before
 
 NAMED_WORTH: Final = 4.0
 """What a task that the user names is worth more than one that follows from what is said."""
@@ -33,15 +33,20 @@ def named(talk: Talk) -> Iterator[Found[Todo]]:
 
 
 def following(talk: Talk) -> Iterator[Found[Todo]]:
-    """What the user says they will do, and what they agree to when the assistant proposes it."""
+    """What the user says they will do, or agrees to where it is proposed, and what the assistant promises."""
     for spot in talk.spots():
-        if spot.sentence.by_user and not talk.taken(spot.place, spot.clause):
-            cues = spot.sentence.cues
-            accepted = cues.accepts.search(spot.text)
-            if accepted and spot.real(accepted.start()) and (agreed := _agreed(talk, spot)):
-                yield agreed
-            elif task := cues.will.search(spot.text):
-                yield from _todo(talk, spot, task, inferred=True)
+        if talk.taken(spot.place, spot.clause):
+            continue
+        cues = spot.sentence.cues
+        if not spot.sentence.by_user:
+            if promised := cues.promises.search(spot.text):
+                yield from _todo(talk, spot, promised, inferred=True)
+            continue
+        own = list(_todo(talk, spot, task, inferred=True)) if (task := cues.will.search(spot.text)) else []
+        accepted = None if own else cues.accepts.search(spot.text)
+        if accepted and spot.real(accepted.start()) and (agreed := _agreed(talk, spot)):
+            own.append(agreed)
+        yield from own
 
 
 def _todo(talk: Talk, spot: Spot, task: re.Match[str], *, inferred: bool) -> Iterator[Found[Todo]]:
@@ -76,7 +81,7 @@ def _what_and_when(spot: Spot, task: re.Match[str]) -> tuple[str, str]:
 
 def _agreed(talk: Talk, spot: Spot) -> Found[Todo] | None:
     """The first thing that the assistant proposes in the message that the user answers there."""
-    first, last = _message_before(talk, spot.place)
+    first, last = message_before(talk, spot.place)
     if first == last or talk.sentences[first].by_user:
         return None
     for proposal in talk.spots(first, last):
@@ -92,15 +97,3 @@ def _agreed(talk: Talk, spot: Spot) -> Found[Todo] | None:
         todo = Todo(text=shortened(trimmed(text), ITEM_CHARS), inferred=True, sources=sources)
         return Found(todo, talk.worth(proposal.place), spot.place)
     return None
-
-
-def _message_before(talk: Talk, place: int) -> tuple[int, int]:
-    """The places of the message before the one of that sentence, in its session: from the first up to the second."""
-    said = talk.sentences
-    last = place
-    while last > 0 and said[last - 1].message is said[place].message:
-        last -= 1
-    first = last
-    while first > 0 and said[first - 1].message is said[last - 1].message:
-        first -= 1
-    return (first, last) if said[first].turn.session_id == said[place].turn.session_id else (last, last)

@@ -1,18 +1,21 @@
-"""What was talked about: turns that go together, each group under the clause that tells most of it."""
+"""What was talked about: turns that go together, each group under the phrase that names most of it."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice, pairwise
 from typing import Final, NamedTuple
 
 from schemas.messages import Role
-from schemas.summaries import MOST_TOPICS, TITLE_CHARS, Topic
-from streams.rules.estimator import told
+from schemas.summaries import FEWEST_TOPICS, MOST_TOPICS, Topic
 from streams.rules.summary.clustering import clusters
-from streams.rules.summary.sentences import CHINESE, Sentence, content, shortened, trimmed
+from streams.rules.summary.naming import names
+from streams.rules.summary.sentences import CHINESE, Sentence, content, trimmed
 from streams.rules.summary.talk import Spot, Talk, alike
 from streams.rules.summary.turns import Turn
+from streams.rules.summary.word_classes import Phrase
 from streams.rules.summary.words import word_vectors
 
 TEXT_CHARS: Final = 600
@@ -21,27 +24,21 @@ TEXT_CHARS: Final = 600
 REPLIES: Final = 2
 """So many clauses of the assistant's are read with what the user says."""
 
-QUESTION_SHARE: Final = 0.65
-REPLY_SHARE: Final = 0.65
-CUT_SHARE: Final = 0.9
-TAKEN_SHARE: Final = 0.9
-FACT_SHARE: Final = 0.6
-"""What a title is worth that asks, that the assistant has said, that is cut, or that another section has already."""
+MOST_GROUPS: Final = 12
+"""So many groups of turns are looked at for a name, those that most is said in."""
 
-TELLING, MOST_TELLING = 0.035, 10.0
-"""What each point of the local estimator's, of so many at the most, adds to the cosine of a title with its topic."""
+_ONE_WORD: Final = re.compile(r"[^\s\u4e00-\u9fff]+|[\u4e00-\u9fff]{2}")
+"""A topic that is called so by one turn only says little, and goes where there are three others."""
+
+QUESTION_SHARE: Final = 0.8
+REPLY_SHARE: Final = 0.75
+"""What a name is worth that stands in a question, or that the assistant has said."""
 
 OPENING: Final = 0.05
-"""What it adds that the topic began with it."""
+"""What it adds to the cosine of a name with its topic that the topic began with it."""
 
-WIDE: Final = 30
-LENGTH: Final = 0.002
-"""What each column beyond `WIDE` takes off it; a Chinese character is two columns wide."""
-
-
-class _Title(NamedTuple):
-    text: str
-    share: float
+AGAIN: Final = 0.15
+"""What it adds that another turn of the topic names it as well."""
 
 
 class _Talked(NamedTuple):
@@ -50,33 +47,33 @@ class _Talked(NamedTuple):
     turn: Turn
     text: str
     sources: tuple[str, ...]
-    titles: list[_Title]
+    names: list[Phrase]
 
 
-def topics(talk: Talk, facts: Container[str] = ()) -> tuple[Topic, ...]:
-    """The three to five topics that most is said about, as they came up; fewer where fewer turns say anything.
-
-    A title is none of the `facts`, which another section has, unless nothing else would do.
-    """
-    talked = list(_talked(talk, facts))
+def topics(talk: Talk) -> tuple[Topic, ...]:
+    """The three to five topics that most is said about, as they came up; fewer where fewer turns say anything."""
+    talked = list(_talked(talk))
     if not talked:
         return ()
-    titles = list(dict.fromkeys(title.text for turn in talked for title in turn.titles))
-    vectors, of_titles = word_vectors([turn.text for turn in talked], titles)
+    names = list(dict.fromkeys(name.text for turn in talked for name in turn.names))
+    vectors, of_names = word_vectors([turn.text for turn in talked], names)
     follows = [False, *(_follows(later.turn, turn.turn) for turn, later in pairwise(talked))]
     groups = clusters(vectors, follows)
     groups.sort(key=lambda rows: (-sum(len(talked[row].text) for row in rows), rows))
     found: list[Topic] = []
-    for rows in groups:
+    lone: list[Topic] = []
+    for rows in groups[:MOST_GROUPS]:
         group = [talked[row] for row in rows]
-        cosines = (of_titles @ vectors[rows].mean(axis=0)).tolist()
-        title = _best(group, dict(zip(titles, cosines, strict=True)), [topic.title for topic in found])
+        cosines = (of_names @ vectors[rows].mean(axis=0)).tolist()
+        title = _best(group, dict(zip(names, cosines, strict=True)), [topic.title for topic in (*found, *lone)])
         if title:
             turns = tuple(turn.turn.number for turn in group)
             sources = tuple(dict.fromkeys(source for turn in group for source in turn.sources))
-            found.append(Topic(title=title, turns=turns, sources=sources))
+            topic = Topic(title=title, turns=turns, sources=sources)
+            (lone if _says_little(group, title) else found).append(topic)
         if len(found) == MOST_TOPICS:
             break
+    found += lone[: max(0, FEWEST_TOPICS - len(found))]
     return tuple(sorted(found, key=lambda topic: topic.turns))
 
 
@@ -84,7 +81,7 @@ def _follows(turn: Turn, before: Turn) -> bool:
     return turn.session_id == before.session_id and turn.number == before.number + 1
 
 
-def _talked(talk: Talk, facts: Container[str]) -> Iterator[_Talked]:
+def _talked(talk: Talk) -> Iterator[_Talked]:
     """The turns in which anything is said: by the user, with the assistant's first words on it, or by it alone."""
     for _, group in groupby(enumerate(talk.sentences), key=lambda placed: placed[1].turn.number):
         sentences = list(group)
@@ -96,7 +93,7 @@ def _talked(talk: Talk, facts: Container[str]) -> Iterator[_Talked]:
         if said:
             text = " ".join(trimmed(spot.text) for spot in said)[:TEXT_CHARS]
             sources = dict.fromkeys(spot.sentence.message.message_id for spot in said)
-            yield _Talked(turn, text, tuple(sources), list(_titles(talk, said, facts)))
+            yield _Talked(turn, text, tuple(sources), list(_names(said)))
 
 
 def _telling(talk: Talk, sentences: Iterable[tuple[int, Sentence]]) -> Iterator[Spot]:
@@ -107,52 +104,30 @@ def _telling(talk: Talk, sentences: Iterable[tuple[int, Sentence]]) -> Iterator[
                 yield Spot(place, clause, sentence, text)
 
 
-def _titles(talk: Talk, said: Sequence[Spot], facts: Container[str]) -> Iterator[_Title]:
-    """Stretches of clauses that can stand alone: a sentence's first ones, and those that have their own subject."""
-    known = {(spot.place, spot.clause) for spot in said}
-    leading = {spot.place: spot.clause for spot in reversed(said)}
-    for place, clause, sentence, opened in said:
-        first = leading[place] == clause
-        if sentence.cues.dangling.match(opened) or not (first or sentence.cues.own.match(opened)):
-            continue
+def _names(said: Iterable[Spot]) -> Iterator[Phrase]:
+    for spot in said:
+        sentence = spot.sentence
         share = 1.0 if sentence.by_user else REPLY_SHARE
-        if clause >= sentence.told:
+        if spot.clause >= sentence.told:
             share *= QUESTION_SHARE
-        if talk.taken(place, clause):
-            share *= TAKEN_SHARE
-        last = clause + 1
-        while len(text := sentence.span(clause, last)) <= TITLE_CHARS:
-            whole = _ends(sentence, last)
-            if whole or last == clause + 1 or sentence.cues is CHINESE:
-                yield _Title(text, share * (1 if whole else CUT_SHARE) * (FACT_SHARE if text in facts else 1))
-            if (place, last) not in known:
-                break
-            last += 1
-        if last == clause + 1 and len(text) > TITLE_CHARS:
-            yield _Title(shortened(text, TITLE_CHARS), share * CUT_SHARE)
+        for name in names(spot.text, chinese=sentence.cues is CHINESE, opening=not spot.clause):
+            yield Phrase(name.text, share * name.share)
 
 
-def _ends(sentence: Sentence, last: int) -> bool:
-    """Whether what comes before the clause is complete without it; commas part lists as well."""
-    if last == len(sentence.clauses):
-        return True
-    following = sentence.clauses[last].lstrip()
-    if sentence.cues.own.match(following):
-        return True
-    return bool(sentence.cues.dangling.match(following)) and not following.startswith(("and ", "or "))
+def _says_little(group: Sequence[_Talked], title: str) -> bool:
+    """Whether a topic is called by one word that only one of its turns has."""
+    word = title.casefold()
+    return _ONE_WORD.fullmatch(title) is not None and sum(word in turn.text.casefold() for turn in group) < 2
 
 
 def _best(group: Sequence[_Talked], cosines: Mapping[str, float], others: Sequence[str]) -> str:
-    """The title that is nearest to the middle of the group and tells something, unlike the others; "" for none."""
+    """The name that is nearest to the middle of the group, unlike the others; "" for none."""
     best, text = 0.0, ""
+    in_turns = Counter(name for turn in group for name in {name.text.casefold() for name in turn.names})
     for turn in group:
-        for title in turn.titles:
-            wide = len(title.text) + sum(map("\u2e7f".__lt__, title.text))
-            bonus = OPENING * (turn is group[0]) - LENGTH * max(0, wide - WIDE)
-            if title.share * (cosines[title.text] + TELLING * MOST_TELLING) + bonus <= best:
-                continue  # whatever it tells
-            worth = title.share * (cosines[title.text] + TELLING * told(title.text).score) + bonus
-            telling = len(content(title.text)) > 1 and not any(alike(title.text, other) for other in others)
-            if worth > best and telling:
-                best, text = worth, title.text
+        for name in turn.names:
+            worth = name.share * (cosines[name.text] + AGAIN * (in_turns[name.text.casefold()] > 1))
+            worth += OPENING * (turn is group[0])
+            if worth > best and not any(alike(name.text, other) for other in others):
+                best, text = worth, name.text
     return text

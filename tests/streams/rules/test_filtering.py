@@ -27,6 +27,8 @@ MEMORY: Memory = replace(
         ("importance:lt:80.5", True),
         ("importance:lte:79", False),
         ("created_at:gte:2026-01-01T00:00:00Z", True),
+        (f'id:contains:"{str(MEMORY.id)[:8]}"', True),
+        ("id:eq:nobody", False),
         ("created_at:lt:2026-01-01", False),
         (f"created_at:eq:{START}", True),
         ("session_id:eq:s", True),

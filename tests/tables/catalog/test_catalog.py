@@ -189,6 +189,22 @@ def test_events_that_are_in_are_known(catalog: Catalog) -> None:
     assert catalog.applied([]) == set()
 
 
+def test_what_was_applied_is_known_without_a_statement_also_after_reopening(tmp_path: Path) -> None:
+    """Events and memories; of a memory that was removed its event is left."""
+    event = uuid.UUID(int=1)
+    made = memory(0)
+    catalog = opened(tmp_path)
+    catalog.write(replace(adding(made), applied=[("u", event)]), START)
+    ids = [event, made.id, uuid.UUID(int=2)]
+    assert catalog.knows(ids).tolist() == [True, True, False]
+    assert catalog.knows([]).tolist() == []
+    catalog.write(dropping(made), START)
+    catalog.close()
+    catalog = opened(tmp_path)
+    assert catalog.knows(ids).tolist() == [True, False, False]
+    catalog.close()
+
+
 def test_tombstones_are_found_by_their_user(catalog: Catalog) -> None:
     """Without a memory's id, one is about everything up to its time."""
     tombstones = [

@@ -72,3 +72,80 @@ def test_a_decision_is_nothing_else_as_well() -> None:
     found = summary("我决定明天开始跑步")
     assert [decision.text for decision in found.decisions] == ["我决定明天开始跑步"]
     assert (*found.todos, *found.preferences, *found.insights) == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "reason", "sources"),
+    [
+        (
+            ("用PostgreSQL吧，因为团队都熟悉它", "A: 好的，决定使用PostgreSQL。"),
+            "决定使用PostgreSQL",
+            "团队都熟悉它",
+            ("m1", "m0"),
+        ),
+        (
+            ("A: 用PostgreSQL吧，因为事务支持更好。", "好的，决定使用PostgreSQL"),
+            "决定使用PostgreSQL",
+            "事务支持更好",
+            ("m1", "m0"),
+        ),
+        (
+            ("选哪个？", "A: 建议用PostgreSQL，因为事务支持更好。", "好的，就用它吧"),
+            "用PostgreSQL",
+            "事务支持更好",
+            ("m1", "m2"),
+        ),
+        (
+            ("我们决定使用PostgreSQL", "A: 为什么呢？", "因为团队都熟悉它"),
+            "我们决定使用PostgreSQL",
+            "团队都熟悉它",
+            ("m0", "m2"),
+        ),
+        (
+            ("Which one?", "A: I'd use PostgreSQL because the team knows it.", "Good. We'll use PostgreSQL."),
+            "We'll use PostgreSQL",
+            "the team knows it",
+            ("m2", "m1"),
+        ),
+        (
+            ("Which one?", "A: I'd use PostgreSQL, because the team knows it.", "OK, let's go with that."),
+            "use PostgreSQL",
+            "the team knows it",
+            ("m1", "m2"),
+        ),
+        (
+            ("We'll use PostgreSQL.", "A: Why?", "Because the team knows it."),
+            "We'll use PostgreSQL",
+            "the team knows it",
+            ("m0", "m2"),
+        ),
+    ],
+)
+def test_a_reason_may_stand_in_another_turn(
+    said: tuple[str, ...], text: str, reason: str, sources: tuple[str, ...]
+) -> None:
+    (decision,) = summary(*said).decisions
+    assert (decision.text, decision.reason, decision.technical, decision.sources) == (text, reason, True, sources)
+
+
+def test_a_reason_for_something_else_is_none() -> None:
+    (decision,) = summary("MySQL, because the team knows it?", "A: Hm.", "We'll use PostgreSQL.").decisions
+    assert decision.reason == ""
+
+
+def test_a_reason_of_long_ago_is_for_something_else() -> None:
+    said = ["A: PostgreSQL is fine because the team knows it.", *["嗯", "A: 嗯"] * 5, "We'll use PostgreSQL."]
+    (decision,) = summary(*said).decisions
+    assert decision.reason == ""
+
+
+def test_a_choice_that_is_said_again_is_one_decision() -> None:
+    (decision,) = summary(
+        "We'll use PostgreSQL.", "A: Great, we're going with PostgreSQL because it scales."
+    ).decisions
+    assert (decision.text, decision.reason) == ("We'll use PostgreSQL", "it scales")
+    assert decision.sources == ("m0", "m1")
+
+
+def test_agreeing_to_what_is_no_tool_is_no_technical_decision() -> None:
+    assert summary("What now?", "A: We could take a walk.", "OK, let's do that.").decisions == ()

@@ -36,6 +36,9 @@ def test_facts_of_the_users_life_and_conclusions_are_insights(said: str) -> None
         "Hello, nice to meet you!",
         "What is my name?",
         "A: My name is Botty and I live in the cloud",
+        "I noticed your dog in the picture",
+        "They opened a bakery in Leeds last Monday and hired ten people",
+        "这些都是我上周末在成都和家人一起去过的地方",
     ],
 )
 def test_courtesies_questions_and_what_the_assistant_says_of_itself_are_none(said: str) -> None:
@@ -57,8 +60,8 @@ def test_what_another_section_has_is_no_insight() -> None:
     assert found.insights == ()
 
 
-def test_what_happened_is_no_insight_where_a_topic_is_called_so() -> None:
-    """What lasts is one all the same."""
+def test_what_happened_is_an_insight_beside_the_topic_that_names_it() -> None:
+    """A topic only names it; what lasts is one all the same."""
     found = summary("昨天我去海边看了日出", "A: 真好", "我对花生过敏", "A: 记下了")
-    assert [topic.title for topic in found.topics] == ["昨天我去海边看了日出", "我对花生过敏"]
-    assert [insight.text for insight in found.insights] == ["我对花生过敏"]
+    assert [topic.title for topic in found.topics] == ["海边", "花生过敏"]
+    assert [insight.text for insight in found.insights] == ["昨天我去海边看了日出", "我对花生过敏"]

@@ -49,6 +49,7 @@ NOT_STATED = [
     "My wife loves opera",
     "I like it!",
     "I love your idea",
+    "I love the man she picked",
     "I'd like to know more about Rome",
     "A: I prefer rainy days",
     'He wrote "I love jazz" on the wall',
@@ -88,6 +89,9 @@ def test_a_preference_is_the_clause_that_says_so_and_what_belongs_to_it(said: st
         (("帮我放一首爵士乐", "再放点爵士乐吧", "来一首爵士老歌"), "爵士乐"),
         (("Can you keep it short?", "please be brief", "give me a short answer"), "please be brief"),
         (("use GPT-4o for this", "I used GPT-4o again", "please use GPT-4o"), "use GPT-4o"),
+        (("Write a script in Python", "now a Python function for dates", "Python again, please"), "in Python"),
+        (("Let's do Rust again", "Use Rust please", "I'd stick with Rust"), "Use Rust"),
+        (("I'll have a green tea", "a green tea again, I'll have green tea", "I'll order green tea"), "green tea"),
         (("Recommend a sci-fi movie", "suggest another sci-fi show", "find a good sci-fi novel"), "sci-fi show"),
     ],
 )
@@ -97,6 +101,19 @@ def test_what_is_chosen_three_times_is_observed(said: tuple[str, str, str], text
     (preference,) = summary(one, "A: 好", two, "A: 好", three).preferences
     assert (preference.text, preference.observed, preference.sources) == (text, True, ("m0", "m2", "m4"))
     assert not any(preference.observed for preference in summary(one, "A: 好", two).preferences)
+
+
+def test_four_choices_of_a_language_are_one_habit() -> None:
+    said = ["Which language? Python.", "Let's do Python again", "Use python please", "And this one in Python?"]
+    (preference,) = summary(*[line for one in said for line in (one, "A: ok")]).preferences
+    assert (preference.text, preference.observed, len(preference.sources)) == ("Python", True, 4)
+
+
+@pytest.mark.parametrize(
+    "said", ["I went to the Python course", "not in Python", "don't use Python", "a python bit him"]
+)
+def test_what_is_only_mentioned_or_refused_is_no_choice(said: str) -> None:
+    assert not any(preference.observed for preference in summary(*[said, "A: ok"] * 4).preferences)
 
 
 def test_what_one_message_says_three_times_is_no_habit() -> None:

@@ -71,6 +71,49 @@ def test_what_is_proposed_or_found_is_its_solution(
     assert (problem.solution, problem.sources) == (solution, sources)
 
 
+@pytest.mark.parametrize(
+    ("said", "solution"),
+    [
+        (
+            ("The worker fails with a connection error", "A: Start the broker first.", "That fixed it!"),
+            "Start the broker first",
+        ),
+        (("worker启动就报错，连不上Kafka", "A: 先启动broker。", "好了，解决了！"), "先启动broker"),
+        (
+            ("The app crashes on start.", "A: Hm.", "I deleted the old cache folder. That fixed it."),
+            "I deleted the old cache folder",
+        ),
+        (
+            ("The tests time out on CI.", "A: Hm.", "Ah, I pinned the node version, it works now."),
+            "I pinned the node version",
+        ),
+        (
+            (
+                "My app crashes.",
+                "A: 1. Clear the cache. 2. Reinstall the app. 3. Restart the phone.",
+                "Reinstalling it worked!",
+            ),
+            "Reinstall the app",
+        ),
+        (
+            (
+                "The build fails with error 137.",
+                "A: Try restarting docker.",
+                "That didn't help, but raising the memory limit did.",
+            ),
+            "raising the memory limit",
+        ),
+        (("网页打不开", "A: 清一下缓存，或者换个浏览器。", "换了浏览器就好了"), "换了浏览器就好了"),
+        (("接口返回500", "A: 看起来是连接池满了。", "果然好了"), "看起来是连接池满了"),
+        (("The app crashes.", "A: Does it?", "That fixed it!"), ""),
+    ],
+)
+def test_the_solution_is_the_step_that_helped_not_that_it_helped(said: tuple[str, ...], solution: str) -> None:
+    """What the user names, or has said just before; else what was proposed, of which they may name one step."""
+    (problem,) = summary(*said).problems
+    assert problem.solution == solution
+
+
 def test_a_solution_goes_to_the_problem_whose_words_it_uses() -> None:
     first, second = summary(
         "打印机连不上WiFi。",

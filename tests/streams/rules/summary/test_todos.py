@@ -32,6 +32,18 @@ FOLLOWING = [
     ("I'll send Peter the contract tomorrow", "send Peter the contract tomorrow", ""),
     ("I plan to visit Kyoto in spring", "visit Kyoto in spring", ""),
     ("We promised to help Tom move", "help Tom move", ""),
+    ("那我去查一下签证要求", "查一下签证要求", ""),
+    ("那我明天去问问房东", "问问房东", "明天"),
+    ("Let me check the flight prices first", "check the flight prices first", ""),
+]
+
+PROMISED = [
+    ("我明天把报价单发给你", "把报价单发给你", "明天"),
+    ("好的，我会提醒你吃药", "提醒你吃药", ""),
+    ("我帮你整理一份行李清单", "整理一份行李清单", ""),
+    ("I'll send you a list", "send you a list", ""),
+    ("Sure, I'll draft the contract for you", "draft the contract for you", ""),
+    ("I will remind you to call the bank", "remind you to call the bank", ""),
 ]
 
 NONE = [
@@ -51,7 +63,18 @@ NONE = [
     "I'll talk to you tomorrow",
     "I will not go there",
     "You need to sleep more",
-    "A: I'll send you a list",
+    "A: I'll keep you posted",
+    "A: I'll write to them and let you know",
+    "A: I'll let you know",
+    "A: I'll be around all day",
+    "A: If you like, I'll send you a list",
+    "A: 我会一直陪着你",
+    "A: 我会努力学习的",
+    "A: 我去过很多地方",
+    "那我去看看吧",
+    "那我去睡了",
+    "Let me check",
+    "Let me know",
     "Do I need to call them?",
 ]
 
@@ -66,6 +89,12 @@ def test_what_the_user_has_to_do_is_a_task_that_begins_with_its_verb(said: str, 
 def test_what_the_user_is_going_to_do_is_inferred(said: str, text: str, when: str) -> None:
     (todo,) = summary(said).todos
     assert (todo.text, todo.when, todo.inferred, todo.sources) == (text, when, True, ("m0",))
+
+
+@pytest.mark.parametrize(("said", "text", "when"), PROMISED)
+def test_what_the_assistant_promises_to_do_is_inferred(said: str, text: str, when: str) -> None:
+    (todo,) = summary("好", f"A: {said}").todos
+    assert (todo.text, todo.when, todo.inferred, todo.sources) == (text, when, True, ("m1",))
 
 
 @pytest.mark.parametrize("said", NONE)
@@ -95,3 +124,8 @@ def test_what_the_assistant_proposes_and_the_user_agrees_to_is_inferred(
 def test_what_is_agreed_to_in_another_session_is_another_matter() -> None:
     assert summary("A: You could write a list of your plans.").todos == ()
     assert summary("Okay, I'll try that.").todos == ()
+
+
+def test_what_the_user_says_they_will_do_goes_before_what_was_proposed() -> None:
+    (todo,) = summary("怎么办？", "A: 你可以先看看使馆网站。", "那我去查签证要求").todos
+    assert (todo.text, todo.sources) == ("查签证要求", ("m2",))

@@ -1,0 +1,51 @@
+"""`siltstone pin` and `siltstone unpin`."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import click
+
+from streams.cli import show
+from streams.cli.client import ask, json_option, url_option
+from streams.cli.memory_ids import found, ids_argument, short, until, user_option, wait_option
+
+
+@click.command()
+@ids_argument
+@user_option
+@wait_option
+@url_option
+@json_option
+def pin(ids: tuple[str, ...], user: str, seconds: float, url: str, as_json: bool) -> None:
+    """Pin memories: they do not decay, and cleanup leaves them alone."""
+    _change(ids, user, seconds, url, as_json, pinned=True)
+
+
+@click.command()
+@ids_argument
+@user_option
+@wait_option
+@url_option
+@json_option
+def unpin(ids: tuple[str, ...], user: str, seconds: float, url: str, as_json: bool) -> None:
+    """Let memories decay again, also those that are pinned because the user asked to remember them."""
+    _change(ids, user, seconds, url, as_json, pinned=False)
+
+
+def _change(given: tuple[str, ...], user: str, seconds: float, url: str, as_json: bool, *, pinned: bool) -> None:
+    memories = [found(url, user, one) for one in given]
+    method, word = ("PUT", "pinned") if pinned else ("DELETE", "unpinned")
+    for memory in memories:
+        ask(url, method, f"/v1/memories/{memory['id']}/pin", params={"user_id": user})
+    for memory in memories:
+        until(partial(_is, url, user, memory["id"], pinned), f"{memory['id']} is not {word}", seconds)
+    if as_json:
+        show.as_json({"user_id": user, word: [memory["id"] for memory in memories]})
+        return
+    for memory in memories:
+        click.echo(f"{word} {short(memory['id'])}  {show.shortened(memory['memory'])}")
+
+
+def _is(url: str, user: str, memory_id: str, pinned: bool) -> bool:
+    return found(url, user, memory_id)["pinned"] is pinned

@@ -1,0 +1,87 @@
+"""What the formats have in common: a chat is turns in their order, with whatever its file says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from schemas.errors import BadRecord
+from schemas.messages import Role, parse_timestamp
+
+#: Numbers below it are seconds: as milliseconds they would lie before 1974.
+_FIRST_MILLIS: Final = 1e11
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message; `at` is epoch ms. `place` is its number in the file's chat, from 1, whatever was left out."""
+
+    place: int
+    role: Role
+    text: str
+    at: int | None = None
+    id: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A conversation; `began` is epoch ms.
+
+    `left_out` are messages of it that nobody said: hidden ones, calls of tools, empty ones. `problems` are those that
+    are not as the format says; the others are used.
+    """
+
+    turns: tuple[Turn, ...]
+    id: str | None = None
+    began: int | None = None
+    left_out: int = 0
+    problems: tuple[BadRecord, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        messages: Sequence[Any],
+        turn: Callable[[int, Any], Turn | None],
+        identity: str | None,
+        began: int | None,
+    ) -> Self:
+        """`turn` gives each message's, None for what is left out, and raises `BadRecord`."""
+        turns, problems = [], []
+        for place, message in enumerate(messages, start=1):
+            try:
+                turns.append(turn(place, message))
+            except BadRecord as exc:
+                problems.append(exc)
+        said = tuple(one for one in turns if one is not None)
+        return cls(said, identity, began, len(turns) - len(said), tuple(problems))
+
+
+def moment(value: object) -> int | None:
+    """Epoch ms of a time as exports write it: ISO 8601, seconds or milliseconds; None where it is none."""
+    if isinstance(value, str) and value.replace(".", "", 1).isdigit():
+        value = float(value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _FIRST_MILLIS:
+        value = value * 1000
+    try:
+        return parse_timestamp(value)
+    except ValueError:
+        return None
+
+
+def first_moment(fields: Mapping[str, Any], *names: str) -> int | None:
+    """The first of these fields that is a time."""
+    return next((at for name in names if (at := moment(fields.get(name))) is not None), None)
+
+
+def text_id(value: object) -> str | None:
+    """An id as text; None where there is none."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return None
+    return str(value) or None
+
+
+def misshapen(what: str) -> BadRecord:
+    """A chat that is not as its format says."""
+    return BadRecord("invalid_fields", what)

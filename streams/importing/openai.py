@@ -1,0 +1,81 @@
+"""Messages as OpenAI's API takes them: an array of roles and contents, alone or as `messages` of an object.
+
+    [{"role": "user", "content": "…"}, {"role": "assistant", "content": null, "tool_calls": […]}, …]
+
+A content is a text, a list of parts, or null beside calls of tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from schemas.messages import Role
+from streams.importing.chats import Chat, Turn, first_moment, misshapen, text_id
+
+ROLES: Final = {
+    "user": Role.USER,
+    "assistant": Role.ASSISTANT,
+    "system": Role.SYSTEM,
+    "developer": Role.SYSTEM,
+    "tool": Role.TOOL,
+    "function": Role.TOOL,
+}
+TIMES: Final = ("timestamp", "created_at", "create_time", "created", "time")
+_CHAT_IDS: Final = ("session_id", "conversation_id", "thread_id", "id")
+
+
+def is_message(value: Mapping[str, Any]) -> bool:
+    return "role" in value and ("content" in value or "tool_calls" in value)
+
+
+def is_openai(value: Mapping[str, Any]) -> bool:
+    messages = value.get("messages")
+    return isinstance(messages, list) and all(isinstance(one, dict) and "role" in one for one in messages[:1])
+
+
+def chat_of(value: Mapping[str, Any]) -> Chat:
+    """Of an object with `messages`. Raises `BadRecord`."""
+    if not is_openai(value):
+        raise misshapen("it has no list of messages with a role")
+    identity = next((found for name in _CHAT_IDS if (found := text_id(value.get(name)))), None)
+    return chat_of_messages(value["messages"], identity, first_moment(value, *TIMES))
+
+
+def chat_of_messages(messages: Sequence[Any], identity: str | None = None, began: int | None = None) -> Chat:
+    return Chat.of(messages, _turn, identity, began)
+
+
+def _turn(place: int, message: object) -> Turn | None:
+    """None where there are no words in it."""
+    if not isinstance(message, dict):
+        raise misshapen(f"message {place} is no object with role and content")
+    if "role" not in message and "type" in message:
+        return None  # a call of a tool among the items of a response
+    role = ROLES.get(str(message.get("role")))
+    if role is None:
+        raise misshapen(f"message {place}: role {str(message.get('role'))[:40]!r} is none of {', '.join(ROLES)}")
+    text = _text(message.get("content"), place)
+    if not text:
+        return None
+    name = message.get("name")
+    return Turn(
+        place,
+        role,
+        text,
+        first_moment(message, *TIMES),
+        text_id(message.get("message_id")) or text_id(message.get("id")),
+        name if isinstance(name, str) and name else None,
+    )
+
+
+def _text(content: object, place: int) -> str:
+    """Pictures, sounds and files have no words."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content.strip()
+    if not isinstance(content, list):
+        raise misshapen(f"message {place}: content is neither a text nor a list of parts nor null")
+    parts = [part if isinstance(part, str) else part.get("text") for part in content if isinstance(part, str | dict)]
+    return "\n".join(part.strip() for part in parts if isinstance(part, str) and part.strip())

@@ -1,0 +1,166 @@
+"""The JSON values of a file, one at a time, each with its place: an object a line, an array, or one object.
+
+Lines and the elements of an array are read one after the other, so the file may be of any size. A value may not:
+`MOST` bounds it, and with it the memory that reading takes.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from schemas.errors import BadRecord
+
+#: Bytes of a line or of an object, characters of an array's element.
+MOST: Final = 64 * 1024 * 1024
+_CHUNK: Final = 1024 * 1024
+_SKIPPED: Final = b" \t\r\n\xef\xbb\xbf"  # with the byte order mark that some editors write
+_BETWEEN: Final = re.compile(r"[\s,]*")
+_DECODER: Final = json.JSONDecoder()
+
+
+class Item(NamedTuple):
+    """A value and its place, such as `line 3`, or what is wrong there. `line` is 0 where it is not a line's own."""
+
+    where: str
+    value: Any = None
+    problem: BadRecord | None = None
+    line: int = 0
+
+
+def items(opened: io.BufferedReader, *, by_lines: bool = False) -> Iterator[Item]:
+    """Whatever the file is; `by_lines`, an object a line without a look at it.
+
+    What is wrong with a line is its own affair; behind a fault in an array or an object nothing more is read.
+    """
+    number, first = _begin(opened)
+    if first == b"[" and not by_lines:
+        yield from _elements(opened)
+        return
+    line = opened.readline(MOST + 1)
+    if first == b"{" and not by_lines and _goes_on(line):
+        yield _object(line + opened.read(max(0, MOST + 1 - len(line))))
+        return
+    while line:
+        if line.strip():
+            yield _line(number, line)
+        while len(line) > MOST and not line.endswith(b"\n"):  # the rest of one that is too long
+            line = opened.readline(MOST + 1)
+        line, number = opened.readline(MOST + 1), number + 1
+
+
+def _begin(opened: io.BufferedReader) -> tuple[int, bytes]:
+    """The line of the first byte that says anything, which is left unread, and that byte."""
+    number = 1
+    while (first := opened.peek(1)[:1]) and first in _SKIPPED:
+        number += opened.read(1) == b"\n"
+    return number, first
+
+
+def _goes_on(line: bytes) -> bool:
+    """Whether this line is only the beginning of an object."""
+    try:
+        orjson.loads(line)
+    except orjson.JSONDecodeError as exc:
+        return exc.msg.startswith("unexpected end of data")
+    return False
+
+
+def _line(number: int, line: bytes) -> Item:
+    where = f"line {number}"
+    if len(line) > MOST:
+        return Item(where, problem=_too_large("the line"), line=number)
+    try:
+        return Item(where, _read(line.rstrip()), line=number)
+    except orjson.JSONDecodeError as exc:
+        return Item(where, problem=_no_json(line, exc), line=number)
+
+
+def _object(content: bytes) -> Item:
+    if len(content) > MOST:
+        return Item("the object", problem=_too_large("it"))
+    try:
+        return Item("the object", _read(content))
+    except orjson.JSONDecodeError as exc:
+        return Item(f"line {exc.lineno}", problem=_no_json(content, exc))
+
+
+def _read(content: bytes) -> Any:
+    """Raises `orjson.JSONDecodeError`."""
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:
+        if b"\\u" not in content:
+            raise
+        try:
+            return _whole(json.loads(content))
+        except (ValueError, RecursionError):
+            pass
+        raise
+
+
+def _whole(value: Any) -> Any:
+    """The value without halves of characters, which exports have where a text was cut within an emoji."""
+    written = json.dumps(value, ensure_ascii=False)
+    whole = written.encode(errors="replace").decode()
+    return value if whole == written else json.loads(whole)
+
+
+def _elements(opened: io.BufferedReader) -> Iterator[Item]:
+    """Each element is decoded where it stands; where the text at hand is too short for it, more is read."""
+    opened.read(1)
+    reader = io.TextIOWrapper(opened, encoding="utf-8", newline="")
+    number = 1
+    try:
+        text, at, ended = reader.read(_CHUNK), 0, False
+        while True:
+            between = _BETWEEN.match(text, at)
+            at = between.end() if between else at
+            if text.startswith("]", at):
+                return
+            try:
+                value, end = _DECODER.raw_decode(text, at)
+            except json.JSONDecodeError as exc:
+                if ended or len(text) - at > MOST:
+                    yield Item(f"element {number}", problem=_broken(exc, ended))
+                    return
+                more = reader.read(max(_CHUNK, len(text) - at))
+                text, at, ended = text[at:] + more, 0, not more
+                continue
+            if "\\u" in text[at:end]:
+                value = _whole(value)
+            yield Item(f"element {number}", value)
+            at, number = end, number + 1
+    except UnicodeDecodeError as exc:
+        yield Item(
+            f"element {number}", problem=BadRecord("not_utf8", f"it is not UTF-8: {exc.reason}: save it as such")
+        )
+    except RecursionError:
+        yield Item(f"element {number}", problem=BadRecord("not_json", "it is nested too deeply"))
+    finally:
+        reader.detach()
+
+
+def _broken(exc: json.JSONDecodeError, ended: bool) -> BadRecord:
+    if not ended:
+        return _too_large("it")
+    return BadRecord(
+        "not_json", f"the array is cut off or damaged here: {exc.msg}: fetch or export the file once more"
+    )
+
+
+def _no_json(content: bytes, exc: orjson.JSONDecodeError) -> BadRecord:
+    try:
+        content.decode()
+    except UnicodeDecodeError as not_text:
+        return BadRecord("not_utf8", f"it is not UTF-8 ({not_text.reason} at byte {not_text.start}): save it as such")
+    return BadRecord("not_json", f"it is no JSON: {exc.msg} (character {exc.colno})")
+
+
+def _too_large(what: str) -> BadRecord:
+    return BadRecord("too_large", f"{what} has more than {MOST // 1024 // 1024} MiB: split the file")

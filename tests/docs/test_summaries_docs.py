@@ -1,0 +1,42 @@
+"""The page on summaries shows what the rules make of its conversations."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from streams.rules.summary import extracted
+from streams.rules.summary.labels import language_of
+from streams.rules.summary.rendering import rendered
+from tests.docs.pages import ROOT
+from tests.streams.rules.summary.talking import turns
+
+EXAMPLE: Final = re.compile(
+    r"^### (?P<title>[^\n]+)\n\n```text\n(?P<said>.*?)\n```\n\nBefore:\n\n```markdown\n.*?\n```\n\n"
+    r"After:\n\n```markdown\n(?P<after>.*?)\n```",
+    re.MULTILINE | re.DOTALL,
+)
+EXAMPLES: Final = list(EXAMPLE.finditer((ROOT / "docs" / "summaries.md").read_text(encoding="utf-8")))
+
+
+def test_there_is_one_in_each_language() -> None:
+    assert [example["title"] for example in EXAMPLES] == ["An English one", "一段中文对话"]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=["en", "zh"])
+def test_a_conversation_has_the_summary_that_the_page_shows(example: re.Match[str]) -> None:
+    lines = [line.replace("user: ", "", 1).replace("assistant: ", "A: ", 1) for line in example["said"].splitlines()]
+    spoken = turns(*lines)
+    markdown = rendered(
+        extracted(spoken),
+        language=language_of(spoken),
+        written_at=0,
+        timezone=ZoneInfo("UTC"),
+        reason="manual",
+        headed=None,
+    )
+    sections, _, _ = re.sub(r" <!--.*?-->", "", markdown).rpartition("\n\n**")
+    assert sections == example["after"]

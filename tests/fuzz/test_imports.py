@@ -1,0 +1,66 @@
+"""Whatever a file holds: it is read, or told what is wrong with it, and nothing else happens."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import orjson
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.messages import parse_timestamp
+from streams.importing.formats import Format
+from streams.importing.found import Given, NamesNoUser, NotReadable, Record
+from streams.importing.records import records
+
+NOW = parse_timestamp("2026-03-10T12:00:00Z")
+NAMES = (
+    "role", "content", "messages", "tool_calls", "from", "value", "conversations", "items", "id", "mapping",
+    "message", "author", "parts", "content_type", "metadata", "create_time", "current_node", "parent", "recipient",
+    "memory", "results", "user_id", "run_id", "session_id", "type", "timestamp", "name", "text",
+)  # fmt: skip
+WORDS = st.sampled_from(("user", "assistant", "human", "gpt", "session_end", "text", "a", "", "\ud800", "2026-01-01"))
+PLAIN = st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats() | WORDS | st.text(max_size=5)
+ANYTHING = st.recursive(
+    PLAIN,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=3), inner, max_size=6)
+    ),
+    max_leaves=25,
+)
+
+
+def written(value: Any) -> bytes:
+    """As any program may have written it, also what is no JSON to a strict reader."""
+    return json.dumps(value).encode()
+
+
+@given(
+    st.lists(ANYTHING, max_size=4), st.booleans(), st.sampled_from((None, *Format)), st.sampled_from((None, "ann"))
+)
+def test_any_json_is_read_or_refused(values: list[Any], as_array: bool, of: Format | None, user: str | None) -> None:
+    content = written(values) if as_array else b"\n".join(written(value) for value in values)
+    check(content, Given(NOW, user, None, NOW, of))
+
+
+@given(
+    st.binary(max_size=60)
+    | st.sampled_from((b"[{", b'{"a":', b"[1,", b"\xef\xbb\xbf")).flatmap(
+        lambda head: st.binary(max_size=20).map(lambda tail: head + tail)
+    )
+)
+def test_any_bytes_are_read_or_refused(content: bytes) -> None:
+    check(content, Given(NOW, "ann", None, None))
+
+
+def check(content: bytes, given_with: Given) -> None:
+    try:
+        found = list(records(io.BufferedReader(io.BytesIO(content)), given_with))
+    except (NotReadable, NamesNoUser):
+        return
+    for one in found:
+        if isinstance(one, Record):
+            assert isinstance(orjson.loads(one.value), dict)
+            assert one.user_id
