@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from operator import not_
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field, TypeAdapter, model_validator
 
@@ -79,7 +79,8 @@ class Remember(_Event):
     session_id: Id | None = Field(default=None, description="needed where kind is short_term")
     agent_id: Label | None = None
     importance: Annotated[float, Field(ge=0, le=100)] = Field(
-        default=100.0, description="where it is not given and kind is short_term, 50"
+        default_factory=lambda given: 50.0 if given.get("kind") == "short_term" else 100.0,
+        description="where it is not given, it is worked out from the text when the event is read",
     )
     ttl_seconds: Annotated[int, Field(ge=1, le=LONGEST_TTL_SECONDS)] | None = Field(
         default=None,
@@ -91,13 +92,6 @@ class Remember(_Event):
         default="remember", description="what asked for it: the kind of the long-term memory"
     )
     message_ids: list[Id] = Field(default=[], max_length=1000, description="the messages that say it, where any do")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _less_important_for_a_while(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("kind") == "short_term":
-            return {"importance": 50.0, **given}
-        return given
 
     @model_validator(mode="after")
     def _fields_of_the_kind(self) -> Self:

@@ -285,7 +285,8 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return sorted({message.name for message in self.messages if message.name})
 
     def emotions(self) -> list[str]:
-        return [message.emotion for message in self.messages if message.emotion]
+        """Those of the user: an assistant's are its manner of speaking."""
+        return [message.emotion for message in self.messages if message.emotion and message.role is Role.USER]
 
 
 def render(exchange: Exchange) -> str:

@@ -21,7 +21,7 @@ from streams.wiring.context import WorkerContext
 from streams.wiring.faust_run import FaustRun
 from streams.wiring.intake import Intake, session_notes
 from streams.wiring.jobs import Jobs
-from streams.wiring.long_term import long_term_agent, recall
+from streams.wiring.long_term import long_term_agent, recall, tombstones
 from streams.wiring.storage import Storage
 from streams.wiring.summaries import summaries_agent
 from tables.paths import make_usable
@@ -51,7 +51,8 @@ class Siltstone:
         self.summaries = summaries_agent(context, self.shards, chats, self._plan, self._pending)
         self.jobs = Jobs(context, storage, self.summaries, chats.rater)
         self.recall = recall(context, self.shards, self.intake)
-        forgetters = Forgetters(self.intake.short_term, self.summaries, self.jobs.forgot)
+        told, forgotten = self.jobs.forgot, tombstones(self.shards)
+        forgetters = Forgetters(self.intake.short_term, self.summaries, told, forgotten)
         self.long_term = long_term_agent(
             context, self.shards, self.notes, forgetters, context.read_long_term, self.jobs.born
         )

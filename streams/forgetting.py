@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import uuid
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from schemas.events import Forget, ForgetUser, LongTermEvent
@@ -31,11 +32,24 @@ def forgettings(read: Iterable[tuple[Any, LongTermEvent]], now: int) -> list[For
     ]
 
 
+Named = tuple[str, uuid.UUID, int]
+"""A memory's user, its id, and when it was created (epoch ms)."""
+
+Tombstones = Callable[[int, Sequence[Named]], Awaitable[Sequence[bool]]]
+"""Which of a partition's memories are forgotten."""
+
+
 class Windows(Protocol):
     """Short-term windows."""
 
     def forget_user(self, partition: int, user_id: str, until: int) -> None:
         """What came up to `until` (epoch ms) goes."""
+
+    def memories_of(self, partition: int, user_id: str) -> list[Named]:
+        """The memories that the user's exchanges are, or would be."""
+
+    def forget_memories(self, partition: int, user_id: str, ids: Collection[uuid.UUID]) -> None:
+        """The exchanges that are these memories go."""
 
 
 class Summaries(Protocol):
@@ -49,12 +63,20 @@ class Summaries(Protocol):
 
 
 class Forgetters:
-    """`told` is called when something was forgotten: copies that others make may hold it still."""
+    """`told` is called when something was forgotten: copies that others make may hold it still.
+
+    Exchanges of windows go with the memory that they are where the shard's `tombstones` can be asked: they have the
+    near-copies' names, too.
+    """
 
     def __init__(
-        self, windows: Windows, summaries: Summaries | None = None, told: Callable[[], None] = lambda: None
+        self,
+        windows: Windows,
+        summaries: Summaries | None = None,
+        told: Callable[[], None] = lambda: None,
+        tombstones: Tombstones | None = None,
     ) -> None:
-        self._windows, self._summaries, self._told = windows, summaries, told
+        self._windows, self._summaries, self._told, self._tombstones = windows, summaries, told, tombstones
 
     async def follow(self, partition: int, forgotten: Sequence[Forgetting]) -> None:
         """The shard of these users' partition has forgotten what was to be."""
@@ -64,6 +86,11 @@ class Forgetters:
                 self._windows.forget_user(partition, event.user_id, max(event.timestamp, at))
                 if self._summaries is not None:
                     await self._summaries.forget_user(partition, event.user_id)
+            elif self._tombstones is not None and (held := self._windows.memories_of(partition, event.user_id)):
+                gone = await self._tombstones(partition, held)
+                ids = {identity for (_, identity, _), is_gone in zip(held, gone, strict=True) if is_gone}
+                if ids:
+                    self._windows.forget_memories(partition, event.user_id, ids)
 
     async def follow_again(self, forgotten: Sequence[Forgetting]) -> None:
         """Another worker has followed already, but where the files here were its own."""

@@ -6,6 +6,7 @@ What the user's short-term windows hold is ranked among them: each exchange as t
 from __future__ import annotations
 
 import logging
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -148,7 +149,7 @@ class Recall:
         if short_term:
             self._metrics.short_term_hits.inc(short_term)
         if used and query.touch:
-            self._accesses.note(query.user_id, used, self._clock.now())
+            self.accessed(query.user_id, used)
 
     async def _among_said(self, query: Query, said: Sequence[tuple[str, Exchange]], shard: ShardModel) -> Hits:
         """The same where the user's windows hold something; those exchanges are embedded that may answer."""
@@ -178,6 +179,10 @@ class Recall:
         model = await shard.model()
         vectors = await shard.embed([probe(part, speakers) for part in parts])
         return PreparedQuery(query, parts, vectors, model.cosine.of(query.text), self._clock.now(), self._lifecycle)
+
+    def accessed(self, user_id: str, ids: Iterable[uuid.UUID]) -> None:
+        """The user's memories of these ids were read now."""
+        self._accesses.note(user_id, ids, self._clock.now())
 
     async def tell_accesses(self) -> None:
         """Send the accesses since the last call, one event a user: a shard takes them in one transaction.

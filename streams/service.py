@@ -29,6 +29,7 @@ from streams.jobs.reembedding import Reembedder
 from streams.metrics import Metrics
 from streams.recall import Hits, Query, Recall, prompt_text
 from streams.rules.explaining import Explainer, Explanation
+from streams.rules.importance import Importance
 from streams.said import ShownWindow
 from streams.shards import OwnedShards
 from tables.analysts.copy import Copy
@@ -117,6 +118,7 @@ class MemoryService:
         reembedder: Reembedder,
     ) -> None:
         self.settings, self.topics, self.clock, self.metrics = settings, topics, clock, metrics
+        self.importance = Importance(settings.memory)
         self.health, self.windows, self.pending_summaries, self.shards = health, windows, pending_summaries, shards
         self.summaries, self.recall, self.explainer = summaries, recall, explainer
         self.cleanup, self.reembedder = cleanup, reembedder

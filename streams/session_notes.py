@@ -1,8 +1,8 @@
-"""Short-term memories that a user asked for: kept with their session, promoted at its end, gone when they expire.
+"""Short-term memories that a user asked for: kept with their session, promoted at its end, at which they expire.
 
 They come by `long-term` and their sessions by `conversations`, so either may be known first. An important note whose
 session has ended already is promoted when it comes; one whose session nothing is known of opens it, and silence
-ends it as any other.
+ends it as any other. What was asked for after a session's end is not of the session that ended: it stays.
 """
 
 from __future__ import annotations
@@ -68,12 +68,18 @@ class SessionNotes:
             session = self._session(partition, note)
             if session is not None and session.ended:
                 self._promote(partition, note, session.last_at)
+                self._end(partition, note, session.last_at)
         await self._event_log.deliver()
 
     def session_ended(self, partition: int, session: Session, at: int) -> None:
-        """Promote the important notes that have not expired when the session ends (epoch ms of event time)."""
+        """Promote the important notes that have not expired when the session ends (epoch ms of event time).
+
+        All that were asked for until then expire with it.
+        """
+        until = max(at, session.last_at) if session.ended else at  # it may have gone on, and ended again
         for note in self._notes.of_session(partition, session.user_id, session.session_id):
             self._promote(partition, note, at)
+            self._end(partition, note, until)
 
     def forget_expired(self) -> None:
         """Drop what has expired, but for what the end of its session is still to decide on.
@@ -89,9 +95,16 @@ class SessionNotes:
                 self._count("expired")
 
     def recovered(self) -> None:
-        """The table is back: it is at least as late as its newest note."""
-        for _, _, note in self._notes.items():
+        """The table is back: it is at least as late as its newest note.
+
+        A session's row is written before its notes' are: who was killed in between has left notes of one that ended.
+        """
+        ours = frozenset(self._shards.partitions())
+        for partition, _, note in list(self._notes.items()):
             self._clock.observe(note.created_at)
+            session = self._session(partition, note)
+            if session is not None and session.ended and partition in ours:
+                self._end(partition, note, session.last_at)
 
     def _keep(self, partition: int, event: Remember) -> Note:
         self._clock.observe(event.timestamp)
@@ -157,6 +170,12 @@ class SessionNotes:
         self._event_log.append(event)
         self._notes.keep(partition, held._replace(promoted=True))
         self._count("promoted")
+
+    def _end(self, partition: int, note: Note, at: int) -> None:
+        """Its session has ended at `at` (epoch ms)."""
+        held = self._notes.named(partition, note.user_id, note.id)
+        if held is not None and held.created_at <= at < held.expires_at:
+            self._notes.keep(partition, held._replace(expires_at=at))
 
     def _is_due(self, note: Note) -> bool:
         """Whether a long-term memory is to be made of it when its session ends."""

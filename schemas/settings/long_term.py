@@ -50,6 +50,9 @@ class LongTermSettings(Section):
     max_memories_per_user: Annotated[int, Field(ge=0)] = Field(
         default=10_000, description="above it the oldest of the lowest scores are summed up; 0: never"
     )
+    group_cosine: Annotated[float, Field(ge=-1, le=1)] = Field(
+        default=0.4, description="how similar memories have to be to be summed up; made for the embeddings `use`"
+    )
     summaries_by_model: bool = Field(default=True, description="a configured model finds their words")
     supersede: SupersedeSettings = SupersedeSettings()
     retention: RetentionSettings = RetentionSettings()

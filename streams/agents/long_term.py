@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from schemas.errors import ShardNotHere
 from schemas.events import LONG_TERM_EVENT, Edit, LongTermEvent, Promotion, Remember
 from schemas.memories import Memory
+from schemas.settings import MemorySettings
 from streams.agents.group_commit import EVENTS_A_TRANSACTION, GroupWriter
 from streams.backlog_gate import BacklogGate
 from streams.clock import Clock, now_ms
@@ -28,6 +29,7 @@ from streams.jobs.retention import Read, watermark_at
 from streams.metrics import Metrics
 from streams.models import ShardModel
 from streams.promotion_ages import PromotionAges
+from streams.rules.importance import Importance
 from streams.session_notes import SessionNotes, is_short_term
 from streams.shards import OwnedShards
 from tables.shard.batch import Applied
@@ -47,6 +49,12 @@ def decode(record: Any) -> LongTermEvent:
         return LONG_TERM_EVENT.validate_python(fields)
     except ValidationError as exc:
         raise invalid(exc) from exc
+
+
+def decoder(memory: MemorySettings) -> Callable[[Any], LongTermEvent]:
+    """As `decode`, and what is to be remembered has an importance: where none is given, that of its text."""
+    importance = Importance(memory)
+    return lambda record: importance.weighed(decode(record))
 
 
 def apart(events: Sequence[LongTermEvent]) -> list[Sequence[LongTermEvent]]:

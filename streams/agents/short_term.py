@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import uuid
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from itertools import zip_longest
 from operator import attrgetter
@@ -19,7 +20,7 @@ import msgspec
 from pydantic import ValidationError
 
 from schemas.events import Promotion, event_id
-from schemas.messages import ChatMessage, ConversationRecord, Message, SessionEnded, Silence, render
+from schemas.messages import ChatMessage, ConversationRecord, Exchange, Message, SessionEnded, Silence, render
 from schemas.plain_messages import plain_message
 from schemas.settings import MemorySettings
 from schemas.topics import CLOSED_AT_HEADER
@@ -27,6 +28,7 @@ from streams.agents.summaries import request_of
 from streams.clock import Clock, ingested, now_ms
 from streams.dead_letters import invalid, json_object
 from streams.event_log import EventLog
+from streams.forgetting import Named
 from streams.hotpath.outbox import Headers
 from streams.inbox import Inbox
 from streams.jobs.idle_tracker import IdleTracker
@@ -245,6 +247,32 @@ class ShortTermAgent:
             outcome = self._rules.forgotten(session, until, partial(store.exchange, partition, session))
             store.save(partition, outcome.session, (), outcome.gone)
             store.forget_message_ids(partition, session)
+
+    def memories_of(self, partition: int, user_id: str) -> list[Named]:
+        """The memories that the user's closed exchanges are, or would be."""
+        return [
+            (user_id, held.memory_id(user_id, session.session_id), held.started_at)
+            for session in self._store.of_user(partition, user_id)
+            for held in self._held(partition, session)
+        ]
+
+    def forget_memories(self, partition: int, user_id: str, ids: Collection[uuid.UUID]) -> None:
+        """The exchanges that are these memories leave the user's windows, whatever was decided on them.
+
+        Messages that are sent again stay known, so that they do not open another exchange.
+        """
+        for session in self._store.of_user(partition, user_id):
+            held = self._held(partition, session)
+            seqs = {one.seq for one in held if one.memory_id(user_id, session.session_id) in ids}
+            if seqs:
+                exchange = self._store.exchanges_of(partition, session)
+                outcome = self._rules.without(session, seqs, exchange)
+                self._store.message_ids(partition, session)
+                self._store.save(partition, outcome.session, (), outcome.gone)
+
+    def _held(self, partition: int, session: Session) -> list[Exchange]:
+        """The session's closed exchanges: those of its window, and those that somebody is asked about."""
+        return list(map(self._store.exchanges_of(partition, session), sorted(session.named)))
 
     def begin_anew(self, partition: int) -> bool:
         """The partition's log is read from its start. Rows that say that they include some of it are of another log.

@@ -51,11 +51,14 @@ class EmbeddedBroker:
     journal: JournalProcess | None = None
 
     def settings(self, kafka: KafkaSettings) -> KafkaSettings:
-        """These settings for this broker. Tansu's JoinGroup waits half of the rebalance time-out: keep it short."""
+        """These settings for this broker. Tansu's JoinGroup waits half of the rebalance time-out: keep it short.
+
+        `kafka.partitions` holds where somebody has set it; its default is for a cluster, with several workers.
+        """
         return kafka.model_copy(
             update={
                 "bootstrap_servers": self.bootstrap_servers,
-                "partitions": EMBEDDED_PARTITIONS,
+                "partitions": kafka.partitions if "partitions" in kafka.model_fields_set else EMBEDDED_PARTITIONS,
                 "replication": 1,
                 "session_timeout_seconds": 3.0,
                 "rebalance_timeout_seconds": 1.0,

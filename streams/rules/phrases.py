@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+
+from streams.rules.asking import Reading
 
 
 class Phrases:
@@ -15,12 +17,17 @@ class Phrases:
     A phrase's longest word is looked for as plain text, and its pattern is tried only where that word stands:
     most texts hold none, and one pattern of all phrases would cost ten times as much. Of words that hold one another
     the shortest is looked for first, and in a text of ASCII alone only words that are such.
+
+    A phrase that has a reading counts only where that says so.
     """
 
-    def __init__(self, phrases: Iterable[str]) -> None:
+    def __init__(self, phrases: Iterable[str], readings: Mapping[str, Reading] | None = None) -> None:
         wanted = sorted({phrase.strip().lower() for phrase in phrases if phrase.strip()})
-        self._phrases = tuple((max(_BREAK.split(phrase), key=len), _pattern(phrase)) for phrase in wanted)
-        words = {word for word, _ in self._phrases}
+        read = readings or {}
+        self._phrases = tuple(
+            (max(_BREAK.split(phrase), key=len), _pattern(phrase), read.get(phrase)) for phrase in wanted
+        )
+        words = {word for word, _, _ in self._phrases}
         self._any = tuple(sorted(word for word in words if not any(w in word for w in words - {word})))
         self._ascii = tuple(word for word in self._any if word.isascii())
 
@@ -31,8 +38,13 @@ class Phrases:
                 break
         else:
             return False
-        for word, pattern in self._phrases:  # noqa: SIM110 - a generator takes twice as long, for every exchange
-            if word in lowered and pattern.search(lowered):
+        for word, pattern, reading in self._phrases:
+            if word not in lowered:
+                continue
+            if reading is None:
+                if pattern.search(lowered):
+                    return True
+            elif any(map(reading, pattern.finditer(lowered))):
                 return True
         return False
 

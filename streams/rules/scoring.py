@@ -1,7 +1,7 @@
 """What an exchange weighs: fullness, sentiment and content, in integer thousandths.
 
     fullness  = 300 × min(1, exchanges in session / promote_threshold)      300 when the exchange is leaving
-    sentiment = 200 if the emotion is a strong one
+    sentiment = 200 if an emotion of the user's is a strong one
     content   = 200 if a content keyword occurs, or the local estimator rates it at least `content_value`
     value     = 10 × the rating, 0-10, asked for only where it can decide
 
@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from schemas.messages import Exchange, Role
 from schemas.settings import MemorySettings
+from streams.rules.asking import TO_REMEMBER
 from streams.rules.estimator import estimated_rating
 from streams.rules.phrases import Phrases
 
@@ -43,10 +44,10 @@ class Scorer:
         self._strong = frozenset(emotion.casefold() for emotion in memory.scoring.strong_emotions)
         self._keywords = Phrases(memory.scoring.content_keywords)
         self._content_value = memory.scoring.content_value
-        self._phrases = Phrases(memory.force_phrases)
+        self._phrases = Phrases(memory.force_phrases, TO_REMEMBER)
 
     def asks_to_remember(self, exchange: Exchange) -> bool:
-        """Whether the user's text contains a remember phrase."""
+        """Whether the user's text contains a remember phrase, as a request."""
         said = [message.content for message in exchange.messages if message.role is Role.USER]
         return self._phrases.found_in("\n".join(said))
 
@@ -68,8 +69,8 @@ class Scorer:
         return estimated_rating(user, assistant) >= self._content_value
 
     def _moved(self, exchange: Exchange) -> bool:
-        """Whether an emotion is a strong one."""
-        for message in exchange.messages:  # noqa: SIM110 - a generator takes twice as long, for every exchange
-            if message.emotion and message.emotion.casefold() in self._strong:
+        """Whether an emotion of the user's is a strong one: what an assistant puts on moves nobody."""
+        for message in exchange.messages:
+            if message.emotion and message.role is Role.USER and message.emotion.casefold() in self._strong:
                 return True
         return False

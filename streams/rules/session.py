@@ -11,7 +11,7 @@ becomes an exchange of its own.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import attrgetter
 
 import msgspec
@@ -101,6 +101,12 @@ class SessionRules:
             left_at=max(session.left_at, *gone.values()) if gone else session.left_at,
         )
         return SessionChanges(left, gone=list(gone))
+
+    def without(self, session: Session, seqs: Collection[int], exchange: Callable[[int], Exchange]) -> SessionChanges:
+        """The session without some of its closed exchanges, decided on or not."""
+        gone = [seq for seq in dict.fromkeys((*session.window, *session.asked)) if seq in seqs]
+        left_at = max([session.left_at, *(exchange(seq).ended_at for seq in gone)])
+        return SessionChanges(session.without(gone)._replace(left_at=left_at), gone=gone)
 
 
 _time = attrgetter("timestamp")

@@ -192,11 +192,12 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
     async def remember(memory: NewMemory) -> Accepted:
         """Have a text remembered: for good, or for `ttl_seconds` with its session.
 
-        The memory's id is `memory_id`, or the event's where that is not given.
+        The memory's id is `memory_id`, or the event's where that is not given; its importance, without one, is that
+        of the text.
         """
         for older in memory.supersedes:
             await service.one(memory.user_id, older)
-        return await Accepted.written(service, memory)
+        return await Accepted.written(service, service.importance.weighed(memory))
 
     for routes in (
         memory_routes,

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Generic, TypeVar
 
-from fastapi import HTTPException, Query
+from fastapi import Depends, HTTPException, Query
 
-from schemas.lifecycle import score_of, state_of
+from schemas.lifecycle import score_of, state_of, wanted_states
 from schemas.memories import Memory, State
 from schemas.settings import LifecycleSettings
 from streams.rules.filtering import Filter, matching
@@ -23,6 +23,20 @@ PageSize = Annotated[int, Query(ge=1, le=1000)]
 After = Annotated[uuid.UUID | None, Query(description="read on after this memory")]
 
 
+def _states(
+    state: State | None = None,
+    include_cold: bool = False,
+    include_all: bool = False,
+    cold: Annotated[bool, Query(alias="includeCold", include_in_schema=False)] = False,
+    all_states: Annotated[bool, Query(alias="includeAll", include_in_schema=False)] = False,
+) -> frozenset[State]:
+    return wanted_states(state=state, include_all=include_all or all_states, include_cold=include_cold or cold)
+
+
+#: As a search has them: active by default. camelCase spellings are taken as well.
+States = Annotated[frozenset[State], Depends(_states)]
+
+
 def conditions_of(filters: list[str]) -> Sequence[Filter]:
     """What the filters say; 422 where one says nothing."""
     try:
@@ -33,13 +47,13 @@ def conditions_of(filters: list[str]) -> Sequence[Filter]:
 
 @dataclass(frozen=True, slots=True)
 class PageQuery:
-    """A page: of whose memories, which, in which state as of `now` (epoch ms), how many, behind which one."""
+    """A page: of whose memories, which, in which states as of `now` (epoch ms), how many, behind which one."""
 
     user_id: str
     conditions: Sequence[Filter]
     limit: int
     after: uuid.UUID | None
-    state: State | None = None
+    states: frozenset[State] = frozenset(State)
     now: int = 0
 
 
@@ -57,7 +71,7 @@ def page_of_memories(shard: Shard, wanted: PageQuery, lifecycle: LifecycleSettin
     found = [
         memory
         for memory in matching(shard.memories_of(wanted.user_id), wanted.conditions)
-        if wanted.state is None or state_of(score_of(memory, wanted.now, lifecycle), lifecycle) is wanted.state
+        if state_of(score_of(memory, wanted.now, lifecycle), lifecycle) in wanted.states
     ]
     return _page(found, wanted, lambda memory: memory.id)
 

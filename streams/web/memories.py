@@ -13,11 +13,10 @@ from fastapi import APIRouter, HTTPException
 from pydantic import BaseModel, Field, model_validator
 
 from schemas.events import Edit, Forget, ForgetUser, Pin, Unpin
-from schemas.memories import State
 from schemas.messages import MAX_METADATA_BYTES, Content, Id, Metadata, iso
 from streams.service import MemoryService
 from streams.web.accepted import Accepted
-from streams.web.listing import After, Filters, PageQuery, PageSize, conditions_of, page_of_memories
+from streams.web.listing import After, Filters, PageQuery, PageSize, States, conditions_of, page_of_memories
 from streams.web.shown import ShownMemory, command, shown
 from tables.shard.editing import outgrows
 from tables.shard.shard import Shard
@@ -65,21 +64,30 @@ def memory_routes(service: MemoryService) -> APIRouter:
     @api.get("/v1/memories")
     async def memories(
         user_id: Id,
+        states: States,
         filters: Filters = [],  # noqa: B006
-        state: State | None = None,
         limit: PageSize = 50,
         after: After = None,
     ) -> MemoriesResponse:
-        """The user's memories, in every state unless one is given, oldest first."""
-        wanted = PageQuery(user_id, conditions_of(filters), limit, after, state, service.clock.now())
+        """The user's memories, oldest first: the active ones, unless `state`, `include_all` or `include_cold` is set.
+
+        Being listed counts as no access.
+        """
+        wanted = PageQuery(user_id, conditions_of(filters), limit, after, states, service.clock.now())
         page = await service.ask(user_id, page_of_memories, wanted, service.settings.lifecycle)
         memories = [shown(memory, service) for memory in page.memories]
         return MemoriesResponse(memories=memories, total=page.total, next=page.next_after)
 
     @api.get("/v1/memories/{memory_id}")
-    async def memory(memory_id: uuid.UUID, user_id: Id) -> ShownMemory:
-        """One memory; reading it counts as no access. A near-copy's id shows the memory that it went into."""
-        return shown(await service.one(user_id, memory_id), service)
+    async def memory(memory_id: uuid.UUID, user_id: Id, touch: bool = True) -> ShownMemory:
+        """One memory; that counts as an access, unless `touch` is false. It is shown as it was before.
+
+        A near-copy's id shows the memory that it went into.
+        """
+        found = await service.one(user_id, memory_id)
+        if touch:
+            service.recall.accessed(user_id, [found.id])
+        return shown(found, service)
 
     @api.patch("/v1/memories/{memory_id}", status_code=202)
     async def edit(memory_id: uuid.UUID, change: MemoryChange) -> Accepted:

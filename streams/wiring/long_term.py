@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from streams.agents.long_term import Born, LongTermAgent, decode
-from streams.forgetting import Forgetters
+from collections.abc import Sequence
+
+from streams.agents.long_term import Born, LongTermAgent, decoder
+from streams.forgetting import Forgetters, Named, Tombstones
 from streams.jobs.retention import Read
 from streams.recall import Recall
 from streams.said import SaidLately
@@ -11,6 +13,7 @@ from streams.session_notes import SessionNotes
 from streams.shards import OwnedShards
 from streams.wiring.context import Context, WorkerContext
 from streams.wiring.intake import Intake
+from tables.shard.shard import Shard
 
 
 def long_term_agent(
@@ -24,7 +27,7 @@ def long_term_agent(
     """The agent; `read` gives it what a shard lacks, and `born` is told of new memories."""
     return LongTermAgent(
         shards=shards,
-        inbox=context.inbox(decode),
+        inbox=context.inbox(decoder(context.settings.memory)),
         metrics=context.metrics,
         clock=context.clock,
         gate=context.gate,
@@ -33,6 +36,15 @@ def long_term_agent(
         read=read,
         born=born,
     )
+
+
+def tombstones(shards: OwnedShards) -> Tombstones:
+    """What the shards have forgotten."""
+
+    async def asked(partition: int, memories: Sequence[Named]) -> Sequence[bool]:
+        return await shards.call(partition, Shard.forgotten, memories)
+
+    return asked
 
 
 def recall(context: WorkerContext, shards: OwnedShards, intake: Intake) -> Recall:

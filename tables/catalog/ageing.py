@@ -43,15 +43,20 @@ class Ageing:
         the first time, with other settings, and when time goes back.
         """
         formula = _formula(now, lifecycle)
-        if now < self._formula["now"] or formula | {"now": 0} != self._formula | {"now": 0}:
+        warmed_by = None
+        if formula | {"now": 0} != self._formula | {"now": 0}:
             self._next_checks = NextChecks()
+            warmed_by = self._settings_changed(formula)
+        elif now < self._formula["now"]:
+            self._next_checks = NextChecks()
+            warmed_by = "clock"
         self._formula = formula
         self._next_checks.add(self._numbers_above(self._next_checks.newest))
         seqs = self._next_checks.at(now)
         if not len(seqs):
             return []
         self._db.register("due", pa.table({"seq": seqs}))
-        self._db.execute(statement("recompute"), formula)
+        self._db.execute(statement("recompute"), formula | {"warmed_by": warmed_by})
         changed = "FROM looked_at WHERE from_state <> to_state"
         users = [row[0] for row in self._db.execute(f"SELECT DISTINCT user_id {changed}").fetchall()]
         if users:
@@ -60,7 +65,7 @@ class Ageing:
                 self._db.execute(statement("apply_transitions"), {"at": iso(now)})
                 self._db.execute(
                     "INSERT INTO transitions SELECT id, user_id, from_state, to_state, score, "
-                    f"make_timestamp_ms(?), 'decay', false {changed}",
+                    f"make_timestamp_ms(?), reason, false {changed}",
                     [now],
                 )
                 self._info.write(ShardInfo(changes=(self._info.read().changes or 0) + 1))
@@ -68,6 +73,14 @@ class Ageing:
         self._next_checks.set(seqs, NEVER)  # those that are gone
         self._next_checks.set(looked_at["seq"], looked_at["due_at"])
         return users
+
+    def _settings_changed(self, formula: dict[str, float]) -> str | None:
+        """`settings` where states were computed by others before, or nobody knows by which; else None."""
+        by = " ".join(f"{value:g}" for name, value in formula.items() if name != "now")
+        if self._info.read().lifecycle == by:
+            return None
+        self._info.write(ShardInfo(lifecycle=by))
+        return "settings"
 
     def touched(self, seqs: Iterable[int]) -> None:
         """What the score of these is made of may be another: they are looked at by the next recompute."""

@@ -34,8 +34,10 @@ KEPT: Final = {
     "shard_info": "the shard's own",
     "migrations": "the schema's",
 }
+#: Why a recompute found a memory in another state.
+RECOMPUTED: Final = ("decay", "access", "pin", "settings", "clock")
 #: Why a memory went from one state or place to another, where it says nothing of the user's.
-OUR_REASONS: Final = ("decay", "cleanup", "retention", "restore", "forget", "manual", "erased")
+OUR_REASONS: Final = (*RECOMPUTED, "cleanup", "retention", "restore", "forget", "manual", "erased")
 
 
 class Erasing:

@@ -52,6 +52,8 @@ class ShardInfo:
     index_before: int | None = None
     #: The generation to which the search rows belong.
     search_rows: int | None = None
+    #: The settings by which states were computed last: active, cold, fresh days, half-life.
+    lifecycle: str | None = None
     #: Whether pages or log may hold what was forgotten.
     to_erase: bool | None = None
     #: Epoch ms before which rows of the table were dropped.

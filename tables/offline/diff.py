@@ -11,6 +11,7 @@ import numpy as np
 
 from schemas.errors import ShardError
 from tables.catalog.database import connect
+from tables.catalog.erasing import RECOMPUTED
 from tables.catalog.shard_info import read_info
 from tables.offline.inspection import inspect_catalog
 from tables.vectors.vector_file import Head, VectorFile, path_of
@@ -24,7 +25,7 @@ _MEMORY = (
     "json_merge_patch(meta, '{\"transitions\": null}') AS meta"
 )
 #: By table: what is compared, the id first. Left out: what depends on when it was worked out or written (states and
-#: the transitions by decay), which ids are still known, numbers of rows, and the ratings, of which no log knows.
+#: the transitions of a recompute), which ids are still known, numbers of rows, and ratings, of which no log knows.
 #: History and transitions are compared from the moment on from which both shards still have them.
 _ROWS = {
     "memories": f"SELECT {_MEMORY} FROM {{db}}.memories",
@@ -33,7 +34,7 @@ _ROWS = {
     "SEMI JOIN ({there}) a ON a.id = source_id SEMI JOIN ({there}) b ON b.id = target_id",
     "history": "SELECT memory_id, user_id, occurred_at, event, details FROM {db}.history WHERE occurred_at >= {from}",
     "transitions": "SELECT memory_id, user_id, to_state, round(score, 6) AS score, occurred_at, reason "
-    "FROM {db}.transitions WHERE reason <> 'decay' AND occurred_at >= {from}",
+    f"FROM {{db}}.transitions WHERE reason NOT IN {RECOMPUTED} AND occurred_at >= {{from}}",
     "merged": "SELECT memory_id, user_id, into_id FROM {db}.merged",
     "tombstones": "SELECT memory_id, user_id, max(forgotten_at) FROM {db}.tombstones GROUP BY ALL",
 }

@@ -191,8 +191,7 @@ class Batch:
             for older in self._mine(*supersedes):
                 self._supersede(older.id, memory.id if twin is None else twin.id, event.timestamp, "manual")
         if twin is None and self._may_be_too_many(memory.user_id):
-            limit = self.settings.max_memories_per_user
-            wholes = overflow.make_room(self.space, limit, event.timestamp, self._is_forgotten)
+            wholes = overflow.make_room(self.space, self.settings, event.timestamp, self._is_forgotten)
             self.result.summarized += len(wholes)
             self.result.born += wholes
 

@@ -1,8 +1,9 @@
 """Too many memories of one user: which go together, and the one that stands for each group.
 
-The oldest of the lowest scores leave. Each group is the first of those that are left and what is most similar to it,
-so the same memories make the same groups, on a replay as well. A summary keeps the first line of each memory, which
-is what the user said: a model, where one is configured, may find better words later.
+Of the lowest scores, the oldest first, each takes along what is similar to it; what resembles nothing stays. Where no
+two are similar and one has to leave, the two that are nearest make a group. The same memories make the same groups,
+on a replay as well. A summary keeps the first line of each memory, which is what the user said: a model, where one
+is configured, may find better words later.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from schemas.lifecycle import score_of
 from schemas.memories import Memory, State
 from schemas.messages import SILTSTONE, iso
+from schemas.settings import LongTermSettings
 from tables.shard.sources import sources
 from tables.shard.workspace import Workspace
 from tables.vectors.index import Vectors
@@ -24,27 +26,33 @@ from tables.vectors.index import Vectors
 GROUP = 8
 #: A tenth more leave than must, so that not every new memory makes a summary.
 SLACK = 10
+#: So many of the lowest scores are looked at for similar ones, and twice as many as have to leave.
+LEAST_LOOKED_AT = 8 * GROUP
 LINE_CHARS = 200
 LINES = 64
 KIND = "summary"
 
 
-def make_room(space: Workspace, limit: int, at: int, forbidden: Callable[[Memory], bool]) -> list[Memory]:
-    """Summaries that have taken the place of some memories, where the user has more current ones than `limit`.
+def make_room(
+    space: Workspace, settings: LongTermSettings, at: int, forbidden: Callable[[Memory], bool]
+) -> list[Memory]:
+    """Summaries that have taken the place of some memories, where the user has more current ones than may be.
 
     Where a summary is `forbidden`, as one that was forgotten, its members stay as they are: nothing may say again
     together what they said in it.
     """
     space.load_current()
-    memories = list(space.known.values())
-    if sum(memory.current for memory in memories) <= limit:
+    memories, limit = list(space.known.values()), settings.max_memories_per_user
+    excess = sum(memory.current for memory in memories) - limit
+    if excess <= 0:
         return []
-    giving_way = leaving(memories, {memory.id: score_of(memory, at, space.lifecycle) for memory in memories}, limit)
-    vectors = space.vectors_of(giving_way)
+    scores = {memory.id: score_of(memory, at, space.lifecycle) for memory in memories}
+    looked_at = loosest(memories, scores, excess, limit)
+    vectors = space.vectors_of(looked_at)
     wholes = []
-    for rows in groups(vectors):
-        members = [giving_way[row] for row in rows]
-        whole = summary(members, space.next_seq, at)
+    for rows in groups(vectors, settings.group_cosine, excess, excess + limit // SLACK):
+        members = [looked_at[row] for row in rows]
+        whole = summary(members, space.next_seq, at, space.lifecycle.active)
         if forbidden(whole):
             continue
         space.add(whole, centre(vectors[rows]))
@@ -55,37 +63,54 @@ def make_room(space: Workspace, limit: int, at: int, forbidden: Callable[[Memory
     return wholes
 
 
-def leaving(memories: Iterable[Memory], scores: Mapping[uuid.UUID, float], limit: int) -> list[Memory]:
-    """Those that give way where there are more than `limit`: lowest score first, of equals the oldest."""
-    current = [memory for memory in memories if memory.current]
-    excess = len(current) - limit
-    if excess <= 0:
-        return []
+def loosest(memories: Iterable[Memory], scores: Mapping[uuid.UUID, float], excess: int, limit: int) -> list[Memory]:
+    """Those among which groups are looked for: lowest score first, of equals the oldest."""
     loose = sorted(
-        (memory for memory in current if not memory.pinned),
+        (memory for memory in memories if memory.current and not memory.pinned),
         key=lambda memory: (scores[memory.id], memory.created_at, memory.id),
     )
     # A group of n frees n - 1 places, as its summary takes one.
-    wanted = (excess + limit // SLACK) * GROUP // (GROUP - 1) + 1
-    return loose[: max(2, wanted)]
+    leaving = (excess + limit // SLACK) * GROUP // (GROUP - 1) + 1
+    return loose[: max(LEAST_LOOKED_AT, 2 * leaving)]
 
 
-def groups(vectors: Vectors) -> list[list[int]]:
-    """Rows of float32[n, d] by similarity: groups of two to about `GROUP`; a single row is no group."""
+def groups(vectors: Vectors, least: float, excess: int, wanted: int) -> list[list[int]]:
+    """Rows of float32[n, d] by similarity, which free `wanted` places where so many are similar: n - 1 each.
+
+    Groups of two to `GROUP`: a row that is left and those that have a cosine of at least `least` with it. `excess`
+    places are freed in any case, then by the two rows that are nearest, once and again.
+    """
     left = list(range(len(vectors)))
     found: list[list[int]] = []
-    while len(left) > 1:
-        nearest = np.argsort(-(vectors[left] @ vectors[left[0]]), kind="stable")
-        chosen = {left[0], *(left[place] for place in nearest[:GROUP])}
-        if len(left) - len(chosen) == 1:
-            chosen.update(left)
-        found.append(sorted(chosen))
-        left = [row for row in left if row not in chosen]
+    freed = 0
+    for row in range(len(vectors)):
+        if freed >= wanted:
+            return found
+        if row not in left:
+            continue
+        cosines = vectors[left] @ vectors[row]
+        nearest = np.argsort(-cosines, kind="stable")[: GROUP + 1]
+        others = [left[place] for place in nearest if left[place] != row and cosines[place] >= least]
+        if others:
+            found.append(sorted([row, *others[: GROUP - 1]]))
+            freed += len(found[-1]) - 1
+            left = [one for one in left if one not in found[-1]]
+    while freed < excess and len(left) > 1:
+        cosines = vectors[left] @ vectors[left].T
+        np.fill_diagonal(cosines, -np.inf)
+        one, other = divmod(int(cosines.argmax()), len(left))
+        found.append(sorted([left[one], left[other]]))
+        freed += 1
+        left = [row for row in left if row not in found[-1]]
     return found
 
 
-def summary(members: Sequence[Memory], seq: int, at: int) -> Memory:
-    """The memory that stands for others of the same user, made at `at` (epoch ms)."""
+def summary(members: Sequence[Memory], seq: int, at: int, active: float) -> Memory:
+    """The memory that stands for others of the same user, made at `at` (epoch ms).
+
+    Whatever they were worth by then, it is born active, at least as important as the border `active`, and as fresh as
+    the newest access.
+    """
     members = sorted(members, key=lambda memory: (memory.created_at, memory.id))
     ids = tuple(memory.id for memory in members)
     user_id = members[0].user_id
@@ -100,9 +125,9 @@ def summary(members: Sequence[Memory], seq: int, at: int) -> Memory:
         text=extract(members),
         kind=KIND,
         message_ids=sources(*(memory.message_ids for memory in members)),
-        importance=max(70.0, max(memory.importance for memory in members)),
+        importance=max(70.0, active, *(memory.importance for memory in members)),
         created_at=at,
-        last_accessed=at,
+        last_accessed=max(at, *(memory.last_accessed for memory in members)),
         access_count=0,
         state=State.ACTIVE,
         pinned=False,

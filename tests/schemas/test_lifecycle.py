@@ -149,6 +149,14 @@ def test_many_memories_have_the_scores_and_states_of_each(
     assert in_states(scores, states, LIFECYCLE).tolist() == [state_of(one, LIFECYCLE) in states for one in each]
 
 
+def test_the_states_begin_where_the_settings_say() -> None:
+    """70 and 30 where they say nothing."""
+    others = LifecycleSettings(active=80, cold=40)
+    scores = (100, 80, 79, 70, 69, 40, 39, 30, 29, 0)
+    assert "".join(state_of(score, LifecycleSettings())[0] for score in scores) == "aaaaccccdd"
+    assert "".join(state_of(score, others)[0] for score in scores) == "aaccccdddd"
+
+
 @pytest.mark.parametrize("state", State)
 def test_many_scores_are_in_a_state_from_its_border_on(state: State) -> None:
     borders = np.array([100, 70, 69.999, 30, 29.999, 0], np.float64)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection, Sequence
 
 import pytest
 
 from schemas.events import Edit, Forget, ForgetUser
-from streams.forgetting import Forgetters, Forgetting, forgettings, may_forget
+from streams.forgetting import Forgetters, Forgetting, Named, forgettings, may_forget
 from tests.fuzz.way import Record
 from tests.support.making import START
 
@@ -24,6 +25,12 @@ class Kept:
     def forget_user(self, partition: int, user_id: str, until: int) -> None:
         self.told.append(("windows", partition, user_id, until))
 
+    def memories_of(self, partition: int, user_id: str) -> list[Named]:
+        return [(user_id, uuid.UUID(int=n), START) for n in (3, 4)]
+
+    def forget_memories(self, partition: int, user_id: str, ids: Collection[uuid.UUID]) -> None:
+        self.told.append(("exchanges", partition, user_id, set(ids)))
+
 
 class Files:
     def __init__(self, kept: Kept) -> None:
@@ -37,11 +44,19 @@ class Files:
 
 
 async def test_a_users_windows_and_summaries_go_and_copies_are_told() -> None:
-    """Of a memory there is nothing in either."""
     kept = Kept()
     forgetters = Forgetters(kept, Files(kept), lambda: kept.told.append("copies"))
     await forgetters.follow(4, [Forgetting(USER, START - 9), Forgetting(ONE, START)])
     assert kept.told == ["copies", ("windows", 4, "ann", START), ("summaries", 4, "ann"), "copies"]
+
+
+async def test_a_forgotten_memory_leaves_the_windows_when_the_shard_says_so() -> None:
+    async def tombstones(partition: int, memories: Sequence[Named]) -> list[bool]:
+        return [identity == ONE.memory_id for _, identity, _ in memories]
+
+    kept = Kept()
+    await Forgetters(kept, tombstones=tombstones).follow(4, [Forgetting(ONE, START)])
+    assert kept.told == [("exchanges", 4, "ann", {ONE.memory_id})]
 
 
 async def test_windows_forget_what_came_before_the_command_came() -> None:

@@ -118,6 +118,11 @@ class Room:
     def texts(self, session: str = "s", user: str = "u") -> list[str]:
         return [note.text for note in self.store.notes.of_session(0, user, session)]
 
+    def expired(self, at: int) -> list[str]:
+        """Texts of the user's notes that have expired `at` seconds after START."""
+        notes = self.store.notes.of_user(0, "u")
+        return sorted(note.text for note in notes if note.expires_at <= START + at * 1000)
+
     @property
     def sent(self) -> list[str]:
         return [event.text for event in self.outbox.sent if isinstance(event, Remember)]
@@ -237,7 +242,7 @@ def test_an_important_note_is_promoted_when_others_crowd_it_out(shards: OneShard
 
 
 def test_important_notes_are_promoted_at_the_sessions_end(room: Room) -> None:
-    """Those of at least 70, and of this session; they stay where they are."""
+    """Those of at least 70, and of this session."""
     room.session()
     room.take(asks("69", importance=69.9), asks("70", importance=70), asks("default"))
     room.take(asks("elsewhere", importance=100, session="t"), asks("theirs", importance=100, user="v"))
@@ -394,7 +399,35 @@ def test_another_workers_notes_are_not_dropped(room: Room) -> None:
     assert (room.texts(), room.store.notes.of_session(1, "u", "s")) == ([], [note])
 
 
-def test_a_note_outlives_its_session(room: Room) -> None:
+def test_notes_expire_when_their_session_ends(room: Room) -> None:
+    """The promoted ones too; those of another session, or asked for later, do not."""
+    room.session()
+    room.take(asks("small"), asks("important", importance=100), asks("elsewhere", session="t"), asks("later", at=11))
+    room.end(at=10)
+    assert room.expired(at=10) == ["important", "small"]
+    room.agent.forget_expired()
+    assert (room.texts(), room.texts("t"), room.sent) == (["later"], ["elsewhere"], ["important"])
+
+
+def test_a_note_that_comes_after_the_end_of_its_session_has_expired(room: Room) -> None:
+    """One that was asked for after the end is of what follows."""
+    room.session(ended=True, at=60)
+    room.take(asks("small", at=5), asks("important", at=5, importance=100), asks("after", at=61))
+    assert room.expired(at=60) == ["important", "small"]
+
+
+def test_an_end_that_was_written_without_its_notes_ends_them_after_a_crash(room: Room) -> None:
+    room.take(asks("small"))
+    room.write()
+    room.session(ended=True, at=10)
+    room.changelogs[0].update({change.key: change.value for change in room.store.sessions.drain()})
+    room.restart()
+    room.agent.recovered()
+    assert room.expired(at=10) == ["small"]
+
+
+def test_a_note_outlives_a_session_that_nothing_is_known_of_any_more(room: Room) -> None:
+    """Its own expiry is what ends it then."""
     room.session()
     room.take(asks("x"))
     room.store.drop(0, room.store.session(0, "u", "s"))

@@ -44,7 +44,7 @@ async def until_held(worker: Siltstone, user: str, memory_id: str, there: bool =
 
 async def test_memories_are_listed_page_by_page_with_filters(worker: Siltstone, http: httpx.AsyncClient) -> None:
     colours = ["red apples", "green tea in Kyoto", "the blue bicycle"]
-    ids = await remember(worker, http, "ann", *colours, metadata={"tags": ["colour"]})
+    ids = await remember(worker, http, "ann", *colours, metadata={"tags": ["colour"]}, importance=100)
     ids += await remember(worker, http, "ann", "a dentist on Friday", importance=75)
     first = (await http.get("/v1/memories", params={"user_id": "ann", "limit": 3})).json()
     rest = (await http.get("/v1/memories", params={"user_id": "ann", "after": first["next"]})).json()
@@ -199,6 +199,29 @@ async def test_filters_come_before_the_ranking(worker: Siltstone, http: httpx.As
     assert (answer.status_code, "the field is one of" in answer.text) == (422, True)
 
 
+async def test_a_search_sees_the_states_that_it_asks_for_and_marks_them(
+    worker: Siltstone, http: httpx.AsyncClient
+) -> None:
+    """Active ones by default; the most relevant come first, whatever they score."""
+    texts = ("I drink tea", "Green tea from Kyoto is what I like best", "Tea in Osaka")
+    for text, importance in zip(texts, (90, 50, 10), strict=True):
+        await remember(worker, http, "ann", text, importance=importance)
+
+    async def states(**asked: Any) -> dict[str, str]:
+        hits = await search(http, "ann", "green tea from Kyoto", touch=False, **asked)
+        assert [hit["relevance"] for hit in hits] == sorted((hit["relevance"] for hit in hits), reverse=True)
+        return {hit["memory"]: hit["state"] for hit in hits}
+
+    active, cold, deprecated = zip(texts, ("active", "cold", "deprecated"), strict=True)
+    assert await states() == dict([active])
+    assert await states(includeCold=True) == dict([active, cold])
+    everything = await states(includeAll=True)
+    assert everything == dict([active, cold, deprecated])
+    assert next(iter(everything)) == texts[1]
+    assert await states(state="cold") == dict([cold])
+    assert await states(state="deprecated", include_cold=True) == dict([deprecated])
+
+
 async def test_an_access_counts_once_for_each_answer(worker: Siltstone, http: httpx.AsyncClient) -> None:
     (memory_id,) = await remember(worker, http, "ann", "I drink green tea", importance=80)
     for _ in range(3):
@@ -208,8 +231,26 @@ async def test_an_access_counts_once_for_each_answer(worker: Siltstone, http: ht
         return (await held(worker, "ann"))[0].access_count >= 3
 
     await until_it_is(counted)
-    shown = (await http.get(f"/v1/memories/{memory_id}", params={"user_id": "ann"})).json()
+    asked = {"user_id": "ann", "touch": "false"}
+    shown = (await http.get(f"/v1/memories/{memory_id}", params=asked)).json()
     assert (shown["access_count"], shown["importance"]) == (3, 86)
+
+
+async def test_reading_a_memory_is_an_access_unless_it_says_otherwise(
+    worker: Siltstone, http: httpx.AsyncClient
+) -> None:
+    (memory_id,) = await remember(worker, http, "ann", "I drink green tea", importance=80)
+    for touch in ("false", "true", "false"):
+        asked = {"user_id": "ann", "touch": touch}
+        assert (await http.get(f"/v1/memories/{memory_id}", params=asked)).json()["id"] == memory_id
+    await http.get("/v1/memories", params={"user_id": "ann"})
+
+    async def counted() -> bool:
+        return (await held(worker, "ann"))[0].access_count > 0
+
+    await until_it_is(counted)
+    (memory,) = await held(worker, "ann")
+    assert (memory.access_count, memory.importance) == (1, 82)
 
 
 async def test_what_is_no_answer_or_asked_without_touch_is_no_access(

@@ -150,7 +150,9 @@ async def test_a_long_term_memory_can_be_posted(client: Client) -> None:
     await client.until_lasting("Ann is allergic to walnuts.")
     found = await client.http.post("/v1/search", json={"user_id": "u", "query": "allergic to what?"})
     (hit,) = found.json()["results"]
-    assert (hit["id"], hit["importance"], hit["session_id"]) == (body["event_id"], 100, None)
+    importance = client.worker.service.importance.of("Ann is allergic to walnuts.", short_term=False)
+    assert (hit["id"], hit["importance"], hit["session_id"]) == (body["event_id"], importance, None)
+    assert 70 < importance < 100
     assert client.notes == {}
 
 
@@ -222,7 +224,7 @@ async def test_another_user_sees_nothing(client: Client) -> None:
 
 
 async def test_at_the_sessions_end_important_ones_become_long_term_once(client: Client) -> None:
-    """They are found by a search then, and stay in the session until they expire."""
+    """They are found by a search then, and all of the session's are in no answer about it any more."""
     await client.say(1, at=0)
     event_id = await client.remember("Ann's flight leaves from gate 23.", importance=70)
     await client.remember("small talk", importance=69)
@@ -233,12 +235,24 @@ async def test_at_the_sessions_end_important_ones_become_long_term_once(client: 
     memories = {"user_id": "u", "query": "Which gate?", "include_short_term": False}
     found = await client.http.post("/v1/search", json=memories)
     assert [hit["id"] for hit in found.json()["results"]] == [event_id]
-    assert sorted(await client.texts()) == ["Ann's flight leaves from gate 23.", "small talk"]
+    assert await client.texts() == []
     context = await client.context(q="Which gate?")
+    assert context["notes"] == []
     assert context["prompt"].count("gate 23") == 1
     await client.say(2, at=20)
     await client.end(at=30)
     assert client.notes == {"kept": 3, "promoted": 1}
+
+
+async def test_what_is_personal_needs_no_importance_to_outlive_its_session(client: Client) -> None:
+    """Content analysis gives it one, over HTTP and in the log."""
+    await client.say(1, at=0)
+    await client.remember("我对花生过敏")
+    await client.remember("hello there")
+    fields: dict[str, Any] = {"kind": "short_term", "session_id": "u-s", "timestamp": START}
+    await client.event("remember", text="My daughter Sofia starts school on August 18.", **fields)
+    await client.end(at=10)
+    await client.until_lasting("我对花生过敏", "My daughter Sofia starts school on August 18.")
 
 
 async def test_silence_that_a_later_message_shows_is_an_end(client: Client) -> None:
@@ -267,7 +281,7 @@ async def test_what_comes_after_its_sessions_end_is_promoted_at_once(client: Cli
 
 async def test_a_forgotten_memory_is_gone_from_session_and_long_term(client: Client) -> None:
     event_id = await client.remember("secret", importance=100)
-    await client.remember("other")
+    await client.remember("other", at=11)
     await client.end(at=10)
     await client.until_lasting("secret")
     await client.event("forget", memory_id=event_id)
@@ -299,8 +313,8 @@ async def test_a_worker_that_takes_over_has_them(settings: Settings) -> None:
     """What was forgotten, expired or promoted before stays so."""
     async with started(settings) as first:
         await first.say(1, at=0)
-        await first.remember("kept")
-        await first.remember("promoted", importance=90)
+        await first.remember("kept", at=11)
+        important = await first.remember("promoted", importance=90)
         gone = await first.remember("forgotten", importance=90)
         await first.remember("a minute", ttl_seconds=MINUTE)
         await first.event("forget", memory_id=gone)
@@ -310,8 +324,8 @@ async def test_a_worker_that_takes_over_has_them(settings: Settings) -> None:
         before = await first.shown()
     async with started(settings) as second:
         assert await second.shown() == before
-        assert sorted(note["memory"] for note in before) == ["kept", "promoted"]
-        await second.remember("promoted", importance=90, event_id=before[-1]["id"])
+        assert [note["memory"] for note in before] == ["kept"]
+        await second.remember("promoted", importance=90, event_id=important)
         await second.say(2, at=70)
         await second.end(at=80)
         assert await second.lasting() == ["promoted"]

@@ -26,8 +26,12 @@ LASTING: Final = frozenset(
 )
 """The estimator's signals of what will still be so in a year."""
 
+_RECALLS: Final = ("remember my", "could you remember", "记得", "記得")
+"""Phrases that are more than a request: what they say would go with them, or nobody asked."""
+
+_REQUESTS: Final = "|".join(sorted(set(FORCE_PHRASES).difference(_RECALLS), key=len, reverse=True))
 _REMEMBER: Final = re.compile(
-    rf"^(?:请|你|要|please\s)*(?:{'|'.join(sorted(FORCE_PHRASES, key=len, reverse=True))})(?:了|一件事)?\W*",
+    rf"^(?:请|你|要|please\s)*(?:{_REQUESTS}|could you remember(?: that)?|remember(?= my\b))(?:了|一件事)?\W*",
     re.IGNORECASE,
 )
 

@@ -8,6 +8,7 @@ from typing import Final, Literal, NamedTuple
 
 from schemas.messages import Message, day_of
 from schemas.settings import SummaryPlan
+from streams.rules.asking import FOR_A_SUMMARY
 from streams.rules.phrases import Phrases
 
 Reason = Literal["count", "manual", "day_end"]
@@ -34,7 +35,7 @@ class Triggers:
     def __init__(self, plan: SummaryPlan) -> None:
         self.automatic = plan.automatic
         self.interval = plan.interval if plan.automatic else 0
-        self._phrases = Phrases(plan.request_phrases)
+        self._phrases = Phrases(plan.request_phrases, FOR_A_SUMMARY)
         self.timezone = plan.timezone
         self._end_of_day = lru_cache(maxsize=4_096)(self._reckoned)
 

@@ -1,8 +1,20 @@
--- The memories that are `due` (seq): their states as stored and as of $now, and when each can change next.
+-- The memories that are `due` (seq): their states as stored and as of $now, when each can change next, and of those that
+-- change now, why: an age that is too great cools; an access, a pin, or whatever $warmed_by names, warms.
 CREATE OR REPLACE TEMP TABLE looked_at AS
 SELECT
     place, seq, id, user_id, from_state, to_state, score,
-    leaves_at(to_state, importance, pinned, last_accessed, $active, $cold, $fresh_days, $half_life_days) AS due_at
+    leaves_at(to_state, importance, pinned, last_accessed, $active, $cold, $fresh_days, $half_life_days) AS due_at,
+    CASE
+        WHEN from_state = to_state THEN NULL
+        WHEN to_state = 'deprecated' OR from_state = 'active' THEN 'decay'
+        WHEN $warmed_by IS NOT NULL THEN $warmed_by
+        WHEN pinned
+            AND state_of(
+                score_of(importance, false, last_accessed, $now, $fresh_days, $half_life_days), $active, $cold
+            ) <> to_state
+            THEN 'pin'
+        ELSE 'access'
+    END AS reason
 FROM (
     SELECT *, state_of(score, $active, $cold) AS to_state
     FROM (

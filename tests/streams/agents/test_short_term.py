@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, date
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -12,22 +16,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from schemas.events import Forget
 from schemas.messages import Exchange
-from schemas.settings import MemorySettings
+from schemas.settings import LifecycleSettings, LongTermSettings, MemorySettings
 from schemas.topics import Topics, route_of
 from streams.agents.short_term import ShortTermAgent, session_record
 from streams.clock import EventClock
 from streams.dead_letters import DeadLetters
 from streams.event_log import EventLog
+from streams.forgetting import Forgetters, Forgetting, Named
 from streams.hotpath import Outbox
 from streams.inbox import Inbox
 from streams.metrics import Metrics
 from streams.rerouting import Rerouting
 from streams.rules.promotion import Promoter
 from streams.rules.session import SessionRules
+from tables.shard.shard import Shard
 from tables.windows.short_term import ShortTermStore
 from tests.support.examples import examples
-from tests.support.making import START
+from tests.support.making import START, axis, promotion
 
 TOPICS = Topics.with_prefix("")
 TEXTS = ("ok", "I like tea", "我的生日是五月三日", "thanks", "what is a list?")
@@ -264,6 +271,32 @@ def test_what_is_dated_ahead_of_its_record_is_forgotten_with_what_was_there_befo
             table.restore(0, changes)
     run.agent.forget_user(0, "u", START + 4500)
     assert kept(run) == ["m4", "m5"]
+
+
+def test_a_forgotten_memory_leaves_the_window_decisions_and_what_later_summaries_read(tmp_path: Path) -> None:
+    """With it what was merged into it as a near-copy; what is sent again under a forgotten id does not come back."""
+    run = Run()
+    hear(run, *((second * 1000, second * 1000) for second in range(1, 9)))
+    (_, first, _), (_, copy, _), (_, other, _) = run.agent.memories_of(0, "u")
+    shard = Shard(0, tmp_path, "toy", 8, LongTermSettings(), LifecycleSettings())
+    for identity, place in ((first, 0), (copy, 0), (other, 1)):
+        asked = promotion("text", str(place)).model_copy(update={"memory_id": identity, "event_id": identity})
+        shard.apply([asked], {identity: axis(place)}, START)
+    forget = Forget(event_id=uuid.uuid4(), user_id="u", timestamp=START + HOUR, memory_id=first)
+    shard.apply([forget], {}, START)
+
+    async def tombstones(partition: int, memories: Sequence[Named]) -> list[bool]:
+        return shard.forgotten(memories)
+
+    asyncio.run(Forgetters(run.agent, tombstones=tombstones).follow(0, [Forgetting(forget, START + HOUR)]))
+    shard.close()
+    left = ["m4", "m5", "m6", "m7"]
+    assert kept(run) == left
+    ((_, session),) = run.store.all_sessions()
+    assert [run.store.exchange(0, session, seq).memory_id("u", "s") for seq in session.named] == [other]
+    assert [said.message_id for _, said in run.store.said_on(0, "u", date(2026, 1, 1), UTC)] == left
+    asyncio.run(run._handle([Record(8, route_of("u", 1)[0], _message(0, 1000), 0, START + 9000)]))
+    assert kept(run) == left
 
 
 def test_a_record_that_is_dated_ahead_itself_came_when_it_was_read() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from schemas.settings import KafkaSettings, Settings
-from streams.clients.broker import EmbeddedBroker
+from streams.clients.broker import EMBEDDED_PARTITIONS, EmbeddedBroker, admin_client, ensure_topics
 from streams.hotpath import overrides
 from tests.streams.hotpath.worker import connected, on_one_partition
 
@@ -14,6 +16,20 @@ def test_the_embedded_brokers_time_outs_are_short(broker: EmbeddedBroker) -> Non
     assert kafka.rebalance_timeout_seconds <= 2
     assert kafka.session_timeout_seconds <= 6
     assert kafka.heartbeat_seconds <= kafka.session_timeout_seconds / 3
+
+
+async def test_the_embedded_broker_has_the_partitions_that_are_set(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `dev` has it; without, few are enough for one worker."""
+    assert broker.settings(Settings.load().kafka).partitions == EMBEDDED_PARTITIONS
+    monkeypatch.setenv("SILTSTONE_KAFKA__PARTITIONS", "3")
+    monkeypatch.setenv("SILTSTONE_KAFKA__TOPIC_PREFIX", "three.")
+    kafka = broker.settings(Settings.load().kafka)
+    await ensure_topics(kafka)
+    async with admin_client(kafka) as admin:
+        found = {topic["topic"]: len(topic["partitions"]) for topic in await admin.describe_topics()}
+    assert {count for name, count in found.items() if name in ("three.conversations", "three.long-term")} == {3}
 
 
 async def test_the_time_outs_of_the_settings_reach_the_group(settings: Settings) -> None:

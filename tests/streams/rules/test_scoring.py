@@ -68,6 +68,14 @@ def test_one_strong_emotion_among_all_messages_is_enough() -> None:
     assert scorer().local(said, 1, leaving=False).sentiment == 200
 
 
+@pytest.mark.parametrize("role", [Role.ASSISTANT, Role.TOOL, Role.SYSTEM])
+def test_an_emotion_that_is_not_the_users_weighs_nothing(role: Role) -> None:
+    """`user_emotion` is what the texts weigh; a speech service labels what the assistant says as well."""
+    said = Exchange(0, (Message("1", Role.USER, "hm", START, "happy"), Message("2", role, "oh no", START, "sad")))
+    assert scorer().local(said, 1, leaving=False).sentiment == 0
+    assert said.emotions() == ["happy"]
+
+
 @pytest.mark.parametrize(
     "text",
     [

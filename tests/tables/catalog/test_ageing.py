@@ -158,6 +158,52 @@ def test_when_time_goes_back_all_are_looked_at(catalog: Catalog) -> None:
     catalog.close()
 
 
+def reasons(catalog: Catalog) -> list[tuple[str, str, str]]:
+    """Of the transitions that were not told yet."""
+    found = catalog.ageing.unpublished()
+    catalog.ageing.mark_published(len(found))
+    return [(one.from_, one.to, one.reason) for one in found]
+
+
+def test_what_cools_cools_by_decay_and_what_warms_by_an_access_or_a_pin(catalog: Catalog) -> None:
+    accessed, pinned = memory(1), memory(2)
+    catalog.write(adding(accessed, pinned), START)
+    catalog.ageing.recompute(LATER, LIFECYCLE)
+    assert reasons(catalog) == [("active", "deprecated", "decay")] * 2
+    accessed, pinned = catalog.of_user("u")
+    catalog.write(changing(replace(accessed, last_accessed=LATER), replace(pinned, pinned=True)), START)
+    catalog.ageing.recompute(LATER, LIFECYCLE)
+    assert reasons(catalog) == [("deprecated", "active", "access"), ("deprecated", "active", "pin")]
+    catalog.write(changing(*(replace(one, pinned=False) for one in catalog.of_user("u"))), START)
+    catalog.ageing.recompute(LATER, LIFECYCLE)
+    assert reasons(catalog) == [("active", "deprecated", "decay")]
+    catalog.close()
+
+
+def test_a_pinned_memory_that_an_access_raises_above_a_border_warms_by_it(catalog: Catalog) -> None:
+    pinned = memory(1, importance=69.0, pinned=True)
+    catalog.write(adding(pinned), START)
+    catalog.ageing.recompute(START, LIFECYCLE)
+    catalog.write(changing(replace(pinned, importance=71.0, last_accessed=LATER)), START)
+    catalog.ageing.recompute(LATER, LIFECYCLE)
+    assert reasons(catalog) == [("active", "cold", "decay"), ("cold", "active", "access")]
+    catalog.close()
+
+
+def test_what_other_settings_or_an_earlier_clock_warm_was_not_accessed(tmp_path: Path) -> None:
+    """Settings are changed between two lives of a worker."""
+    catalog = opened(tmp_path)
+    catalog.write(adding(memory(1)), START)
+    catalog.ageing.recompute(HALVED, LIFECYCLE)
+    catalog.close()
+    catalog = opened(tmp_path)
+    catalog.ageing.recompute(HALVED, LIFECYCLE.model_copy(update={"active": 35.0}))
+    catalog.ageing.recompute(LATER, LIFECYCLE.model_copy(update={"active": 35.0}))
+    catalog.ageing.recompute(START, LIFECYCLE.model_copy(update={"active": 35.0}))
+    assert [reason for _, _, reason in reasons(catalog)] == ["decay", "settings", "decay", "clock"]
+    catalog.close()
+
+
 def test_a_shard_that_was_closed_looks_at_all(tmp_path: Path) -> None:
     catalog = opened(tmp_path)
     catalog.write(adding(memory(1)), START)

@@ -31,11 +31,12 @@ from schemas.events import (
     Touch,
     Unpin,
 )
-from schemas.lifecycle import DAY_MS
+from schemas.lifecycle import DAY_MS, score_of
 from schemas.memories import Memory, State, shown_score
 from schemas.messages import iso
 from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.catalog.migrations import statement
+from tables.shard import overflow
 from tables.shard.editing import merge_patch
 from tables.shard.overflow import GROUP, extract, groups
 from tables.shard.pinning import is_request
@@ -344,14 +345,34 @@ def test_forgetting_takes_the_summary_that_holds_the_words_along(make: Make) -> 
     assert [one.memory.summarized_by for one in shard.archive_of("u")] == [None]
 
 
-def test_groups_are_of_what_is_most_similar() -> None:
-    vectors = np.stack([axis(0), axis(1), leaning(0, 2, 0.8), leaning(1, 2, 0.8), leaning(0, 3, 0.7)])
-    assert groups(vectors) == [[0, 1, 2, 3, 4]]
+def test_groups_are_of_what_is_similar() -> None:
+    """What resembles nothing stays where it is."""
+    vectors = np.stack([axis(0), axis(1), leaning(0, 2, 0.8), leaning(1, 2, 0.8), axis(3), leaning(0, 3, 0.7)])
+    assert groups(vectors, 0.4, 1, 10) == [[0, 2, 5], [1, 3]]
+    assert groups(vectors, 0.4, 1, 2) == [[0, 2, 5]]
     rows = np.concatenate(
-        [np.stack([leaning(0, 2 + n % 6, 0.9 - n / 100) for n in range(8)]), np.stack([axis(1)] * 8)]
+        [np.stack([leaning(0, 2 + n % 6, 0.9 - n / 100) for n in range(8)]), np.stack([axis(1)] * 9)]
     )
-    assert [sorted(group) for group in groups(rows)] == [list(range(8)), list(range(8, 16))]
-    assert groups(rows[:1]) == []
+    assert groups(rows, 0.4, 1, 100) == [list(range(8)), list(range(8, 16))]
+    assert groups(rows[:1], 0.4, 1, 1) == []
+
+
+def test_where_nothing_is_similar_the_nearest_two_give_way_and_no_more() -> None:
+    vectors = np.stack([axis(0), axis(1), axis(2), leaning(1, 3, 0.3), axis(4)])
+    assert groups(vectors, 0.4, 1, 3) == [[1, 3]]
+    assert groups(vectors, 0.4, 2, 2) == [[1, 3], [0, 2]]
+
+
+def test_a_summary_is_born_active_whatever_it_stands_for(make: Make) -> None:
+    """Its members had cooled, and were of little importance."""
+    shard = make(limit=3)
+    said = [promotion(f"text {n}", f"m{n}", at=START + n * 40 * DAY_MS, importance=71) for n in range(4)]
+    spread(shard, said)
+    (whole,) = (memory for memory in held(shard).values() if memory.kind == "summary")
+    assert score_of(held(shard)[whole.summary_of[0]], whole.created_at, LifecycleSettings()) < 70
+    assert score_of(whole, whole.created_at, LifecycleSettings()) >= 70
+    members = [held(shard)[one] for one in whole.summary_of]
+    assert overflow.summary(members, 9, START, 90.0).importance == 90.0
 
 
 def test_a_summary_of_summaries_keeps_each_line_once(make: Make) -> None:

@@ -277,7 +277,6 @@ def at_each_line(call: Callable[[FrameType], None]) -> Iterator[None]:
             "tables.shard.reembedding",
             "tables.shard.shard",
             "tables.vectors.index",
-            "tables.vectors.vector_file",
         )
     }
 
@@ -297,7 +296,7 @@ def at_each_line(call: Callable[[FrameType], None]) -> Iterator[None]:
         sys.settrace(before)
 
 
-STEPS = {"_begin", "add", "adopt", "adopted", "begin", "bring_nearer", "put", "remove", "save", "synced"}
+STEPS = {"adopt", "adopted", "begin", "bring_nearer", "put", "save", "synced"}
 
 
 def _fail_at(statement: str) -> Callable[[FrameType], None]:

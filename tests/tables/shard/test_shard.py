@@ -274,6 +274,18 @@ def test_what_is_remembered_on_request_is_a_memory_too(reopen: Open) -> None:
     shard.close()
 
 
+def test_a_memory_is_kept_with_its_embedding(reopen: Open) -> None:
+    """On the disk: another process finds it by its vector."""
+    shard, one, other = reopen(), event(Remember, text="1"), event(Remember, text="2")
+    shard.apply([one, other], {one.event_id: axis(1), other.event_id: axis(2)}, START)
+    shard.close()
+    shard = reopen()
+    memories = shard.memories_of("u")
+    found = dict(zip((memory.id for memory in memories), shard.similarities("u", axis(2), memories), strict=True))
+    assert found == {one.event_id: 0, other.event_id: 1}
+    shard.close()
+
+
 def test_the_result_counts_what_a_batch_came_to(reopen: Open) -> None:
     shard, one, two = reopen(), promotion("1", "a"), promotion("2", "b")
     copied = promotion("1", "c")

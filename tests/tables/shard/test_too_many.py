@@ -10,6 +10,7 @@ import pytest
 
 from schemas.events import Forget, LongTermEvent, Pin, Promotion, Supersede, Unpin
 from schemas.settings import LifecycleSettings, LongTermSettings
+from streams.clients.embedders import UseEmbedder
 from tables.shard.shard import Shard
 from tests.support.calls import Statements
 from tests.support.making import START, axis, leaning, promotion
@@ -97,6 +98,31 @@ def test_another_user_of_the_cell_does_not_count(
         apply(shard, [one])
     shard.fill_rows(100)
     assert cost(shard, counted, said(1)[0]) == plain
+
+
+TALK = {
+    "roses": ("I planted roses in the garden.", "My roses have black spots.", "I cut the roses back in March."),
+    "bicycle": ("My bicycle has a flat tyre.", "I ride my bicycle to work.", "The bicycle chain broke again."),
+    "cat": ("My cat Mimi is ill.", "I take the cat to the vet on Friday.", "My cat eats only fish."),
+    "soup": ("I cooked lentil soup.", "The soup was too salty.", "I like tomato soup best."),
+}
+
+
+def test_what_is_summed_up_together_is_about_the_same(tmp_path: Path) -> None:
+    """Roses, a bicycle, a cat and soup, said in turn, with the embedded model: no summary has two of them."""
+    texts = [text for turn in zip(*TALK.values(), strict=True) for text in turn]
+    told = [promotion(text, f"m{n}", at=START + n) for n, text in enumerate(texts)]
+    embedder = UseEmbedder()
+    vectors = dict(zip((one.event_id for one in told), embedder.embed(texts), strict=True))
+    settings = LongTermSettings(max_memories_per_user=6)
+    shard = Shard(0, tmp_path, "use", embedder.dimension, settings, LifecycleSettings())
+    shard.apply(told, vectors, START)
+    held = shard.memories_of("u")
+    shard.close()
+    wholes = [memory for memory in held if memory.kind == "summary"]
+    assert sum(memory.current for memory in held) <= 6
+    assert len(wholes) >= 3
+    assert all(sum(word in whole.text for word in TALK) == 1 for whole in wholes)
 
 
 @pytest.mark.parametrize("together", [True, False])
