@@ -55,11 +55,12 @@ from streams.clients.embedders import load_embedder
 from streams.clients.embedding_lanes import SLICE
 from streams.clients.embedding_process import EmbeddingProcess
 from streams.replaying import replay as replays
-from streams.replaying.intake import Intake
+from streams.replaying.intake import ReplayedIntake
 from streams.replaying.plan import EARLIEST, NOW, ReplayOptions, planned
 from streams.rules import scoring
 from streams.rules.estimator import estimated_rating
 from streams.shards import OwnedShards
+from streams.wiring import intake
 
 Figures = dict[str, float | int | str]
 
@@ -141,10 +142,10 @@ class Times:
         for owner, name, instead in (
             (EmbeddingProcess, "embed", embedded),
             (OwnedShards, "call", called),
-            (replays, "estimated_rating", rated),
+            (intake, "estimated_rating", rated),
             (scoring, "estimated_rating", rated),
-            (Intake, "take", self.taking.around(Intake.take)),
-            (Intake, "end", self.taking.around(Intake.end)),
+            (ReplayedIntake, "take", self.taking.around(ReplayedIntake.take)),
+            (ReplayedIntake, "end", self.taking.around(ReplayedIntake.end)),
         ):
             self._patches.enter_context(mock.patch.object(owner, name, instead))
         return self

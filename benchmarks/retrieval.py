@@ -4,10 +4,11 @@
         [--policy weighted] [--backend use] [--model NAME_OR_FOLDER] [--json]
 
 Messages go through the broker, the windows and the shards, as any producer's do, under the policy that is shipped:
-what it does not promote no question finds. Under `--policy all` every exchange is a memory, and what is measured
-is the search alone. Each question is searched among its own user's memories, in every state. R@k is the share of
-its evidence in the first k, MRR one over the rank of the first; questions without evidence and adversarial ones
-are left out. Where a question names `evidence_equivalents`, any message of a group will do.
+what it does not promote no question finds, and what windows still hold of that is not looked through. Under `--policy
+all` every exchange is a memory, and what is measured is the search alone. Each question is searched among its own
+user's memories, in every state. R@k is the share of its evidence in the first k, MRR one over the rank of the first;
+questions without evidence and adversarial ones are left out. Where a question names `evidence_equivalents`, any
+message of a group will do.
 
 A line of `--names` gives the speakers of a user's conversations: `{"user_id", "user_name", "assistant_name"}`.
 """
@@ -131,6 +132,7 @@ async def results(
                     top_k=ALL_OF_THEM,
                     states=frozenset(State),
                     touch=False,
+                    short_term=False,
                 )
                 evidence = question.get("evidence_equivalents") or question["evidence_message_ids"]
                 found[question["category"]].append(measured(ranks(await worker.recall.search(query), evidence)))

@@ -19,9 +19,11 @@ At each size they answer the same questions: the ten nearest memories of one use
 one after the other, and then again. Siltstone is asked for its vectors alone, which is what the peers do
 (`search_ratio_…`), and the way a user of it is answered, vectors and words (`hybrid_ratio_…`); other users are asked
 for each. `first_search_ratio_…` is of the first such question to a user, of whom nothing is in its memory yet.
-LanceDB gets an index on the user and `optimize()` before it is asked, not counted.
+LanceDB gets an index on the user and `optimize()` before it is asked, not counted; Siltstone what a worker does by
+itself between batches: terms and bodies of what is new (`filled_per_s`).
 
-BLAS and OpenMP have one thread everywhere. The peers' own threads are not limited; Siltstone has none.
+BLAS and OpenMP have one thread everywhere. The peers' own threads are not limited; Siltstone has none. Its garbage
+collector has the thresholds that a worker sets at its start: with Python's own it takes a fifth of a batch.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ import schemas.one_blas_thread  # noqa: F401 - before numpy is loaded
 # isort: split
 
 import asyncio
+import gc
 import importlib
 import os
 import resource
@@ -57,6 +60,7 @@ from schemas.memories import State
 from schemas.messages import memory_id
 from schemas.settings import LifecycleSettings, LongTermSettings, Settings
 from schemas.topics import Topics
+from streams.cli.process import COLLECT_AFTER
 from streams.clients.embedding import Embedding, Model
 from streams.clock import EventClock
 from streams.event_log import EventLog
@@ -64,9 +68,11 @@ from streams.hotpath import Outbox
 from streams.metrics import Metrics
 from streams.models import Models
 from streams.recall import Query, Recall
+from streams.said import SaidLately
 from streams.shards import OwnedShards
 from tables.shard.shard import Shard
 from tables.vectors.index import Vectors
+from tables.windows.short_term import ShortTermStore
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -107,6 +113,8 @@ USERS_ASKED: Final = 100
 
 QUESTIONS_AGAIN: Final = 3
 RECOMPUTES: Final = 5
+AT_A_TIME: Final = 1_000
+"""Memories that are made ready to be searched at a time."""
 
 DAY_MS: Final = 86_400_000
 FIRST_AT: Final = 1_740_787_200_000
@@ -224,8 +232,10 @@ class Siltstone:
     """The shard, without the stream in front of it: events that are parsed, vectors that are there."""
 
     def __init__(self, folder: Path) -> None:
+        gc.set_threshold(*COLLECT_AFTER)
         self.shard = Shard(0, folder / "0", "random", DIMENSION, LongTermSettings(), LifecycleSettings())
         self._folder, self._runner, self._given = folder, asyncio.Runner(), _Given()
+        self._filled, self._filling = 0, 0.0
         clock = EventClock()
         clock.observe(FIRST_AT)
         embedding = Embedding(Settings.load().embedder())
@@ -233,6 +243,7 @@ class Siltstone:
         self._runner.run(self._start(embedding))
         self._recall = Recall(
             shards=_OneShard(self.shard, Models(embedding)),
+            said=SaidLately(ShortTermStore(), clock, 1),
             event_log=EventLog(Outbox(), Topics.with_prefix("")),  # nobody is told that memories were found
             metrics=Metrics(),
             clock=clock,
@@ -252,7 +263,11 @@ class Siltstone:
         self.shard.apply(*prepared, FIRST_AT)
 
     def settle(self) -> None:
-        pass
+        """What a worker does within a second of a batch, when nothing else waits for the shard."""
+        began = time.perf_counter()
+        while filled := self.shard.fill_rows(AT_A_TIME):
+            self._filled += filled
+        self._filling += time.perf_counter() - began
 
     def search(self, user: str, vector: Vectors) -> list[tuple[str, str]]:
         memories = self.shard.memories_of(user)
@@ -266,13 +281,14 @@ class Siltstone:
         return [str(hit.id) for hit in self._runner.run(self._recall.search(query))]
 
     def bytes_a_memory(self) -> Told:
-        """On disk, its index with it, and of ids in memory."""
+        """On disk, its index with it, and of ids in memory; and how many a second were made ready to be searched."""
         self.shard.save()
         catalog = self.shard._catalog
         catalog._db.execute("CHECKPOINT")
         held = self.shard.count()
         on_disk = sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
         return {
+            "filled_per_s": round(self._filled / max(self._filling, 1e-9)),
             "disk_bytes_a_memory": round(on_disk / held),
             "known_ids_bytes_a_memory": round(catalog._ids.nbytes / held, 1),
             "peak_resident_bytes_a_memory": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / held),

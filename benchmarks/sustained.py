@@ -1,6 +1,7 @@
 """A steady load, end to end: how old is what is said when it is in long-term memory, and does anything pile up?
 
-    python benchmarks/sustained.py [--rate 500 | --search] [--seconds 60] [--bootstrap-servers HOST:PORT] [--json]
+    python benchmarks/sustained.py [--rate 500 | --search] [--seconds 60] [--what promoted]
+        [--bootstrap-servers HOST:PORT] [--json]
 
 `siltstone worker` runs at its default settings, summaries on, in processes of its own; so does the embedded broker,
 unless another Kafka is named. The load is the chat of `intake.py`, produced to a schedule that nothing slows down
@@ -12,6 +13,7 @@ the worker's histogram, evenly spread within each of its buckets (the longest is
 
 **Samples** confirm it from outside (`load/samples.py`): people ask for something to be remembered, and questions at
 set times look for it. Their times (`black_box_…`) hold the question, with its embedding, and what lies between two.
+With `--what said` people just mention it, and it counts as found wherever it is, in a short-term window above all.
 
 The run fails, exit code 1, with a line for each reason: the producer itself did not keep the rate; lag of
 conversations or of promotions grew in the second half by more than comes in a second; messages in are not messages
@@ -54,7 +56,7 @@ from benchmarks.load.ages import Ages
 from benchmarks.load.lag import LagWatch, falls_behind, grown
 from benchmarks.load.open_loop import BATCH_BYTES, Delivered, OpenLoop, Record
 from benchmarks.load.processes import Processes
-from benchmarks.load.samples import MESSAGES, Samples
+from benchmarks.load.samples import PROMOTED, WHAT, Samples, What
 from benchmarks.load.topics import deleted_afterwards, of_its_own
 from benchmarks.worker import WorkerProcess, kafka_at, working
 from schemas.errors import SiltstoneError
@@ -129,16 +131,16 @@ def _remembered(number: int, value: bytes) -> bytes:
     return orjson.dumps(record)
 
 
-async def measure(place: Place, rate: int, seconds: float, promotions_only: bool) -> Figures:
+async def measure(place: Place, rate: int, seconds: float, promotions_only: bool, what: What = PROMOTED) -> Figures:
     """One rate, with a worker of its own; `failed` holds a line for each reason for which it is none to rely on."""
     partitions, count = place.kafka.partitions, max(1, round(SAMPLES_A_SECOND * seconds))
-    timed = round((rate - MESSAGES * SAMPLES_A_SECOND) * seconds)
+    timed = round((rate - what.messages * SAMPLES_A_SECOND) * seconds)
     warm = max(LEAST_USERS * MESSAGES_A_USER - timed, round(timed * WARM_SHARE))
     records = load_of(warm + timed, partitions, promotions_only)
     with tempfile.TemporaryDirectory() as folder:
         settings = {"KAFKA__REPLICATION": str(place.kafka.replication)}
         async with place.prepared() as loop, working(place.kafka, Path(folder), settings) as worker:
-            samples = Samples(loop, worker.http, partitions, count)
+            samples = Samples(loop, worker.http, partitions, count, what)
             run_of = _Run(place, worker, loop, samples, rate, seconds)
             with in_a_line(worker.last_words):
                 await loop.fill(records[:warm])
@@ -201,6 +203,7 @@ class _Run:
             "age_within_1s": round(grown_ages.within(P99_MS / 1e3), 4),
             "promotions_in_time": in_time,
             **self._samples.milliseconds(),
+            "what": self._samples.what.name,
             "samples": len(self._samples.found),
             "samples_missing": self._samples.missing,
             "questions_unanswered": self._samples.unanswered,
@@ -245,7 +248,7 @@ class _Run:
         }
         return {
             "produced": self._loop.produced,
-            "produced_under_load": delivered.produced + MESSAGES * self._samples.count,
+            "produced_under_load": delivered.produced + self._samples.what.messages * self._samples.count,
             "taken_in": after["messages"],
             "dead_letters": after["dead_letters"],
             "promoted": _promoted(after) - _promoted(before),
@@ -406,6 +409,9 @@ def table(figures: Figures) -> Table:
 @click.option(
     "--replication", default=1, show_default=True, type=click.IntRange(1, 9), help="With a Kafka of your own."
 )
+@click.option(
+    "--what", type=click.Choice([*WHAT]), default="promoted", show_default=True, help="What samples look for."
+)
 @click.option("--promotions-only", is_flag=True, help="Every exchange is worth keeping.")
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
 def main(
@@ -415,6 +421,7 @@ def main(
     bootstrap_servers: str,
     partitions: int,
     replication: int,
+    what: str,
     promotions_only: bool,
     as_json: bool,
 ) -> None:
@@ -426,7 +433,7 @@ def main(
         async def measured(one: int) -> Figures:
             say(f"{one:,} messages/s for {lasting:g} s …")
             place = place_at(broker, bootstrap_servers, partitions, replication)
-            return await measure(place, one, lasting, promotions_only)
+            return await measure(place, one, lasting, promotions_only, WHAT[what])
 
         try:
             figures = run(search(measured, rate or FIRST_RATE, say) if searching else measured(rate or 500))

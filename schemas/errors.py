@@ -11,6 +11,8 @@ SiltstoneError                 everything that we raise on purpose
 ├── TopicsUnfit                topics are set so that memory would be lost
 ├── PartitionsChanged          a topic has another number of partitions than a moment ago
 ├── DataDirError               the data directory cannot be created, read or written
+├── JournalError               the embedded broker's journal cannot be read or written
+├── EmbeddedBrokerEnded        the embedded broker has ended, and nobody has asked it to
 ├── SummaryFilesError          the files of daily summaries cannot be read or removed
 │   └── SummaryNotWritten      a summary could be written nowhere
 ├── ShardError                 a shard cannot be opened or used
@@ -138,6 +140,28 @@ class DataDirError(SiltstoneError):
         self.path = path
         super().__init__(
             f"cannot write to the data directory {path}: {reason}; choose another with --data or data_dir"
+        )
+
+
+class JournalError(SiltstoneError):
+    """The journal of `siltstone dev` cannot be read, or takes no more. Do what the text says, and start again.
+
+    What was acknowledged is in it: a frame that was written in part is cut off.
+    """
+
+    def __init__(self, path: Path, reason: str, todo: str = "mend that, and start again") -> None:
+        self.path, self.reason, self.todo = path, reason, todo
+        super().__init__(
+            f"the journal {path} cannot be used: {reason}: {todo}; nothing that was acknowledged is lost"
+        )
+
+
+class EmbeddedBrokerEnded(SiltstoneError):
+    """The embedded broker was killed, or has ended by itself. Start `siltstone dev` again: its journal has it all."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__(
+            f"the embedded broker has ended ({how}): start siltstone dev again; nothing that was acknowledged is lost"
         )
 
 

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from schemas.memories import Memory, State
+from schemas.memories import SHORT_TERM, Memory, ShownState, State
 from schemas.settings import LifecycleSettings
 
 Scores = npt.NDArray[np.float64]
@@ -88,11 +88,14 @@ def state_of(score: float, lifecycle: LifecycleSettings) -> State:
 
 
 def wanted_states(
-    *, state: State | None = None, include_all: bool = False, include_cold: bool = False
+    *, state: ShownState | None = None, include_all: bool = False, include_cold: bool = False
 ) -> frozenset[State]:
-    """The states that a query sees: `state` before `include_all` before `include_cold`; active by default."""
+    """The memories' states that a query sees: `state` before `include_all` before `include_cold`; active by default.
+
+    None where it asks for what is in short-term windows alone.
+    """
     if state is not None:
-        return frozenset({state})
+        return frozenset({State(state)} if state != SHORT_TERM else ())
     if include_all:
         return frozenset(State)
     return frozenset({State.ACTIVE, State.COLD}) if include_cold else frozenset({State.ACTIVE})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -73,8 +73,17 @@ class Transition(BaseModel):
     reason: str
 
 
+#: Of an exchange that is in a short-term window and no memory: no score decides it, so it is no `State`.
+SHORT_TERM: Final = "short_term"
+ShownState = State | Literal["short_term"]
+
+
 class SearchHit(BaseModel):
-    """A memory that answers a query. `relevance` is 0-1 and orders the hits; `score` is 0-100, now."""
+    """A memory that answers a query, or an exchange of a short-term window.
+
+    `relevance` is 0-1 and orders the hits; `score` is 0-100, now. An exchange is in state `short_term` and has the id
+    that its memory would have; its importance and score are ten times the local estimator's value.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -82,7 +91,7 @@ class SearchHit(BaseModel):
     memory: str
     relevance: float
     score: float
-    state: State
+    state: ShownState
     importance: float
     kind: str
     created_at: str

@@ -266,6 +266,24 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, gc=False):
         """The id of the memory that it becomes."""
         return memory_id(user_id, session_id, tuple(message.message_id for message in self.messages))
 
+    def metadata(self) -> dict[str, Any]:
+        """That of all messages, the latest one's where several have a key, and the emotion."""
+        metadata: dict[str, Any] = {}
+        for message in self.messages:
+            metadata |= message.metadata or {}
+        if emotions := self.emotions():
+            metadata["emotion"] = emotions[0]
+        return metadata
+
+    @property
+    def agent_id(self) -> str | None:
+        """The first agent that it names."""
+        return next((message.agent_id for message in self.messages if message.agent_id), None)
+
+    def speakers(self) -> list[str]:
+        """Whose names are known, in alphabetical order."""
+        return sorted({message.name for message in self.messages if message.name})
+
     def emotions(self) -> list[str]:
         return [message.emotion for message in self.messages if message.emotion]
 

@@ -9,6 +9,7 @@ from schemas.settings import Settings
 from schemas.topics import EXCHANGES, NOTES, PENDING_SUMMARIES, SESSIONS
 from streams.assignment import Assignment
 from streams.broker_link import BrokerLink
+from streams.forgetting import Forgetters
 from streams.health import WorkerHealth
 from streams.service import MemoryService
 from streams.timers import Timers
@@ -18,7 +19,7 @@ from streams.web.server import ApiServer
 from streams.wiring.chats import Chats
 from streams.wiring.context import WorkerContext
 from streams.wiring.faust_run import FaustRun
-from streams.wiring.intake import Intake
+from streams.wiring.intake import Intake, session_notes
 from streams.wiring.jobs import Jobs
 from streams.wiring.long_term import long_term_agent, recall
 from streams.wiring.storage import Storage
@@ -42,17 +43,21 @@ class Siltstone:
         self.context = context = WorkerContext.of(settings)
         self.settings, self.topics, self.metrics = context.settings, context.topics, context.metrics
         self.clock, self.hot, self._plan = context.clock, context.hot, settings.summaries()
-        self._chats = chats = Chats(settings.rater(), self._plan)
-        storage = Storage(context)
+        self._chats = chats = Chats(settings.rater(), self._plan.model)
+        self._storage = storage = Storage(settings, settings.data_dir / "shards", context.on_failure)
         self.shards, self._pending = storage.shards, PendingSummaries()
         self.intake = Intake(context, self.shards, chats.rater, self._plan)
+        self.notes = session_notes(context, self.shards, self.intake)
         self.summaries = summaries_agent(context, self.shards, chats, self._plan, self._pending)
         self.jobs = Jobs(context, storage, self.summaries, chats.rater)
-        self.recall = recall(context, self.shards)
-        self.long_term = long_term_agent(context, self.shards, self.intake, self.summaries, self.jobs)
+        self.recall = recall(context, self.shards, self.intake)
+        forgetters = Forgetters(self.intake.short_term, self.summaries, self.jobs.forgot)
+        self.long_term = long_term_agent(
+            context, self.shards, self.notes, forgetters, context.read_long_term, self.jobs.born
+        )
         self._timers = Timers(self.hot.halt)
         self._assignment = Assignment(
-            context, self.shards, self.intake, self.long_term, self.jobs.refining, self._timers
+            context, self.shards, self.intake, self.notes, self.long_term, self.jobs.refining, self._timers
         )
         self.broker = BrokerLink(
             settings.kafka, settings.data_dir, self.hot, self.metrics, self._assignment.is_recovered
@@ -108,8 +113,7 @@ class Siltstone:
             log.warning("%s", warning)
         faust, parts = self._faust, self._parts  # a stop goes through them from the last to the first
         parts.push_async_callback(faust.leave)
-        parts.push_async_callback(self.shards.models.stop)
-        parts.push_async_callback(self.shards.close)
+        parts.push_async_callback(self._storage.close)
         parts.push_async_callback(self.long_term.stop)
         parts.push_async_callback(faust.stop)
         parts.push_async_callback(self._chats.close)
@@ -123,11 +127,11 @@ class Siltstone:
         await self.api.start(build(self.service, self.forwarding))
         self.hot.advertise(self.api.url)
         await self.broker.find(patient=patient)
-        self.shards.models.current.start()
+        self._storage.start()
         await self.context.faust.start()
         self.broker.watch(self._timers)
         self.jobs.schedule(self._timers)
-        self.intake.schedule(self._timers, self._assignment.is_recovered)
+        self.intake.schedule(self._timers, self._assignment.is_recovered, self.notes, self.hot.lag)
         self._timers.every(self.settings.long_term.access_seconds, self.recall.tell_accesses)
 
     async def stopped(self) -> None:

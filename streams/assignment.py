@@ -13,6 +13,7 @@ from streams.broker_link import RETRY_SECONDS
 from streams.clients.log_reader import time_of
 from streams.jobs.refining import RefiningJob
 from streams.losses import Losses
+from streams.session_notes import SessionNotes
 from streams.shards import OwnedShards
 from streams.timers import Timers
 from streams.wiring.context import WorkerContext
@@ -29,13 +30,14 @@ class Assignment:
         context: WorkerContext,
         shards: OwnedShards,
         intake: Intake,
+        notes: SessionNotes,
         long_term: LongTermAgent,
         refining: RefiningJob | None,
         timers: Timers,
     ) -> None:
         self._recovered = False
         self._context, self._hot, self._topics = context, context.hot, context.topics
-        self._shards, self._intake, self._long_term = shards, intake, long_term
+        self._shards, self._intake, self._notes, self._long_term = shards, intake, notes, long_term
         self._refining, self._timers = refining, timers
         self._losses = Losses(context.metrics, partial(time_of, context.settings.kafka))
         self._hot.on_seek.append(self._sought)
@@ -49,7 +51,8 @@ class Assignment:
 
     async def tables_recovered(self) -> None:
         """To be called when all tables are back."""
-        await self._intake.recovered()
+        await self._intake.short_term.recovered()
+        self._notes.recovered()
         self._recovered = True
 
     async def _revoked(self, _app: Any, /, *arguments: Any, signal: Any, **_: Any) -> None:

@@ -31,6 +31,7 @@ from streams.metrics import Metrics
 from streams.refusal_watch import RefusalWatch
 from streams.stalls import Stalls
 from streams.timers import Timers
+from tables.partition_record import record_partitions, require_partitions
 
 log = logging.getLogger(__name__)
 
@@ -83,8 +84,10 @@ class BrokerLink:
         """Return when the broker has the topics, and we the rights.
 
         A patient one waits for a broker that does not answer, and for the right to read as a group; `amiss` says so
-        meanwhile. Raises `BrokerUnavailable`, `NotAllowed`, or what the topics are not as they must be with.
+        meanwhile. Raises `BrokerUnavailable`, `NotAllowed`, or what the topics are not as they must be with; first of
+        all `SettingsError` where the data directory is of another number of partitions.
         """
+        await asyncio.to_thread(require_partitions, self._data_dir, self._kafka.partitions)
         for attempt in itertools.count(1):
             try:
                 await self._prepare_topics()
@@ -133,6 +136,7 @@ class BrokerLink:
         changelogs = frozenset(self._hot.changelogs)
         tried = await require_rights(self._kafka, changelogs)
         await worker_topics(self._kafka, self._data_dir)
+        await asyncio.to_thread(record_partitions, self._data_dir, self._kafka.partitions)
         if tried.absent:
             await require_rights(self._kafka, changelogs)
         self._hot.begun_anew = await self._topics.begin()

@@ -120,6 +120,11 @@ class Metrics:
             ["effect"],
             registry=registry,
         )
+        self.short_term_hits = Counter(
+            "siltstone_short_term_hits",
+            "Hits of searches and contexts that were exchanges of short-term windows, and no memories",
+            registry=registry,
+        )
         self.promotion_age = Histogram(
             "siltstone_promotion_age_seconds",
             "Seconds from the production of the record that decided on a promotion until it is in long-term memory",

@@ -113,6 +113,10 @@ class ShardModel:
         """As `Embedding.embed`."""
         return await self._unless_changed(self._held.embedding.embed(texts, patient=patient))
 
+    async def embed_said(self, texts: Sequence[str]) -> Vectors:
+        """As `Embedding.embed_said`."""
+        return await self._unless_changed(self._held.embedding.embed_said(texts))
+
     async def call(self, method: Callable[Concatenate[Shard, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """`method(shard, …)`, if the shard's vectors are still this model's."""
 

@@ -1,10 +1,13 @@
-"""Questions find memories: a query becomes candidates of its user, filtered, ranked, and touched."""
+"""Questions find memories: a query becomes candidates of its user, filtered, ranked, and touched.
+
+What the user's short-term windows hold is ranked among them: each exchange as the memory that it may become.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +15,8 @@ import numpy.typing as npt
 from aiokafka.errors import KafkaError
 
 from schemas.lifecycle import in_states, scores_of, state_of
-from schemas.memories import Memory, SearchHit, State, shown_score
-from schemas.messages import iso
+from schemas.memories import SHORT_TERM, Memory, SearchHit, ShownState, State, shown_score
+from schemas.messages import Exchange, iso
 from schemas.settings import LifecycleSettings
 from schemas.topics import partition_of
 from streams.accesses import Accesses
@@ -23,8 +26,10 @@ from streams.metrics import Metrics
 from streams.models import ShardModel
 from streams.rules.filtering import Filter
 from streams.rules.ranking import Scale, bm25, carry, fuse, probe, questions, top
+from streams.said import SaidLately, ShownWindow, as_memory, matching_rows, repeats, worth_embedding
 from streams.shards import OwnedShards
 from tables.search.candidates import Candidates
+from tables.search.said import SaidRow, SaidRows
 from tables.shard.shard import Shard
 from tables.vectors.index import Vectors
 from tables.windows.session_notes import Note
@@ -39,7 +44,8 @@ class Query:
     """What is asked: a user's question, how many answers, and among which of the user's memories.
 
     Those in whose place another one stands are left out unless `replaced` ones are asked for. With `touch`, being
-    returned counts as an access; who evaluates or prefetches asks without.
+    returned counts as an access; who evaluates or prefetches asks without. With `short_term`, what the user's windows
+    hold and is no memory is looked through as well, but for what `beside` shows already.
     """
 
     user_id: str
@@ -51,11 +57,16 @@ class Query:
     min_relevance: float = 0.0
     filters: tuple[Filter, ...] = ()
     touch: bool = True
+    short_term: bool = True
+    beside: ShownWindow | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedQuery:
-    """A query ready to be ranked: its `parts`, their `vectors` float32[parts, d], and the moment (epoch ms)."""
+    """A query ready to be ranked: its `parts`, their `vectors` float32[parts, d], and the moment (epoch ms).
+
+    `said` are the exchanges of windows, oldest first, and `said_vectors` theirs, float32[n, d].
+    """
 
     query: Query
     parts: Sequence[str]
@@ -63,22 +74,26 @@ class PreparedQuery:
     scale: Scale
     now: int
     lifecycle: LifecycleSettings
+    said: Sequence[SaidRow] = ()
+    said_vectors: Vectors | None = None
 
 
 class Recall:
-    """Searches the shards of this worker."""
+    """Searches the shards of this worker, and its windows."""
 
     def __init__(
         self,
         *,
         shards: OwnedShards,
+        said: SaidLately,
         event_log: EventLog,
         metrics: Metrics,
         clock: Clock,
         partitions: int,
         lifecycle: LifecycleSettings,
     ) -> None:
-        self._shards, self._event_log = shards, event_log
+        self._shards, self._said, self._event_log = shards, said, event_log
+        self._said_rows = SaidRows()
         self._metrics, self._clock = metrics, clock
         self._partitions, self._lifecycle = partitions, lifecycle
         self._accesses = Accesses()
@@ -90,20 +105,49 @@ class Recall:
 
         Raises `ShardNotHere` where the user's partition is not this worker's.
         """
+        partition = partition_of(query.user_id, self._partitions)
         with self._metrics.search_seconds.time():
 
             async def ranked(shard: ShardModel) -> list[SearchHit]:
-                speakers = await shard.call(Shard.speakers_of, query.user_id)
-                if speakers is None or not query.text.strip():
+                if not query.text.strip():
                     return []
-                asked = await self._asked(query, speakers, shard)
-                return await shard.call(answers, asked)
+                said = self._said.by(partition, query.user_id) if query.short_term else []
+                if said:
+                    return await self._among_said(query, said, shard)
+                speakers = await shard.call(Shard.speakers_of, query.user_id)
+                if speakers is None:
+                    return []
+                return await shard.call(answers, await self._asked(query, speakers, shard))
 
-            hits = await self._shards.with_model(partition_of(query.user_id, self._partitions), ranked)
-        least = self._lifecycle.access_min_relevance
-        if query.touch and (used := [hit.id for hit in hits if hit.relevance >= least]):
-            self._accesses.note(query.user_id, used, self._clock.now())
+            hits = await self._shards.with_model(partition, ranked)
+        self._count(query, hits)
         return hits
+
+    def _count(self, query: Query, hits: Sequence[SearchHit]) -> None:
+        """Note which memories were accessed, and how many of the hits are none."""
+        least, used, short_term = self._lifecycle.access_min_relevance, [], 0
+        for hit in hits:
+            if hit.state == SHORT_TERM:
+                short_term += 1
+            elif hit.relevance >= least:
+                used.append(hit.id)
+        if short_term:
+            self._metrics.short_term_hits.inc(short_term)
+        if used and query.touch:
+            self._accesses.note(query.user_id, used, self._clock.now())
+
+    async def _among_said(
+        self, query: Query, said: Sequence[tuple[str, Exchange]], shard: ShardModel
+    ) -> list[SearchHit]:
+        """The same where the user's windows hold something; those exchanges are embedded that may answer."""
+        speakers, rows = await shard.call(candidates_of, query, said, self._said_rows)
+        if speakers is None and not rows:
+            return []
+        asked = await self._asked(query, speakers or frozenset(), shard)
+        if rows:
+            vectors = await shard.embed_said([row.text for row in rows])
+            asked = replace(asked, said=rows, said_vectors=vectors)
+        return await shard.call(answers, asked)
 
     async def search_archive(self, user_id: str, text: str, top_k: int, explain: bool = False) -> list[SearchHit]:
         """The user's archived memories that answer, best first, in every state. It counts as no access."""
@@ -138,12 +182,63 @@ class Recall:
                 log.warning("accesses of %d users are counted later: %s", len(touches), exc)
 
 
+def candidates_of(
+    shard: Shard, query: Query, said: Sequence[tuple[str, Exchange]], made: SaidRows
+) -> tuple[frozenset[str] | None, list[SaidRow]]:
+    """Who speaks in what the user may be answered with, None where there is nothing; and the exchanges among it.
+
+    Runs where the shard lives: words are counted there, and which exchanges are memories is known there.
+    """
+    user_id, beside = query.user_id, query.beside
+    rows = [
+        row
+        for session_id, exchange in said
+        if exchange.spoken and not repeats(exchange, query.text)
+        for row in [made.row(user_id, session_id, exchange)]
+        if row.text.strip() and (beside is None or not beside.shows(session_id, row.message_ids))
+    ]
+    rows = matching_rows(shard.without_memory(user_id, rows), user_id, query.filters)
+    rows = worth_embedding(rows, questions(query.text))
+    speakers = shard.speakers_of(user_id)
+    names = {name for row in rows for name in row.exchange.speakers()}
+    return (speakers or frozenset()) | names if rows else speakers, rows
+
+
 def answers(shard: Shard, asked: PreparedQuery) -> list[SearchHit]:
-    """The user's memories that answer, best first. Runs where the shard lives."""
-    held = shard.held(asked.query.user_id)
+    """The user's memories that answer, best first. Runs where the shard lives.
+
+    It asks once more which exchanges are no memories: one that became one while the question was embedded is found as
+    that, and what was forgotten meanwhile is no answer.
+    """
+    user_id = asked.query.user_id
+    held = shard.held(user_id)
     candidates = shard.candidates(held)
-    dense = np.stack([shard.cosines(asked.query.user_id, vector, candidates) for vector in asked.vectors])
-    return _ranked(asked, candidates, dense, lambda rows: shard.shown(held.places[rows]))
+    dense = np.stack([shard.cosines(user_id, vector, candidates) for vector in asked.vectors])
+    if asked.said_vectors is None:
+        return _ranked(asked, candidates, dense, lambda rows: shard.shown(held.places[rows]))
+    said = shard.without_memory(user_id, asked.said)
+    left = {row.id for row in said}
+    vectors = asked.said_vectors[[row.id in left for row in asked.said]]
+    dense = np.concatenate([dense, asked.vectors @ vectors.T], axis=1)
+
+    def shown(rows: Rows) -> list[Memory]:
+        memories = iter(shard.shown(held.places[rows[rows < len(held)]]))
+        return [next(memories) if row < len(held) else as_memory(said[row - len(held)], user_id) for row in rows]
+
+    return _once(_ranked(asked, shard.with_said(held, candidates, said), dense, shown, len(said)))
+
+
+def _once(hits: list[SearchHit]) -> list[SearchHit]:
+    """Without the exchanges of which a memory is among the hits.
+
+    An exchange that was open when it was read has another id than the memory that it closed as since then.
+    """
+    kept = {(hit.session_id, one) for hit in hits if hit.state != SHORT_TERM for one in hit.message_ids}
+    return [
+        hit
+        for hit in hits
+        if hit.state != SHORT_TERM or kept.isdisjoint((hit.session_id, one) for one in hit.message_ids)
+    ]
 
 
 def archived_answers(shard: Shard, asked: PreparedQuery) -> list[SearchHit]:
@@ -160,14 +255,24 @@ def archived_answers(shard: Shard, asked: PreparedQuery) -> list[SearchHit]:
 
 
 def _ranked(
-    asked: PreparedQuery, candidates: Candidates, dense: Vectors, shown: Callable[[Rows], list[Memory]]
+    asked: PreparedQuery,
+    candidates: Candidates,
+    dense: Vectors,
+    shown: Callable[[Rows], list[Memory]],
+    said: int = 0,
 ) -> list[SearchHit]:
-    """`dense` float32[parts, n]. Memories are `shown` where a filter has to see them, and those that are hits."""
+    """`dense` float32[parts, n]. Memories are `shown` where a filter has to see them, and those that are hits.
+
+    The last `said` candidates are exchanges of windows: they are in no state of a memory's.
+    """
+    memories = len(candidates) - said
     query, lifecycle = asked.query, asked.lifecycle
     lexical = np.stack([bm25(candidates.terms, part) for part in asked.parts])
     relevance = carry(fuse(dense, lexical, asked.scale).max(axis=0), candidates.previous)
     scores = scores_of(candidates.importance, candidates.last_accessed, candidates.pinned, asked.now, lifecycle)
-    allowed = in_states(scores, query.states, lifecycle) & (relevance >= query.min_relevance)
+    allowed = in_states(scores, query.states, lifecycle)
+    allowed[memories:] = query.short_term
+    allowed &= relevance >= query.min_relevance
     if not query.replaced:
         allowed &= candidates.current
     if query.filters:
@@ -185,8 +290,9 @@ def _ranked(
                 "bm25": round(float(words[row]), 4),
                 "bm25_rank": _rank_of(words, allowed, row),
             }
-        score = float(scores[row])
-        hits.append(_hit(memory, float(relevance[row]), score, state_of(score, lifecycle), why))
+        score = float(scores[row]) if row < memories else memory.importance
+        state: ShownState = state_of(score, lifecycle) if row < memories else SHORT_TERM
+        hits.append(_hit(memory, float(relevance[row]), score, state, why))
     return hits
 
 
@@ -195,7 +301,7 @@ def _rank_of(scores: npt.NDArray[np.float32], allowed: npt.NDArray[np.bool_], ro
     return 1 + int(np.count_nonzero(scores[allowed] > scores[row]))
 
 
-def _hit(memory: Memory, relevance: float, score: float, state: State, why: dict[str, Any] | None) -> SearchHit:
+def _hit(memory: Memory, relevance: float, score: float, state: ShownState, why: dict[str, Any] | None) -> SearchHit:
     return SearchHit(
         id=memory.id,
         memory=memory.text,

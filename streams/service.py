@@ -13,7 +13,7 @@ from typing import Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 from schemas.errors import BrokerUnavailable, MemoryNotFound, NotReady, ShardNotHere
 from schemas.events import LongTermEvent, SummaryRequest
 from schemas.lifecycle import wanted_states
-from schemas.memories import Memory, SearchHit, State
+from schemas.memories import SHORT_TERM, Memory, SearchHit, State
 from schemas.messages import Exchange, Message, day_of
 from schemas.rights import Right, not_allowed
 from schemas.settings import Settings
@@ -29,6 +29,7 @@ from streams.jobs.reembedding import Reembedder
 from streams.metrics import Metrics
 from streams.recall import Query, Recall, prompt_text
 from streams.rules.explaining import Explainer, Explanation
+from streams.said import ShownWindow
 from streams.shards import OwnedShards
 from tables.analysts.copy import Copy
 from tables.shard.shard import Shard
@@ -160,7 +161,7 @@ class MemoryService:
     # What is told
 
     async def add_message(self, user_id: str, message: bytes) -> Place:
-        """Produce a chat message, as JSON. Raises as `write` does."""
+        """Produce a chat message, or a session's end, as JSON. Raises as `write` does."""
         return await self._produce(self.topics.conversations, user_id, message)
 
     async def write(self, event: LongTermEvent) -> Place:
@@ -195,7 +196,7 @@ class MemoryService:
     # What is asked
 
     async def search(self, query: Query) -> list[SearchHit]:
-        """The user's memories that answer the query, most relevant first."""
+        """What answers the query, most relevant first: memories, and what windows hold that is none."""
         async with asyncio.timeout(WAIT_SECONDS):
             await self.caught_up(query.user_id)
             return await self.recall.search(query)
@@ -207,19 +208,33 @@ class MemoryService:
             return await self.recall.search_archive(user_id, text, top_k, explain)
 
     async def context(
-        self, user_id: str, session_id: str, asked: str, limit: int | None, touch: bool = True
+        self,
+        user_id: str,
+        session_id: str,
+        asked: str,
+        limit: int | None,
+        touch: bool = True,
+        short_term: bool = True,
     ) -> Context:
-        """Newest exchanges, notes, top memories, one prompt text. Where nothing is `asked`: what was said last."""
+        """Newest exchanges, notes, top memories, one prompt text. Where nothing is `asked`: what was said last.
+
+        With `short_term`, what all of the user's windows hold is looked through for answers as well, but for the
+        exchanges that are shown anyway.
+        """
         wanted = self.settings.long_term.context_memories
         shown = self.window(user_id, session_id, limit)
         asked = asked or _last_said(shown)
         hits: list[SearchHit] = []
         if asked and wanted:
-            hits = await self.search(Query(user_id, asked, wanted, wanted_states(), touch=touch))
+            beside = _shown_window(session_id, shown)
+            query = Query(user_id, asked, wanted, wanted_states(), touch=touch, short_term=short_term, beside=beside)
+            hits = await self.search(query)
             shown = self.window(user_id, session_id, limit)  # what was forgotten meanwhile is not shown
-        notes = self.notes(user_id, session_id)
+        notes, beside = self.notes(user_id, session_id), _shown_window(session_id, shown)
+        hits = [h for h in hits if h.state != SHORT_TERM or not beside.shows(h.session_id, h.message_ids)]
         lines = [f"{m.name or m.role}: {m.content}" for one in shown for m in one.exchange.messages]
-        return Context(shown, notes, hits, prompt_text(lines, hits, notes))
+        known = [hit for hit in hits if not beside.holds(hit.session_id, hit.message_ids)]
+        return Context(shown, notes, hits, prompt_text(lines, known, notes))
 
     def window(self, user_id: str, session_id: str, limit: int | None) -> list[WindowExchange]:
         """The newest exchanges of a session's short-term window, oldest first; expired ones never appear."""
@@ -312,6 +327,10 @@ class MemoryService:
             return await self._analytics.snapshot()
         except ShardNotHere as exc:
             raise NotReady(f"partitions are moving ({exc}); ask again") from exc
+
+
+def _shown_window(session_id: str, shown: list[WindowExchange]) -> ShownWindow:
+    return ShownWindow(session_id, frozenset(m.message_id for one in shown for m in one.exchange.messages))
 
 
 def _last_said(shown: list[WindowExchange]) -> str:

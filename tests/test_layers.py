@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
 LAYERS = ("schemas", "tables", "streams")
+#: What workers and replays are put together from.
+PARTS = (
+    "DeadLetters",
+    "EventLog",
+    "Inbox",
+    "LongTermAgent",
+    "OwnedShards",
+    "Ratings",
+    "Rerouting",
+    "SessionNotes",
+    "SessionRules",
+    "ShortTermAgent",
+    "ShortTermStore",
+    "SummariesAgent",
+)
 
 
 @pytest.mark.parametrize("layer", LAYERS)
@@ -19,7 +35,7 @@ def test_imports_point_down(layer: str) -> None:
     files = list((ROOT / layer).rglob("*.py"))
     assert files
     for path in files:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree(path)):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names = [node.module]
@@ -36,6 +52,16 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert sorted(imported) == []
 
 
+def test_each_part_of_a_pipeline_is_built_in_one_place() -> None:
+    """A replay's are a worker's: nobody has to change two places when a part is given something new."""
+    places: dict[str, list[str]] = {part: [] for part in PARTS}
+    for path in (ROOT / "streams").rglob("*.py"):
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in places:
+                places[node.func.id].append(path.parent.name)
+    assert places == {part: ["wiring"] for part in PARTS}
+
+
 def imports() -> dict[str, set[str]]:
     """Which of our modules each of them imports."""
     files = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in modules()}
@@ -43,7 +69,7 @@ def imports() -> dict[str, set[str]]:
     found = {}
     for name, path in names.items():
         wanted: set[str] = set()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree(path)):
             if isinstance(node, ast.Import):
                 wanted |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:
@@ -51,6 +77,11 @@ def imports() -> dict[str, set[str]]:
                 wanted |= {one if one in names else node.module for one in within}
         found[name] = wanted & names.keys() - {name}
     return found
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def modules() -> list[Path]:

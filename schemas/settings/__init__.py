@@ -29,7 +29,7 @@ from schemas.settings.kafka import KafkaSettings
 from schemas.settings.lifecycle import CleanupSettings, LifecycleSettings, WhitelistSettings
 from schemas.settings.long_term import LongTermSettings, RetentionSettings, SupersedeSettings
 from schemas.settings.memory import MemorySettings, ScoringSettings
-from schemas.settings.outlets import AnalyticsSettings, HttpSettings
+from schemas.settings.outlets import AnalyticsSettings, DevSettings, HttpSettings
 from schemas.settings.services import (
     DEFAULT_MODEL,
     OPENAI_URL,
@@ -54,6 +54,7 @@ __all__ = [
     "ChatSettings",
     "CleanupSettings",
     "DefaultsSettings",
+    "DevSettings",
     "EmbeddingSettings",
     "HttpSettings",
     "KafkaSettings",
@@ -93,6 +94,7 @@ class Settings(BaseSettings):
     lifecycle: LifecycleSettings = LifecycleSettings()
     analytics: AnalyticsSettings = AnalyticsSettings()
     http: HttpSettings = HttpSettings()
+    dev: DevSettings = DevSettings()
 
     @classmethod
     def settings_customise_sources(

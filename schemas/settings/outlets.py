@@ -1,4 +1,4 @@
-"""`analytics` and `http`: where others look."""
+"""`analytics` and `http`: where others look; `dev`: what a machine alone has beside them."""
 
 from __future__ import annotations
 
@@ -24,4 +24,12 @@ class HttpSettings(Section):
     port: Annotated[int, Field(ge=0, le=65_535)] = 8000
     advertised_url: BaseUrl = Field(
         default="", description="where other workers reach this one; empty: at host and port"
+    )
+
+
+class DevSettings(Section):
+    """`siltstone dev`: the journal of its broker."""
+
+    journal_seconds: Annotated[float, Field(gt=0, le=10)] = Field(
+        default=0.2, description="what is acknowledged is in the file; after so long it is on the disk as well"
     )

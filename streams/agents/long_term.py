@@ -35,6 +35,9 @@ from tables.shard.shard import Shard
 
 log = logging.getLogger(__name__)
 
+#: Called with a partition and its new memories.
+Born = Callable[[int, Sequence[Memory]], None]
+
 
 def decode(record: Any) -> LongTermEvent:
     """An event of `long-term`. Raises `BadRecord`."""
@@ -60,8 +63,7 @@ class LongTermAgent:
     """Writes what is promoted and commanded into the shard of its partition.
 
     A shard notes the offset up to which its events are in. One that is behind what it is given, because its disk was
-    lost or is another's, is filled up first: `read` gives the log of a partition between two offsets. `born` is
-    called with a partition and its new memories.
+    lost or is another's, is filled up first: `read` gives the log of a partition between two offsets.
     """
 
     def __init__(
@@ -75,7 +77,7 @@ class LongTermAgent:
         notes: SessionNotes,
         forgetters: Forgetters,
         read: Read,
-        born: Callable[[int, Sequence[Memory]], None] = lambda partition, memories: None,
+        born: Born,
     ) -> None:
         self._shards, self._gate = shards, gate
         self._notes, self._forgetters, self._born, self._read = notes, forgetters, born, read

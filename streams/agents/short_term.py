@@ -92,12 +92,13 @@ class ShortTermAgent:
         metrics: Metrics,
         clock: Clock,
         ratings: Ratings | None,
+        idle: IdleTracker | None = None,
         now: Callable[[], int] = now_ms,
     ) -> None:
         self._store, self._rules, self._event_log = store, rules, event_log
         self._inbox, self._metrics, self._clock = inbox, metrics, clock
         self._ratings, self._now = ratings, now
-        self.idle = IdleTracker()
+        self.idle = IdleTracker() if idle is None else idle
         self._at_end: list[SessionEnd] = []
 
     def when_ended(self, call: SessionEnd) -> None:
@@ -287,24 +288,19 @@ def promotion(session: Session, decision: Decision) -> Promotion:
     exchange = decision.exchange
     message_ids = tuple(message.message_id for message in exchange.messages)
     identity = exchange.memory_id(session.user_id, session.session_id)
-    metadata: dict[str, Any] = {}
-    for message in exchange.messages:
-        metadata |= message.metadata or {}
-    if emotions := exchange.emotions():
-        metadata["emotion"] = emotions[0]
     return Promotion(
         event_id=event_id("promotion", identity),
         user_id=session.user_id,
         timestamp=exchange.ended_at,
         memory_id=identity,
         session_id=session.session_id,
-        agent_id=next((message.agent_id for message in exchange.messages if message.agent_id), None),
+        agent_id=exchange.agent_id,
         text=render(exchange),
         message_ids=list(message_ids),
         importance=decision.importance,
         started_at=exchange.started_at,
         parts=decision.parts,
-        speakers=sorted({message.name for message in exchange.messages if message.name}),
-        metadata=metadata or None,
+        speakers=exchange.speakers(),
+        metadata=exchange.metadata() or None,
         pinned=decision.pinned,
     )

@@ -27,6 +27,7 @@ COMMANDS = {
     "ingest": "ingest:ingest",
     "search": "search:search",
     "context": "context:context",
+    "end-session": "end_session:end_session",
     "explain": "explain:explain",
     "summarize": "summarize:summarize",
     "summaries": "summaries:summaries",

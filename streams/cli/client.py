@@ -32,6 +32,12 @@ touch_option = click.option(
     show_default=True,
     help="Whether being found counts as an access; not for evaluation or prefetch.",
 )
+short_term_option = click.option(
+    "--short-term/--no-short-term",
+    default=True,
+    show_default=True,
+    help="Also what was said and is no memory: short-term windows, in all sessions.",
+)
 filter_option = click.option(
     "--filter",
     "filters",

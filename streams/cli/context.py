@@ -5,22 +5,23 @@ from __future__ import annotations
 import click
 
 from streams.cli import show
-from streams.cli.client import ask, json_option, touch_option, url_option
+from streams.cli.client import ask, json_option, short_term_option, touch_option, url_option
 
 
 @click.command()
 @click.argument("query", default="")
 @click.option("--user", required=True, help="Whose session.")
 @click.option("--session", required=True, help="The session's id.")
+@short_term_option
 @touch_option
 @url_option
 @json_option
-def context(query: str, user: str, session: str, touch: bool, url: str, as_json: bool) -> None:
+def context(query: str, user: str, session: str, short_term: bool, touch: bool, url: str, as_json: bool) -> None:
     """What an assistant needs before it answers: newest exchanges, notes, top memories, as one prompt text.
 
     Without QUERY, what the user said last is the query.
     """
-    asked = {"user_id": user, "session_id": session, "q": query, "touch": touch}
+    asked = {"user_id": user, "session_id": session, "q": query, "touch": touch, "include_short_term": short_term}
     answer = ask(url, "GET", "/v1/context", params=asked)
     if as_json:
         show.as_json(answer)

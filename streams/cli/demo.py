@@ -305,6 +305,7 @@ async def _show_answers(api: httpx.AsyncClient, asked: list[dict[str, Any]], con
     rows = []
     for question in asked[:SHOWN_QUESTIONS]:
         body = {"user_id": question["user_id"], "query": question["question"], "top_k": 1}
+        body["include_short_term"] = False  # the table is of what has become a memory
         answer = (await api.post("/v1/search", json=body)).raise_for_status().json()["results"]
         best = answer[0] if answer else None
         rows.append(

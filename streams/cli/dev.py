@@ -14,6 +14,9 @@ from streams.cli.process import configure_logging, run
 from streams.cli.running import serve
 from streams.clients.broker import embedded_broker
 
+#: In the data directory.
+JOURNAL = Path("journal") / "broker.log"
+
 
 @click.command()
 @click.option(
@@ -21,7 +24,7 @@ from streams.clients.broker import embedded_broker
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("siltstone-data"),
     show_default=True,
-    help="Where memories are kept.",
+    help="Where memories and the broker's log are kept.",
 )
 @port_option
 @click.option("--kafka-port", type=click.IntRange(0, 65_535), default=0, help="Kafka port.  [default: a free one]")
@@ -29,11 +32,12 @@ from streams.clients.broker import embedded_broker
 def dev(data: Path, port: int | None, kafka_port: int, log_level: str) -> None:
     """Broker, worker and HTTP API in one, until Ctrl-C.
 
-    The broker keeps its topics in memory: they end with it. The memories stay in the data directory.
+    Everything stays in the data directory, the broker's topics too: the next start goes on where this one ended,
+    however it ended.
     """
     configure_logging(log_level, serving=True)
     settings = Settings.load()
-    with embedded_broker(kafka_port) as broker:
+    with embedded_broker(kafka_port, data / JOURNAL, settings.dev.journal_seconds) as broker:
         embedded = settings.model_copy(
             update={
                 "data_dir": data,
@@ -41,7 +45,7 @@ def dev(data: Path, port: int | None, kafka_port: int, log_level: str) -> None:
                 "http": settings.http if port is None else settings.http.model_copy(update={"port": port}),
             }
         )
-        run(serve(embedded, patient=False, announce=_announce))
+        run(serve(embedded, patient=False, announce=_announce, beside=broker.watch))
 
 
 def _announce(worker: Siltstone) -> None:
@@ -50,4 +54,4 @@ def _announce(worker: Siltstone) -> None:
     console.print(f"produce to  {settings.kafka.bootstrap_servers}, topic {worker.topics.conversations}")
     console.print(f"ask         {base}  (pages at {base}/docs)")
     console.print(f"data        {settings.data_dir}")
-    console.print("Ctrl-C stops it.")
+    console.print("Ctrl-C stops it; the next start goes on from there.")

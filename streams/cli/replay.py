@@ -30,6 +30,7 @@ from streams.clock import now_ms
 from streams.replaying.plan import EARLIEST, NOW, ReplayOptions, planned
 from streams.replaying.replay import replaying
 from tables.offline.diff import TableDifference
+from tables.partition_record import record_partitions
 
 STOPPED = "stopped; what is done is kept: run the same command again to go on"
 _TIME: TypeAdapter[int] = TypeAdapter(Timestamp)
@@ -116,6 +117,7 @@ def replay(
             result["differences"] = as_rows(found)
         if swapping and not found:
             former = swap(settings.data_dir, folder, iso(now_ms())[:19].replace(":", ""))
+            record_partitions(settings.data_dir, settings.kafka.partitions)
             result |= {"swapped": True, "former": str(former) if former else None}
             shutil.rmtree(folder)
     if as_json:

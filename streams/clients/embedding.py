@@ -28,6 +28,8 @@ T = TypeVar("T")
 EMBEDDED_CHARS = 800
 #: How long a question waits for its vector: the API answers within `streams.web.api.WAIT_SECONDS`.
 QUESTION_SECONDS = 8.0
+#: The vectors of what windows hold, of those who ask: 7,000 of 512 numbers.
+SAID_BYTES = 16_000_000
 #: Attempts for what does not wait for ever, and at loading.
 ATTEMPTS = 3
 BACKOFF = Backoff(first=0.5, longest=30.0)
@@ -69,7 +71,7 @@ class Embedding:
         self._batch_size = settings.batch_size
         self._backend = _backend(settings)
         self._outage = _Outage()
-        self._questions = QuestionVectors()
+        self._questions, self._said = QuestionVectors(), QuestionVectors(SAID_BYTES)
         self._loaded: asyncio.Future[Model] | None = None
 
     def start(self) -> None:
@@ -105,6 +107,22 @@ class Embedding:
         vectors = await self._soon(texts)
         self._questions.keep(texts, vectors)
         return vectors
+
+    async def embed_said(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors, float32[n, d], of what a search looks through beside its memories; each is made once.
+
+        Where nothing can be embedded now, what is new has zeros: words alone find it.
+        """
+        known = dict(zip(texts, self._said.known(texts), strict=True))
+        new = [text for text, vector in known.items() if vector is None]
+        if new:
+            try:
+                vectors = await self._soon(new)
+            except EmbeddingUnavailable:  # the log says so, as of any question
+                vectors = np.zeros((len(new), (await self.model()).dimension), np.float32)
+            self._said.keep(new, vectors)
+            known.update(zip(new, vectors, strict=True))
+        return np.array([known[text] for text in texts], np.float32)
 
     async def stop(self) -> None:
         """End what was started."""

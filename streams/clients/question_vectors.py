@@ -1,4 +1,4 @@
-"""The vectors of the questions that were asked last, in bounded memory: people and agents ask again."""
+"""The vectors of what was asked, or looked through, last, in bounded memory: people and agents ask again."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ class QuestionVectors:
 
     def of(self, texts: Sequence[str]) -> Vectors | None:
         """float32[n, d], the caller's own, where all are known."""
-        known = [self._recent.get(_key(text)) for text in texts]
-        if not known or any(vector is None for vector in known):
-            return None
-        return np.stack(known)
+        known = [vector for vector in self.known(texts) if vector is not None]
+        return np.stack(known) if known and len(known) == len(texts) else None
+
+    def known(self, texts: Sequence[str]) -> list[Vectors | None]:
+        """The vector of each text, None where it is not, or no longer, kept. They are not to be changed."""
+        return [self._recent.get(_key(text)) for text in texts]
 
     def keep(self, texts: Sequence[str], vectors: Vectors) -> None:
         """Vectors of zeros say that nothing was made of a text, which can change."""

@@ -117,7 +117,9 @@ async def _found(check: _Check, reading: ReadSettings, seconds: float) -> list[F
 
 async def _data(settings: Settings, shards: asyncio.Future[data.Shards]) -> list[Finding]:
     folder = await in_daemon(partial(data.check_folder, settings.data_dir))
-    return [*folder, *data.shard_findings(await asyncio.shield(shards), settings.kafka.partitions)]
+    partitions = settings.kafka.partitions
+    noted = await in_daemon(partial(data.partition_findings, settings.data_dir, partitions))
+    return [*folder, *noted, *data.shard_findings(await asyncio.shield(shards), partitions)]
 
 
 async def _memory(settings: Settings) -> list[Finding]:

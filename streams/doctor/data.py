@@ -14,6 +14,7 @@ from pathlib import Path
 from schemas.errors import ShardLocked, SiltstoneError
 from streams.doctor.finding import Finding, failed, ok, warning
 from tables.offline.inspection import Inspection, catalogs, inspect_catalog
+from tables.partition_record import other_partitions
 
 CHECK, SHARDS = "data", "shards"
 #: An index is written beside the old one, and DuckDB's log grows until it is folded in: less is little, then none.
@@ -62,6 +63,15 @@ def check_folder(data_dir: Path, free: Callable[[Path], int] = free_bytes) -> li
         return [warning(CHECK, f"{data_dir}: {room}", "make room: a saved index needs its size again for a moment")]
     made = "" if standing == data_dir.absolute() else "; it is made at the first start"
     return [ok(CHECK, f"{data_dir} is writable, {room}{made}")]
+
+
+def partition_findings(data_dir: Path, partitions: int) -> list[Finding]:
+    """Whether it is the number by which the data directory's first worker shared its users out."""
+    try:
+        wrong = other_partitions(data_dir, partitions)
+    except SiltstoneError as exc:
+        return [failed(CHECK, str(exc), "mend that, or remove the file: the next start notes kafka.partitions there")]
+    return [failed(CHECK, *wrong)] if wrong else []
 
 
 def _write_something(folder: Path, *, really: bool) -> None:

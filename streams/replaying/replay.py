@@ -1,7 +1,7 @@
 """A replay: what the log says was promoted, what the conversations promote by today's rules, and shards of both.
 
     1. the log      `long-term` is looked through: what is promoted in it, and what was forgotten
-    2. the windows  `conversations` go through the workers' rules again; what is promoted and in neither is *found*
+    2. the windows  `conversations` go through a worker's intake again; what is promoted and in neither is *found*
     3. the shards   where there is a folder for them: the log in its order, and each found promotion before the first
                     event of the log that is no older, of equal ones as they were found; those left come last
 
@@ -9,6 +9,9 @@ A backfill has no third step: what is found is sent to `long-term`, and the work
 
 Each step is a partition's own. Shards are made of those that are heard while others are still being heard: embedding
 takes longer than all the rest, so it begins as soon as there is anything to embed.
+
+Intake, shards and the agent of `long-term` are built as a worker's (`streams/wiring/`), over records up to the plan's
+ends instead of Faust.
 """
 
 from __future__ import annotations
@@ -29,49 +32,36 @@ from collections.abc import (
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from aiokafka.errors import KafkaError
 
 from schemas.errors import BadRecord, ShardLocked
 from schemas.events import Forget, ForgetUser, Promotion
 from schemas.rights import Right
-from schemas.settings import KafkaSettings, RaterSettings, Settings
+from schemas.settings import KafkaSettings, Settings
 from schemas.topic_specs import MAX_RECORD_BYTES
 from schemas.topics import Topics, key_of
 from streams.agents.group_commit import EVENTS_A_TRANSACTION
 from streams.agents.long_term import LongTermAgent, decode
-from streams.agents.short_term import ShortTermAgent, session_record
-from streams.backlog_gate import BacklogGate
 from streams.clients.broker import translated
-from streams.clients.embedding import Embedding
 from streams.clients.log_reader import records_between
 from streams.clients.producing import started_producer
-from streams.clients.rating import ModelRater
-from streams.clock import EventClock
-from streams.dead_letters import DeadLetters
-from streams.event_log import EventLog
 from streams.forgetting import Forgetters
-from streams.hotpath import Outbox
-from streams.inbox import Inbox, readable
-from streams.memory_shares import shares
+from streams.inbox import readable
 from streams.metrics import Metrics, labelled
-from streams.replaying.intake import Intake, Kept, RatedBy, Send
+from streams.replaying.context import Kept, Send, replay_context
+from streams.replaying.intake import ReplayedIntake
 from streams.replaying.plan import EARLIEST, OffsetRange, Plan
 from streams.replaying.progress import KeptPromotion, ReplayProgress
-from streams.rerouting import Rerouting
-from streams.rules.estimator import estimated_rating
-from streams.rules.promotion import Promoter
-from streams.rules.session import SessionRules
-from streams.session_notes import SessionNotes
 from streams.shards import OwnedShards
+from streams.wiring.chats import Chats, RatingChat
+from streams.wiring.intake import Intake, session_notes
+from streams.wiring.long_term import long_term_agent
+from streams.wiring.storage import Storage
 from tables.offline.carry_over import Rated, carry_over
 from tables.offline.inspection import catalogs
 from tables.shard.shard import Shard
-from tables.windows.short_term import ShortTermStore
-
-if TYPE_CHECKING:
-    from streams.clients.chat import ChatModel
 
 Batches = AsyncGenerator[Sequence[Any], None]
 
@@ -121,14 +111,13 @@ class Replay:
         plan: Plan,
         progress_of: dict[int, ReplayProgress],
         shards: OwnedShards | None,
-        chat: ChatModel | None,
+        rater: RatingChat | None,
         send: Send | None,
     ) -> None:
         self._settings, self._plan, self._progress_of = settings, plan, progress_of
-        self._shards, self._chat, self._send = shards, chat, send
+        self._shards, self._rater, self._send = shards, rater, send
         self._topics = Topics.with_prefix(plan.asked.topic_prefix)
         self._keys = {key_of(user) for user in plan.asked.users}
-        self._promoter = Promoter(settings.memory, estimated_rating if chat is None else None)
         self.metrics = Metrics()
 
     async def run(self, bar: Callable[[str], RecordProgress]) -> None:
@@ -138,7 +127,7 @@ class Replay:
         if plan.asked.conversations:
             await self._each(self._look_through, LOOKED_THROUGH, plan.long_term, bar("log"), SIDE_BY_SIDE)
             # Where no model has to be waited for, the first one is heard the sooner.
-            at_a_time = 1 if self._chat is None else SIDE_BY_SIDE
+            at_a_time = 1 if self._rater is None else SIDE_BY_SIDE
             steps.append(
                 self._each(self._hear, HEARD, plan.conversations, bar("conversations"), at_a_time, then=heard)
             )
@@ -222,24 +211,16 @@ class Replay:
         progress.note(took_over=1)
 
     async def _hear(self, partition: int, span: OffsetRange, told: Callable[[int], None]) -> None:
-        rated_by = None
-        if self._chat is not None:
-            rater = self._settings.rater()
-            assert rater is not None
-            assert self._shards is not None
-            rated_by = RatedBy(ModelRater(self._chat), rater.concurrency, self._shards)
-        intake = Intake(
+        async with ReplayedIntake(
             partition,
             span,
             self._progress_of[partition],
-            memory=self._settings.memory,
-            promoter=self._promoter,
+            settings=self._settings,
             topics=self._topics,
-            partitions=self._plan.asked.partitions,
-            rated_by=rated_by,
+            shards=self._shards,
+            rater=self._rater,
             send=self._send,
-        )
-        try:
+        ) as intake:
             position = await intake.begin()
             async with aclosing(self._read(self._topics.conversations, partition, position, span.end)) as batches:
                 async for records in batches:
@@ -250,8 +231,6 @@ class Replay:
                         told(position)
                         await asyncio.sleep(0)
             await intake.end()
-        finally:
-            await intake.close()
 
     async def _write(self, partition: int, span: OffsetRange, told: Callable[[int], None]) -> None:
         await self._take_over(partition)
@@ -263,33 +242,11 @@ class Replay:
             await (await agent.handle(partition, [self._again(partition, span.end, one) for one in found]))
 
     def _writer(self, partition: int, span: OffsetRange, told: Callable[[int], None]) -> LongTermAgent:
-        """The workers' own, over a log with the found promotions in it."""
+        """A worker's, over a log with the found promotions in it, and windows in which nobody speaks."""
         assert self._shards is not None
-        settings, outbox, clock = self._settings, Outbox(), EventClock()
-        outbox.connect(Kept(self._topics.long_term, self._progress_of[partition], None))
-        store = ShortTermStore()
-        event_log = EventLog(outbox, self._topics)
-        dead_letters = DeadLetters(outbox, self._topics.dead_letters, Metrics())
-        rerouting = Rerouting(outbox, Metrics(), self._plan.asked.partitions)
-        windows = ShortTermAgent(
-            store=store,
-            rules=SessionRules(settings.memory, self._promoter),
-            event_log=event_log,
-            inbox=Inbox(session_record, dead_letters, rerouting),
-            metrics=Metrics(),
-            clock=clock,
-            ratings=None,
-        )
-        notes = SessionNotes(
-            store=store,
-            shards=self._shards,
-            event_log=event_log,
-            metrics=Metrics(),
-            clock=clock,
-            memory=settings.memory,
-            important=settings.lifecycle.active,
-            opened=windows.idle.seen,
-        )
+        kept = Kept(self._topics.long_term, self._progress_of[partition], None)
+        context = replay_context(self._settings, self._topics, kept, self.metrics, _raised_by_the_call)
+        intake = Intake(context, self._shards, None, None)
 
         async def read(partition: int, start: int, end: int) -> Batches:
             # From the beginning on, it is warned of what is in the log no more.
@@ -298,16 +255,8 @@ class Replay:
                 told(records[-1].offset + 1)
                 yield records
 
-        return LongTermAgent(
-            shards=self._shards,
-            inbox=Inbox(decode, dead_letters, rerouting),
-            metrics=self.metrics,
-            clock=clock,
-            gate=BacklogGate(lambda: 0, 0.0),
-            notes=notes,
-            forgetters=Forgetters(windows),
-            read=read,
-        )
+        notes = session_notes(context, self._shards, intake)
+        return long_term_agent(context, self._shards, notes, Forgetters(intake.short_term), read)
 
     async def _merged(self, partition: int, start: int, end: int) -> AsyncIterator[Sequence[Any]]:
         waiting = self._progress_of[partition].found()
@@ -341,27 +290,17 @@ async def replaying(settings: Settings, plan: Plan, folder: Path, *, rebuild: bo
         for partition in plan.partitions:
             progress_of[partition] = ReplayProgress(folder / f"{partition}.sqlite")
             stack.callback(progress_of[partition].close)
-        rater = settings.rater() if plan.asked.conversations else None
-        chat = None if rater is None else _chat_model(rater)
-        if chat is not None:
-            stack.push_async_callback(chat.close)
+        chats = Chats(settings.rater() if plan.asked.conversations else None, None)
+        stack.push_async_callback(chats.close)
         shards = None
-        if rebuild or chat is not None:  # a model's answers are kept in shards, also where nothing else is
-            embedding = Embedding(settings.embedder())
-            embedding.start()
-            stack.push_async_callback(embedding.stop)
-            shards = OwnedShards(
-                folder / "shards",
-                settings.long_term,
-                settings.lifecycle,
-                embedding,
-                on_failure=_raised_by_the_call,
-                memory=shares(settings.memory_limit),
-            )
-            stack.push_async_callback(shards.close)
+        if rebuild or chats.rater is not None:  # a model's answers are kept in shards, also where nothing else is
+            storage = Storage(settings, folder / "shards", _raised_by_the_call)
+            storage.start()
+            stack.push_async_callback(storage.close)
+            shards = storage.shards
             shards.own(frozenset(plan.partitions))
         send = None if rebuild else await stack.enter_async_context(_sending(settings.kafka, plan.asked.topic_prefix))
-        yield Replay(settings, plan, progress_of, shards, chat, send)
+        yield Replay(settings, plan, progress_of, shards, chats.rater, send)
 
 
 @asynccontextmanager
@@ -430,9 +369,3 @@ async def _nothing() -> Batches:
 
 def _raised_by_the_call(_exc: BaseException, _where: str) -> None:
     """Whoever calls a shard that cannot be opened is told so by the call."""
-
-
-def _chat_model(settings: RaterSettings) -> ChatModel:
-    from streams.clients.chat import ChatModel  # its packages take most of a second, and most replays need none
-
-    return ChatModel(settings)

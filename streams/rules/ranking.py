@@ -131,10 +131,15 @@ def questions(query: str) -> list[str]:
     ['Nice day! Where do I live? And who is Tom?', 'Where do I live?', 'And who is Tom?']
     """
     sentences = map(str.strip, _SENTENCE_END.split(query))
-    asked = [sentence for sentence in sentences if _QUESTION.search(sentence)]
+    asked = [sentence for sentence in sentences if is_question(sentence)]
     if asked == [query.strip()]:
         return [query]
     return [query, *dict.fromkeys(asked)][:MAX_PARTS]
+
+
+def is_question(text: str) -> bool:
+    """Whether it ends with a question mark."""
+    return _QUESTION.search(text) is not None
 
 
 def probe(query: str, speakers: Collection[str]) -> str:

@@ -6,14 +6,14 @@ import uuid
 from typing import Annotated, Any
 
 import orjson
-from fastapi import FastAPI, Response
+from fastapi import FastAPI, HTTPException, Response
 from fastapi import Query as Parameter
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
 from schemas.errors import ShardNotHere
 from schemas.lifecycle import wanted_states
-from schemas.memories import SearchHit, State
+from schemas.memories import SHORT_TERM, SearchHit, ShownState
 from schemas.messages import ChatMessage, Id, Timestamp, iso
 from streams.clock import now_ms
 from streams.metrics import labelled
@@ -56,6 +56,15 @@ class NewMessage(ChatMessage):
     )
 
 
+class NewSessionEnd(BaseModel):
+    """Whose session is over, and when."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    user_id: Id | None = None
+    timestamp: Timestamp | None = Field(default=None, description="now, by lifecycle.clock, where it is not given")
+
+
 class SearchRequest(BaseModel):
     """A question to one user's memories. camelCase spellings are taken as well."""
 
@@ -66,7 +75,14 @@ class SearchRequest(BaseModel):
     top_k: Annotated[int | None, Field(ge=1, le=1000, validation_alias=AliasChoices("top_k", "topK", "limit"))] = None
     include_cold: Annotated[bool, Field(validation_alias=AliasChoices("include_cold", "includeCold"))] = False
     include_all: Annotated[bool, Field(validation_alias=AliasChoices("include_all", "includeAll"))] = False
-    state: State | None = None
+    state: ShownState | None = None
+    include_short_term: Annotated[
+        bool,
+        Field(
+            validation_alias=AliasChoices("include_short_term", "includeShortTerm"),
+            description="also what the user's short-term windows hold and is no memory; a `state` decides by itself",
+        ),
+    ] = True
     min_relevance: Annotated[
         float, Field(ge=0, le=1, validation_alias=AliasChoices("min_relevance", "minRelevance"))
     ] = 0
@@ -112,7 +128,7 @@ class ExchangesResponse(BaseModel):
 
 class ContextResponse(ExchangesResponse):
     notes: list[ShownNote] = Field(description="the session's short-term memories, oldest first")
-    memories: list[SearchHit]
+    memories: list[SearchHit] = Field(description="with what was said elsewhere or earlier, and is no memory")
     prompt: str = Field(description="memories, notes and exchanges as one text, ready for a prompt")
 
 
@@ -149,6 +165,25 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
         """
         return await decisions_of(service, user_id, session_id, limit)
 
+    @api.post("/v1/sessions/{session_id:path}/end", status_code=202, tags=["conversations"])
+    async def end_session(session_id: Id, end: NewSessionEnd | None = None, user_id: Id | None = None) -> Accepted:
+        """Say that a session is over, now or at `timestamp`: what is undecided of it is decided on.
+
+        The user is named in the body, or as a parameter. The session goes on where something more is said in it.
+        """
+        named = {one for one in (user_id, end.user_id if end else None) if one is not None}
+        if len(named) != 1:
+            raise HTTPException(422, "user_id: name the user whose session it is, in the body or as a parameter")
+        event_id, (user,) = str(uuid.uuid4()), named
+        record = {
+            "type": "session_end",
+            "user_id": user,
+            "session_id": session_id,
+            "timestamp": iso(end.timestamp if end and end.timestamp is not None else service.clock.now() or now_ms()),
+            "event_id": event_id,
+        }
+        return Accepted.at(await service.add_message(user, orjson.dumps(record)), event_id)
+
     @api.post("/v1/memories", status_code=202, tags=["memories"])
     async def remember(memory: NewMemory) -> Accepted:
         """Have a text remembered: for good, or for `ttl_seconds` with its session.
@@ -178,37 +213,44 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
 
     @api.post("/v1/search", tags=["memories"])
     async def search(request: SearchRequest) -> SearchResponse:
-        """The user's memories that answer the query, most relevant first.
+        """The user's memories that answer the query, most relevant first, and what was said and is no memory.
 
-        Each that is at least as relevant as `lifecycle.access_min_relevance` counts as accessed, unless `touch` is
-        false.
+        What is said is found at once, in all sessions, until it expires: an exchange is in state `short_term`, has
+        the id that its memory would have, and is never beside that memory. A question does not find itself. A memory
+        that is at least as relevant as `lifecycle.access_min_relevance` counts as accessed, unless `touch` is false.
         """
-        states = wanted_states(
-            state=request.state, include_all=request.include_all, include_cold=request.include_cold
-        )
+        wanted = request.state
+        states = wanted_states(state=wanted, include_all=request.include_all, include_cold=request.include_cold)
         query = Query(
             request.user_id,
             request.query,
             request.top_k or settings.long_term.top_k,
             states,
             request.explain,
-            replaced=request.include_all and request.state is None,
+            replaced=request.include_all and wanted is None,
             min_relevance=request.min_relevance,
             filters=Filter.all_of(request.filters),
             touch=request.touch,
+            short_term=request.include_short_term if wanted is None else wanted == SHORT_TERM,
         )
         return SearchResponse(results=await service.search(query))
 
     @api.get("/v1/context", tags=["conversations"])
     async def context(
-        user_id: Id, session_id: Id, q: str = "", limit: Limit = None, touch: bool = True
+        user_id: Id,
+        session_id: Id,
+        q: str = "",
+        limit: Limit = None,
+        touch: bool = True,
+        include_short_term: bool = True,
     ) -> ContextResponse:
         """What an assistant needs before it answers: newest exchanges, notes, top memories, one prompt text.
 
-        Without `q`, what the user said last is the query. Memories that are relevant enough count as accessed, unless
-        `touch` is false.
+        Without `q`, what the user said last is the query. Among the memories is what was said in any session and is
+        none (state `short_term`), but for the exchanges that are shown; the prompt says nothing twice. Memories that
+        are relevant enough count as accessed, unless `touch` is false.
         """
-        found = await service.context(user_id, session_id, q, limit, touch)
+        found = await service.context(user_id, session_id, q, limit, touch, include_short_term)
         return ContextResponse(
             session_id=session_id,
             user_id=user_id,

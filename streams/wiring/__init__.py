@@ -1,1 +1,1 @@
-"""The parts of a worker, built from its settings; `streams.app` puts them together."""
+"""The parts of a worker, built from its settings and put together by `streams.app`; a replay's are the same."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
-from schemas.settings import RaterSettings, SummaryPlan
+from schemas.settings import RaterSettings
 
 if TYPE_CHECKING:
     from streams.clients.chat import ChatModel
@@ -21,9 +21,9 @@ class RatingChat(NamedTuple):
 class Chats:
     """None where a model is not configured: the estimator and the extraction need none."""
 
-    def __init__(self, rater: RaterSettings | None, plan: SummaryPlan) -> None:
+    def __init__(self, rater: RaterSettings | None, summaries: RaterSettings | None) -> None:
         self.rater = None if rater is None else RatingChat(_chat_model(rater), rater)
-        self.summaries = None if plan.model is None else _chat_model(plan.model)
+        self.summaries = None if summaries is None else _chat_model(summaries)
 
     async def close(self) -> None:
         async with AsyncExitStack() as chats:

@@ -1,10 +1,10 @@
-"""What everything in a worker is made with."""
+"""What everything in a worker is made with, and what a replay's pipelines are made with as well."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Self
 
 import faust
@@ -16,7 +16,7 @@ from streams.clients.log_reader import records_between
 from streams.clock import Clock, clock_of
 from streams.dead_letters import DeadLetters
 from streams.event_log import EventLog
-from streams.hotpath import HotPath
+from streams.hotpath import HotPath, Outbox
 from streams.inbox import Inbox, U
 from streams.jobs.retention import Read
 from streams.metrics import Metrics
@@ -24,48 +24,63 @@ from streams.rerouting import Rerouting
 from streams.wiring.faust_app import faust_app
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerContext:
-    """Settings, names, clock and counters; Faust, and the ways by which records leave."""
+@dataclass(frozen=True)
+class Context:
+    """What the parts of a pipeline are built with, a worker's and a replay's: settings, clock, and where records go.
+
+    `on_failure` is told what must not be passed over, and where it happened.
+    """
 
     settings: Settings
     topics: Topics
     metrics: Metrics
     clock: Clock
-    faust: faust.App
-    hot: HotPath
-    event_log: EventLog
-    dead_letters: DeadLetters
-    rerouting: Rerouting
+    outbox: Outbox
     gate: BacklogGate
+    on_failure: Callable[[BaseException, str], None]
 
-    @classmethod
-    def of(cls, settings: Settings) -> Self:
-        kafka = settings.kafka
-        topics, metrics, app = Topics.with_prefix(kafka.topic_prefix), Metrics(), faust_app(settings)
-        hot = HotPath(app, kafka.isolation_level)
-        dead_letters = DeadLetters(hot.outbox, topics.dead_letters, metrics)
-        hot.outbox.when_refused = dead_letters.keep_refused
-        return cls(
-            settings=settings,
-            topics=topics,
-            metrics=metrics,
-            clock=clock_of(settings.lifecycle.clock),
-            faust=app,
-            hot=hot,
-            event_log=EventLog(hot.outbox, topics),
-            dead_letters=dead_letters,
-            rerouting=Rerouting(hot.outbox, metrics, kafka.partitions),
-            gate=BacklogGate(partial(hot.backlog, topics.conversations), settings.long_term.intake_first_seconds),
-        )
+    @cached_property
+    def event_log(self) -> EventLog:
+        return EventLog(self.outbox, self.topics)
+
+    @cached_property
+    def dead_letters(self) -> DeadLetters:
+        return DeadLetters(self.outbox, self.topics.dead_letters, self.metrics)
+
+    def inbox(self, decode: Callable[[Any], U]) -> Inbox[U]:
+        """For the records of a topic, which `decode` reads."""
+        return Inbox(decode, self.dead_letters, Rerouting(self.outbox, self.metrics, self.partitions))
 
     @property
     def partitions(self) -> int:
         return self.settings.kafka.partitions
 
-    def inbox(self, decode: Callable[[Any], U]) -> Inbox[U]:
-        """For the records of a topic, which `decode` reads."""
-        return Inbox(decode, self.dead_letters, self.rerouting)
+
+@dataclass(frozen=True)
+class WorkerContext(Context):
+    """… and Faust."""
+
+    faust: faust.App
+    hot: HotPath
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        kafka = settings.kafka
+        topics, app = Topics.with_prefix(kafka.topic_prefix), faust_app(settings)
+        hot = HotPath(app, kafka.isolation_level)
+        context = cls(
+            settings=settings,
+            topics=topics,
+            metrics=Metrics(),
+            clock=clock_of(settings.lifecycle.clock),
+            outbox=hot.outbox,
+            gate=BacklogGate(partial(hot.backlog, topics.conversations), settings.long_term.intake_first_seconds),
+            on_failure=hot.halt,
+            faust=app,
+            hot=hot,
+        )
+        hot.outbox.when_refused = context.dead_letters.keep_refused
+        return context
 
     def partition_of(self, user_id: str) -> int:
         """The partition, and so the shard, of a user."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Final, Self
 
 from schemas.settings import SummaryPlan
 from streams.agents.short_term import ShortTermAgent, session_record
 from streams.clients.rating import ModelRater
-from streams.jobs.ratings import Ratings
+from streams.jobs.idle_tracker import IdleTracker
+from streams.jobs.ratings import PATIENCE_SECONDS, Ratings
 from streams.rules.estimator import estimated_rating
 from streams.rules.explaining import Explainer
 from streams.rules.promotion import Promoter
@@ -18,7 +20,7 @@ from streams.session_notes import SessionNotes
 from streams.shards import OwnedShards
 from streams.timers import Timers
 from streams.wiring.chats import RatingChat
-from streams.wiring.context import WorkerContext
+from streams.wiring.context import Context
 from tables.windows.short_term import ShortTermStore
 
 #: How often silence is looked for, and lag is measured.
@@ -28,46 +30,45 @@ NOTES_SECONDS: Final = 60.0
 
 
 class Intake:
-    """The windows, what keeps them, and what rates their exchanges."""
+    """The windows, what keeps them, and what rates their exchanges.
+
+    `shards` keep what a rater says; without one, none are needed. Without a plan nothing is summed up.
+    """
 
     def __init__(
-        self, context: WorkerContext, shards: OwnedShards, rater: RatingChat | None, plan: SummaryPlan
+        self,
+        context: Context,
+        shards: OwnedShards | None,
+        rater: RatingChat | None,
+        plan: SummaryPlan | None,
+        *,
+        idle: IdleTracker | None = None,
+        patience: float = PATIENCE_SECONDS,
     ) -> None:
         memory, self._context = context.settings.memory, context
-        self.windows = ShortTermStore()
-        self.ratings = (
-            None
-            if rater is None
-            else Ratings(
+        self.windows, self.ratings = ShortTermStore(), None
+        if rater is not None:
+            assert shards is not None
+            self.ratings = Ratings(
                 ModelRater(rater.chat),
                 rater.settings.concurrency,
                 shards,
                 context.metrics,
-                on_failure=context.hot.halt,
+                on_failure=context.on_failure,
+                patience=patience,
             )
-        )
         at_once, name = (estimated_rating, "the local estimator") if rater is None else (None, rater.settings.model)
         self.explainer = Explainer(memory, at_once, name)
         self.short_term = ShortTermAgent(
             store=self.windows,
-            rules=SessionRules(memory, Promoter(memory, at_once), Triggers(plan)),
+            rules=SessionRules(memory, Promoter(memory, at_once), None if plan is None else Triggers(plan)),
             event_log=context.event_log,
             inbox=context.inbox(session_record),
             metrics=context.metrics,
             clock=context.clock,
             ratings=self.ratings,
+            idle=idle,
         )
-        self.notes = SessionNotes(
-            store=self.windows,
-            shards=shards,
-            event_log=context.event_log,
-            metrics=context.metrics,
-            clock=context.clock,
-            memory=memory,
-            important=context.settings.lifecycle.active,
-            opened=self.short_term.idle.seen,
-        )
-        self.short_term.when_ended(self.notes.session_ended)
 
     async def __aenter__(self) -> Self:
         if self.ratings is not None:
@@ -78,13 +79,10 @@ class Intake:
         if self.ratings is not None:
             await self.ratings.stop()
 
-    async def recovered(self) -> None:
-        """The tables are back."""
-        await self.short_term.recovered()
-        self.notes.recovered()
-
-    def schedule(self, timers: Timers, recovered: Callable[[], bool]) -> None:
-        """Have done in its time what is done only while the tables are there."""
+    def schedule(
+        self, timers: Timers, recovered: Callable[[], bool], notes: SessionNotes, lag: Callable[[], Mapping[str, int]]
+    ) -> None:
+        """Have done in its time what is done only while the tables are there. `lag`: records to read, by topic."""
 
         def every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
             async def where_recovered() -> None:
@@ -93,10 +91,13 @@ class Intake:
 
             timers.every(seconds, where_recovered)
 
-        every(TICK_SECONDS, self._tick)
-        every(NOTES_SECONDS, self._drop_notes)
+        async def drop_notes() -> None:
+            notes.forget_expired()
 
-    async def _tick(self) -> None:
+        every(TICK_SECONDS, partial(self._tick, lag))
+        every(NOTES_SECONDS, drop_notes)
+
+    async def _tick(self, lag: Callable[[], Mapping[str, int]]) -> None:
         context = self._context
         await self.short_term.note_silence(context.settings.memory)
         self.short_term.forget_expired(context.settings.memory)
@@ -104,8 +105,21 @@ class Intake:
             self.ratings.tick()
         context.gate.must_wait()
         context.metrics.sessions.set(len(self.windows.sessions))
-        for topic, lag in context.hot.lag().items():
-            context.metrics.lag.labels(topic).set(lag)
+        for topic, records in lag().items():
+            context.metrics.lag.labels(topic).set(records)
 
-    async def _drop_notes(self) -> None:
-        self.notes.forget_expired()
+
+def session_notes(context: Context, shards: OwnedShards, intake: Intake) -> SessionNotes:
+    """What is to be remembered for a while only: it comes by `long-term`, and goes with its session's window."""
+    notes = SessionNotes(
+        store=intake.windows,
+        shards=shards,
+        event_log=context.event_log,
+        metrics=context.metrics,
+        clock=context.clock,
+        memory=context.settings.memory,
+        important=context.settings.lifecycle.active,
+        opened=intake.short_term.idle.seen,
+    )
+    intake.short_term.when_ended(notes.session_ended)
+    return notes

@@ -87,7 +87,7 @@ class Jobs:
         self.retention = RetentionJob(shards=shards, clock=clock, read=context.read_long_term)
         self.lifecycle = LifecycleJob(
             shards=shards,
-            outbox=context.hot.outbox,
+            outbox=context.outbox,
             metrics=metrics,
             clock=clock,
             topics=context.topics,

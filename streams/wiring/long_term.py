@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
-from streams.agents.long_term import LongTermAgent, decode
-from streams.agents.summaries import SummariesAgent
+from streams.agents.long_term import Born, LongTermAgent, decode
 from streams.forgetting import Forgetters
+from streams.jobs.retention import Read
 from streams.recall import Recall
+from streams.said import SaidLately
+from streams.session_notes import SessionNotes
 from streams.shards import OwnedShards
-from streams.wiring.context import WorkerContext
+from streams.wiring.context import Context, WorkerContext
 from streams.wiring.intake import Intake
-from streams.wiring.jobs import Jobs
 
 
 def long_term_agent(
-    context: WorkerContext, shards: OwnedShards, intake: Intake, summaries: SummariesAgent, jobs: Jobs
+    context: Context,
+    shards: OwnedShards,
+    notes: SessionNotes,
+    forgetters: Forgetters,
+    read: Read,
+    born: Born = lambda partition, memories: None,
 ) -> LongTermAgent:
-    """The agent; whoever keeps something of a user is told what is forgotten."""
+    """The agent; `read` gives it what a shard lacks, and `born` is told of new memories."""
     return LongTermAgent(
         shards=shards,
         inbox=context.inbox(decode),
         metrics=context.metrics,
         clock=context.clock,
         gate=context.gate,
-        notes=intake.notes,
-        forgetters=Forgetters(intake.short_term, summaries, jobs.forgot),
-        read=context.read_long_term,
-        born=jobs.born,
+        notes=notes,
+        forgetters=forgetters,
+        read=read,
+        born=born,
     )
 
 
-def recall(context: WorkerContext, shards: OwnedShards) -> Recall:
+def recall(context: WorkerContext, shards: OwnedShards, intake: Intake) -> Recall:
     """Searches, and the accesses that they are."""
     return Recall(
         shards=shards,
+        said=SaidLately(intake.windows, context.clock, context.settings.memory.ttl_seconds),
         event_log=context.event_log,
         metrics=context.metrics,
         clock=context.clock,

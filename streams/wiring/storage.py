@@ -1,24 +1,41 @@
-"""Where memories are: this worker's shards and their embedding model."""
+"""Where memories are: shards and their embedding model."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
+from schemas.settings import Settings
 from streams.clients.embedding import Embedding
 from streams.memory_shares import shares
 from streams.shards import OwnedShards
-from streams.wiring.context import WorkerContext
 
 
 class Storage:
-    """`copies`: the bytes that an analysts' copy may take while it is made."""
+    """The shards in a folder. `copies`: the bytes that an analysts' copy may take while it is made.
 
-    def __init__(self, context: WorkerContext) -> None:
-        settings, memory = context.settings, shares(context.settings.memory_limit)
+    `on_failure` is told where a shard cannot be opened.
+    """
+
+    def __init__(self, settings: Settings, folder: Path, on_failure: Callable[[BaseException, str], None]) -> None:
+        memory = shares(settings.memory_limit)
         self.copies = memory.copies
         self.shards = OwnedShards(
-            settings.data_dir / "shards",
+            folder,
             settings.long_term,
             settings.lifecycle,
             Embedding(settings.embedder()),
-            on_failure=context.hot.halt,
+            on_failure=on_failure,
             memory=memory,
         )
+
+    def start(self) -> None:
+        """Begin to load the model."""
+        self.shards.models.current.start()
+
+    async def close(self) -> None:
+        """Save and close the shards, then end their models."""
+        try:
+            await self.shards.close()
+        finally:
+            await self.shards.models.stop()

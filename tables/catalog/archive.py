@@ -14,7 +14,7 @@ import pyarrow as pa
 from schemas.memories import Memory
 from tables.catalog.columns import texts, uuids
 from tables.catalog.memory_rows import COLUMNS, STORED, memory_of
-from tables.vectors.index import Vectors
+from tables.vectors.index import Seqs, Vectors
 
 
 class ToArchive(NamedTuple):
@@ -88,11 +88,26 @@ class ArchiveTable:
         ((number,),) = self._db.execute("SELECT count(*) FROM archive").fetchall()
         return int(number)
 
-    def put(self, leaving: Sequence[ToArchive]) -> None:
-        """Copy these memories and their vectors into the archive; their rows are for the caller to delete."""
-        self._db.register("staged", pa.Table.from_pylist([row._asdict() for row in leaving]))
+    def put(self, leaving: Sequence[ToArchive], vectors: Vectors) -> None:
+        """Copy these memories into the archive, with float32[n, d]; their rows are for the caller to delete."""
+        columns = pa.Table.from_pylist([row._asdict() for row in leaving])
+        self._db.register("staged", columns.append_column("vector", lists_of(vectors)))
         self._db.execute(
             f"INSERT INTO archive ({STORED}, vector, archived_at, reason) "
-            f"SELECT {STORED}, vector, make_timestamp_ms(archived_at), reason "
-            "FROM staged JOIN memories USING (seq) JOIN vectors USING (seq)"
+            f"SELECT {STORED}, vector, make_timestamp_ms(archived_at), reason FROM staged JOIN memories USING (seq)"
         )
+
+    def seqs(self) -> Seqs:
+        """The numbers of all, ascending."""
+        return np.sort(np.asarray(self._db.execute("SELECT seq FROM archive").fetchnumpy()["seq"], np.int64))
+
+    def put_vectors(self, seqs: Seqs, vectors: Vectors) -> None:
+        """Have float32[n, d] in the place of those that these have."""
+        self._db.register("staged", pa.table({"seq": seqs, "vector": lists_of(vectors)}))
+        self._db.execute("UPDATE archive SET vector = staged.vector FROM staged WHERE archive.seq = staged.seq")
+
+
+def lists_of(vectors: Vectors) -> pa.Array:
+    """float32[n, d] as DuckDB's FLOAT[]."""
+    count, dimension = vectors.shape
+    return pa.ListArray.from_arrays(np.arange(count + 1, dtype=np.int32) * dimension, pa.array(vectors.ravel()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ from tables.catalog.migrations import migrate, statement, transaction
 from tables.catalog.parsed import Parsed
 from tables.catalog.retention import Retention
 from tables.catalog.shard_info import InfoTable, ShardInfo
+from tables.catalog.stored_vectors import StoredVectors, drop_other_files
 from tables.catalog.watermarks import Watermark, Watermarks
 from tables.shard.erasures import Erasure, erasure
 from tables.shard.reembedding import Reembedding
@@ -138,7 +139,7 @@ class Changes:
         return [*self.dropped, *(row.seq for row in self.archived)]
 
 
-_Part = InfoTable | Erasing | Ageing | ArchiveTable | Reembedding | Cleanup | Watermarks | Retention
+_Part = InfoTable | Erasing | Ageing | ArchiveTable | StoredVectors | Reembedding | Cleanup | Watermarks | Retention
 
 
 class Catalog:
@@ -152,6 +153,7 @@ class Catalog:
         self._file = CatalogFile(path, partition, memory)
         self._db = self._file.db
         self._parsed = Parsed(self._db)
+        self._vector_files: list[StoredVectors] = []
         try:
             migrate(self._db, partition)
             self.info = InfoTable(self._db)
@@ -167,7 +169,11 @@ class Catalog:
             self._fill_known_ids()
             self.ageing = Ageing(self._db, self.info)
             self.archive = ArchiveTable(self._db)
-            self.reembedding = Reembedding(self._db, partition, self.info)
+            self._vectors = StoredVectors(self._db, path.parent, partition, self.info)
+            self._vector_files.append(self._vectors)
+            self.reembedding = Reembedding(self._db, path.parent, partition, self.info, self._vectors, self.archive)
+            self._vector_files.append(self.reembedding.vectors)
+            drop_other_files(path.parent, [vectors.file_number for vectors in self._vector_files])
             self._erasing = Erasing(self._db, self.info, self.reembedding)
             self.cleanup = Cleanup(self._db)
             self.watermarks = Watermarks(self._db)
@@ -179,7 +185,7 @@ class Catalog:
     @property
     def _parts(self) -> tuple[_Part, ...]:
         parts = self.ageing, self.archive, self.reembedding, self.cleanup, self.watermarks, self.retention
-        return self.info, self._erasing, *parts
+        return self.info, self._vectors, self._erasing, *parts
 
     def keep_watermark(self, mark: Watermark, now: int, keep_days: float) -> int:
         """See `Watermarks.add`. What memory is taken by the ids of dropped rows is given back."""
@@ -205,16 +211,25 @@ class Catalog:
         asked = list(names)
         return [asked[place] for place in np.flatnonzero(self._ids.may_hold(hashes_of([one[1] for one in asked])))]
 
+    def knows(self, ids: Sequence[uuid.UUID]) -> npt.NDArray[np.bool_]:
+        """Which are ids of events, memories, near-copies or archived ones, or were since the opening: bool[n].
+
+        No statement is asked: hashes of 64 bits tell ids apart that nobody has chosen.
+        """
+        return self._ids.may_hold(hashes_of(ids))
+
     @property
     def to_erase(self) -> bool:
         """Whether pages or log of the file may still hold what was forgotten."""
         return bool(self.info.read().to_erase)
 
     def erase(self) -> None:
-        """Have nothing in the file but the rows that there are. It takes as long as to copy them.
+        """Have nothing in the files but the rows that there are. It takes as long as to copy them.
 
         Raises `DataDirError` where the disk has no room for a copy; all is as it was then, and goes on.
         """
+        for vectors in self._vector_files:
+            vectors.tidy()
         try:
             self._file.rewrite()
         finally:
@@ -234,6 +249,9 @@ class Catalog:
         self._file.limit_memory(memory)
 
     def close(self) -> None:
+        """Let go of the files; again does nothing."""
+        for vectors in self._vector_files:
+            vectors.close()
         self._file.close()
 
     def bind_model(self, model: str, dimension: int) -> None:
@@ -241,8 +259,8 @@ class Catalog:
         info = self.info.read()
         if info.model is None:
             with transaction(self._db):
-                self._db.execute(f"CREATE TABLE vectors (seq BIGINT NOT NULL, vector FLOAT[{dimension:d}] NOT NULL)")
-                self.info.write(ShardInfo(model=model, dimension=dimension))
+                noted = self._vectors.begin(dimension)
+                self.info.write(replace(noted, model=model, dimension=dimension))
         elif (info.model, info.dimension) != (model, dimension):
             raise EmbeddingMismatch(
                 self.partition,
@@ -304,12 +322,8 @@ class Catalog:
     def vectors(self, seqs: npt.NDArray[np.int64]) -> tuple[list[str], npt.NDArray[np.float32]]:
         """User ids and vectors, float32[n, d], of `seqs`, in their order."""
         self._db.register("wanted", pa.table({"seq": seqs, "place": np.arange(len(seqs))}))
-        table: pa.Table = self._db.sql(
-            "SELECT m.user_id, v.vector FROM wanted JOIN vectors v USING (seq) JOIN memories m USING (seq) "
-            "ORDER BY place"
-        ).to_arrow_table()
-        flat = pa.concat_arrays([chunk.flatten() for chunk in table.column("vector").chunks])
-        return table.column("user_id").to_pylist(), flat.to_numpy().reshape(table.num_rows, -1)
+        users = self._db.execute("SELECT user_id FROM wanted JOIN memories USING (seq) ORDER BY place").fetchall()
+        return [user_id for (user_id,) in users], self._vectors.of(seqs)
 
     def seqs(self) -> npt.NDArray[np.int64]:
         """The numbers of all memories that have a vector, ascending."""
@@ -418,6 +432,8 @@ class Catalog:
     def write(self, changes: Changes, now: int, position: int | None = None) -> None:
         """Commit a batch: rows, vectors, which events are in and up to where, together or not at all."""
         self._know(changes)
+        going = [*changes.leaving, *changes.unarchived]
+        before = [vectors.slots_of(going) for vectors in self._vector_files]
         with transaction(self._db):
             if changes.new:
                 self._insert(list(changes.new.values()), changes.matrix())
@@ -427,7 +443,8 @@ class Catalog:
                 self._add_sources([one for one in changes.updated.values() if into and (one.user_id, one.id) in into])
                 self.ageing.touched(memory.seq for memory in changes.updated.values())
             if changes.archived:
-                self.archive.put(changes.archived)
+                leaving = np.array([row.seq for row in changes.archived], np.int64)
+                self.archive.put(changes.archived, self._vectors.of(leaving))
             self._erasing.erase(changes.leaving, changes.unarchived, changes.forgotten, changes.forgotten_users)
             self._write_links(changes)
             self._note(changes)
@@ -444,6 +461,9 @@ class Catalog:
         self.changes += 1
         if position is not None:
             self.position = position
+        if going:
+            for vectors, slots in zip(self._vector_files, before, strict=True):
+                vectors.wipe(np.setdiff1d(slots, vectors.slots_of(going)))
 
     def _know(self, changes: Changes) -> None:
         """What is archived was a memory before. That the commit may fail does no harm."""
@@ -475,9 +495,7 @@ class Catalog:
 
     def _insert(self, memories: Sequence[Memory], vectors: Vectors) -> None:
         self._over(staged(memories), f"INSERT INTO memories ({STORED}) SELECT * FROM staging")
-        arrow = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
-        numbered = pa.table({"seq": [memory.seq for memory in memories], "vector": arrow})
-        self._over(numbered, "INSERT INTO vectors SELECT seq, vector FROM staging")
+        self._vectors.add(np.array([memory.seq for memory in memories], np.int64), vectors)
 
     def _update(self, memories: Sequence[Memory]) -> None:
         self._over(

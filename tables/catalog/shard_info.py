@@ -38,6 +38,9 @@ class ShardInfo:
     #: Whose vectors are being made to take their place.
     next_model: str | None = None
     next_dimension: int | None = None
+    #: The number in the name of the file that holds the vectors, and of that which holds the next model's.
+    vectors_file: int | None = None
+    next_vectors_file: int | None = None
     #: The number of the next new row.
     next_seq: int | None = None
     #: The offset in the log up to which the events are in.

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import duckdb
+import numpy as np
 
 from schemas.errors import ShardError
 from tables.catalog.database import connect
 from tables.catalog.shard_info import read_info
 from tables.offline.inspection import inspect_catalog
+from tables.vectors.vector_file import Head, VectorFile, path_of
 
 #: Ids that are named of each table.
 NAMED = 5
@@ -37,13 +39,14 @@ _ROWS = {
 }
 _THERE = "SELECT id FROM {db}.memories UNION ALL SELECT id FROM {db}.archive"
 #: Vectors of one text differ in the last digits, by the batch in which it was embedded.
+_SAME = 0.9999
+_AT_A_TIME = 10_000
 _VECTORS = """
-    SELECT id, a.id IS NOT NULL, b.id IS NOT NULL
-    FROM (SELECT m.id, m.user_id, v.vector FROM live.vectors v JOIN live.memories m USING (seq)) a
-    FULL JOIN (SELECT m.id, m.user_id, v.vector FROM made.vectors v JOIN made.memories m USING (seq)) b
+    SELECT id, a.slot, b.slot AS other
+    FROM (SELECT m.id, m.user_id, v.slot FROM live.vectors v JOIN live.memories m USING (seq)) a
+    FULL JOIN (SELECT m.id, m.user_id, v.slot FROM made.vectors v JOIN made.memories m USING (seq)) b
     USING (id, user_id)
-    WHERE ($users IS NULL OR list_contains($users, user_id))
-    AND (a.id IS NULL OR b.id IS NULL OR array_cosine_similarity(a.vector, b.vector) < 0.9999)
+    WHERE $users IS NULL OR list_contains($users, user_id)
 """
 
 
@@ -72,7 +75,7 @@ def differences(partition: int, live: Path, made: Path, users: Sequence[str] = (
             for name, path in (("live", live), ("made", made)):
                 db.execute(f"ATTACH '{str(path).replace(chr(39), 2 * chr(39))}' AS {name} (READ_ONLY)")
             found = [_of_rows(db, partition, table, _since(db, table, sql), users) for table, sql in _ROWS.items()]
-            found.append(_of_vectors(db, partition, users))
+            found.append(_of_vectors(db, partition, (live, made), users))
     except duckdb.Error as exc:
         raise ShardError(partition, f"the two cannot be compared: {str(exc).splitlines()[0]}") from exc
     return [one for one in found if one is not None]
@@ -98,11 +101,38 @@ def _of_rows(
     return _difference(partition, table, *only)
 
 
-def _of_vectors(db: duckdb.DuckDBPyConnection, partition: int, users: Sequence[str]) -> TableDifference | None:
-    rows = db.execute(_VECTORS, {"users": list(users) or None}).fetchall()
-    return _difference(
-        partition, "vectors", [one for one, live, _ in rows if live], [one for one, _, made in rows if made]
-    )
+def _of_vectors(
+    db: duckdb.DuckDBPyConnection, partition: int, paths: Sequence[Path], users: Sequence[str]
+) -> TableDifference | None:
+    files = [_vector_file(db, name, partition, path) for name, path in zip(("live", "made"), paths, strict=True)]
+    try:
+        live, made = list[object](), list[object]()
+        found = db.execute(_VECTORS, {"users": list(users) or None})
+        while rows := found.fetchmany(_AT_A_TIME):
+            live += [identity for identity, _, there in rows if there is None]
+            made += [identity for identity, here, _ in rows if here is None]
+            both = [row for row in rows if None not in row]
+            slots = [np.array([row[place] for row in both], np.int64) for place in (1, 2)]
+            ours, theirs = (file.read(some) for file, some in zip(files, slots, strict=True))
+            cosines = np.einsum("ij,ij->i", ours, theirs)
+            norms = np.linalg.norm(ours, axis=1) * np.linalg.norm(theirs, axis=1)
+            other = [row[0] for row, is_other in zip(both, cosines < _SAME * norms, strict=True) if is_other]
+            live += other
+            made += other
+    finally:
+        for file in files:
+            file.close()
+    return _difference(partition, "vectors", live, made)
+
+
+def _vector_file(db: duckdb.DuckDBPyConnection, name: str, partition: int, path: Path) -> VectorFile:
+    info = read_info(db, name)
+    assert info.identity is not None
+    if info.vectors_file is None or info.dimension is None:
+        raise ShardError(partition, f"{path} is of an older Siltstone: have a worker of this one open it first")
+    if not path_of(path.parent, info.vectors_file).exists():
+        raise ShardError(partition, f"{path_of(path.parent, info.vectors_file)} is gone")
+    return VectorFile(path.parent, Head(info.identity, info.vectors_file, info.dimension))
 
 
 def _difference(partition: int, table: str, live: list[object], made: list[object]) -> TableDifference | None:

@@ -33,15 +33,15 @@ class RecentUsers:
 
     def follow(self, changes: Changes, user_ids: Iterable[str]) -> None:
         """Take over what was written of these users: all others are as they were."""
+        remembered = {user_id: known for user_id in user_ids if (known := self._known(user_id)) is not None}
+        if not remembered:
+            return
         leaving = set(changes.leaving)
         born: defaultdict[str, list[Memory]] = defaultdict(list)
         for memory in changes.new.values():
             if memory.seq not in leaving:
                 born[memory.user_id].append(memory)
-        for user_id in user_ids:
-            known = self._known(user_id)
-            if known is None:
-                continue
+        for user_id, known in remembered.items():
             kept = [changes.updated.get(memory.seq, memory) for memory in known if memory.seq not in leaving]
             new = born[user_id]
             merged = sorted([*kept, *new], key=lambda memory: (memory.created_at, memory.seq)) if new else kept

@@ -85,6 +85,13 @@ class Living(NamedTuple):
     loose: int
 
 
+class Sessions(NamedTuple):
+    """Of a user's memories, in their order: the `session_number` uint64[n], and when it began (epoch ms) int64[n]."""
+
+    numbers: npt.NDArray[np.uint64]
+    created_at: Seqs
+
+
 class SearchRows:
     """The rows of one shard. Not thread-safe: the shard serialises its use. Raises `DataDirError`."""
 
@@ -192,6 +199,11 @@ class SearchRows:
             previous=held.previous,
             terms=held.terms,
         )
+
+    def sessions(self, held: Held) -> Sessions:
+        """Where these belong, in their order."""
+        rows, places = self._file.rows, held.places
+        return Sessions(rows["session"][places], rows["created_at"][places])
 
     def memories(self, places: Places) -> list[Memory]:
         """These memories, in their order: a body is read of each, or its row in the catalog where that is stale."""
@@ -302,7 +314,7 @@ class SearchRows:
         rows["terms"] = [len(one.words) for one in several]
         rows["length"] = [one.length for one in several]
         rows["user"] = [_hashed(memory.user_id) for memory in memories]
-        rows["session"] = [0 if m.session_id is None else _hashed(m.session_id) | 1 for m in memories]
+        rows["session"] = [session_number(memory.session_id) for memory in memories]
         rows["created_at"] = [memory.created_at for memory in memories]
         rows["speakers"] = [_speakers(memory) for memory in memories]
         rows["flags"] |= HELD
@@ -392,6 +404,11 @@ def _standing(memories: Sequence[Memory]) -> Standing:
         "pinned": np.array([memory.pinned for memory in memories], np.bool_),
         "current": np.array([memory.current for memory in memories], np.bool_),
     }
+
+
+def session_number(session_id: str | None) -> int:
+    """A hash of the session's id; 0 for none."""
+    return 0 if session_id is None else _hashed(session_id) | 1
 
 
 @lru_cache(maxsize=16_384)

@@ -79,7 +79,10 @@ def together(events: Sequence[LongTermEvent]) -> Sequence[LongTermEvent]:
 
     Near-copies of the texts after it can be looked for only when it is in. Events of one id, two users', are apart.
     """
-    ids = set[uuid.UUID]()
+    ids = {event.event_id for event in events}
+    if len(ids) == len(events) and not any(isinstance(event, Restore | Edit) for event in events):
+        return events
+    ids.clear()
     for place, event in enumerate(events):
         if isinstance(event, Restore) or (isinstance(event, Edit) and event.text is not None):
             return events[: place or 1]
@@ -276,7 +279,7 @@ class Batch:
         What has been replaced says nothing any more, what is being replaced says something else, and what a summary
         says has sources of its own.
         """
-        if not self.near:
+        if not self.near.any_of(event):
             return None
         known = self.space.known
         stored = (known.get(m.id, m) for m in self.near.stored(event) if m.id not in self.space.gone)
@@ -432,6 +435,9 @@ def _named_ids(events: Sequence[LongTermEvent]) -> set[Named]:
     """The memories that the events speak of."""
     named: set[Named] = set()
     for event in events:
+        if isinstance(event, Promotion):  # most are
+            named.add((event.user_id, event.memory_id))
+            continue
         match event:
             case Touch():
                 ids = event.memory_ids

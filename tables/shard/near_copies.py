@@ -47,6 +47,10 @@ class NearCopies:
         """Whether any event of the batch may have one."""
         return bool(self._stored or self._earlier)
 
+    def any_of(self, event: TextEvent) -> bool:
+        """Whether the event may have one."""
+        return bool(self) and (event.event_id in self._stored or event.event_id in self._earlier)
+
     def stored(self, event: TextEvent) -> Iterator[Memory]:
         """The user's memories that are so near, oldest first, as they were before the batch."""
         for seq in self._stored.get(event.event_id, ()):

@@ -11,19 +11,26 @@ again, however long it takes and however often it is interrupted.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
 from schemas.errors import ShardError
+from tables.catalog.archive import ArchiveTable
 from tables.catalog.migrations import transaction
-from tables.catalog.shard_info import InfoTable, ShardInfo
+from tables.catalog.shard_info import InfoTable
+from tables.catalog.stored_vectors import StoredVectors
 from tables.paths import synced
 from tables.vectors.index import Seqs, VectorIndex, Vectors, cells_of
 
+#: What `shard_info` says of the next model.
+_NEXT: Final = ("next_model", "next_dimension", "next_vectors_file")
+#: Vectors that are read at a time.
+_AT_A_TIME: Final = 10_000
 #: Numbers of all that has a vector: memories, and what is archived.
 ROWS = "SELECT seq FROM memories UNION ALL SELECT seq FROM archive"
 
@@ -39,16 +46,28 @@ class VectorModel(NamedTuple):
 
 
 class Reembedding:
-    """The side table `vectors_next` of a catalog, and the model that `shard_info` names for it."""
+    """The side table `vectors_next` of a catalog with its file, and the model that `shard_info` names for it."""
 
-    def __init__(self, db: duckdb.DuckDBPyConnection, partition: int, info: InfoTable) -> None:
+    def __init__(
+        self,
+        db: duckdb.DuckDBPyConnection,
+        folder: Path,
+        partition: int,
+        info: InfoTable,
+        vectors: StoredVectors,
+        archive: ArchiveTable,
+    ) -> None:
         self._db, self._partition, self._info = db, partition, info
+        self._current, self._archive = vectors, archive
+        #: Those that are made.
+        self.vectors = StoredVectors(db, folder, partition, info, "vectors_next")
         noted = info.read()
         self._target = _vector_model(noted.next_model, noted.next_dimension)
 
     def connect(self, db: duckdb.DuckDBPyConnection) -> None:
         """Work on this connection to the same catalog from now on."""
         self._db = db
+        self.vectors.connect(db)
 
     @property
     def model(self) -> VectorModel | None:
@@ -66,10 +85,8 @@ class Reembedding:
         self.refuse_other(target)
         if self._target is None:
             with transaction(self._db):
-                self._db.execute(
-                    f"CREATE TABLE vectors_next (seq BIGINT NOT NULL, vector FLOAT[{target.dimension:d}] NOT NULL)"
-                )
-                self._info.write(ShardInfo(next_model=target.name, next_dimension=target.dimension))
+                noted = self.vectors.begin(target.dimension)
+                self._info.write(replace(noted, next_model=target.name, next_dimension=target.dimension))
             self._target = target
 
     def refuse_other(self, target: VectorModel) -> None:
@@ -87,7 +104,8 @@ class Reembedding:
             return False
         with transaction(self._db):
             self._db.execute("DROP TABLE vectors_next")
-            self._info.drop("next_model", "next_dimension")
+            self._info.drop(*_NEXT)
+        self.vectors.abandon()
         self._target = None
         return True
 
@@ -112,13 +130,13 @@ class Reembedding:
 
     def put(self, seqs: Seqs, vectors: Vectors) -> None:
         """Keep vectors, float32[n, d]. What has gone in the meantime, or is in already, is passed over."""
-        flat = np.ascontiguousarray(vectors, np.float32)
-        arrow = pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), flat.shape[1])
-        self._db.register("staged", pa.table({"seq": seqs, "vector": arrow}))
-        self._db.execute(
-            f"INSERT INTO vectors_next SELECT seq, vector FROM staged WHERE seq IN ({ROWS}) "
-            "AND seq NOT IN (SELECT seq FROM vectors_next)"
+        self._db.register("staged", pa.table({"seq": seqs}))
+        wanted = self._seqs(
+            f"SELECT seq FROM staged WHERE seq IN ({ROWS}) AND seq NOT IN (SELECT seq FROM vectors_next)"
         )
+        rows = np.isin(seqs, wanted)
+        if rows.any():
+            self.vectors.add(seqs[rows], np.ascontiguousarray(vectors[rows], np.float32))
 
     def bring_nearer(self, index: VectorIndex, most: int) -> int:
         """Make an index that of the memories in the side table, by at most so many vectors; how many are left."""
@@ -129,12 +147,8 @@ class Reembedding:
         part = missing[:most]
         if len(part):
             self._db.register("wanted", pa.table({"seq": part, "place": np.arange(len(part))}))
-            table: pa.Table = self._db.sql(
-                "SELECT m.user_id, v.vector FROM wanted JOIN vectors_next v USING (seq) JOIN memories m USING (seq) "
-                "ORDER BY place"
-            ).to_arrow_table()
-            flat = pa.concat_arrays([chunk.flatten() for chunk in table.column("vector").chunks]).to_numpy()
-            index.add(part, cells_of(table.column("user_id").to_pylist()), flat.reshape(len(part), -1))
+            users = self._db.execute("SELECT user_id FROM wanted JOIN memories USING (seq) ORDER BY place").fetchall()
+            index.add(part, cells_of([user_id for (user_id,) in users]), self.vectors.of(part))
         return len(missing) - len(part)
 
     def finish(self, wanted: VectorModel, index_path: Path) -> bool:
@@ -159,12 +173,15 @@ class Reembedding:
         index_path.unlink(missing_ok=True)
         synced(index_path.parent)
         with transaction(self._db):
-            self._db.execute("UPDATE archive SET vector = n.vector FROM vectors_next n WHERE archive.seq = n.seq")
+            archived = self._archive.seqs()
+            for start in range(0, len(archived), _AT_A_TIME):
+                part = archived[start : start + _AT_A_TIME]
+                self._archive.put_vectors(part, self.vectors.of(part))
             self._db.execute("DELETE FROM vectors_next WHERE seq NOT IN (SELECT seq FROM memories)")
-            self._db.execute("DROP TABLE vectors")
-            self._db.execute("ALTER TABLE vectors_next RENAME TO vectors")
-            self._info.write(ShardInfo(model=target.name, dimension=target.dimension))
-            self._info.drop("next_model", "next_dimension")
+            noted = self._current.adopt(self.vectors)
+            self._info.write(replace(noted, model=target.name, dimension=target.dimension))
+            self._info.drop(*_NEXT)
+        self._current.adopted(self.vectors)
         self._target = None
         return True
 

@@ -31,6 +31,7 @@ from tables.search.candidates import Candidates
 from tables.search.recent import Recent
 from tables.search.recent_users import RecentUsers
 from tables.search.row_file import Places
+from tables.search.said import SaidRow, with_said
 from tables.search.search_rows import Held, Living, SearchRows
 from tables.shard.batch import Applied, Batch, covers, together
 from tables.shard.erasures import Erasure
@@ -250,6 +251,20 @@ class Shard:
     def candidates(self, held: Held) -> Candidates:
         """What ranking asks of these memories, in their order."""
         return self._rows.candidates(held)
+
+    def with_said(self, held: Held, candidates: Candidates, said: Sequence[SaidRow]) -> Candidates:
+        """The candidates, and after them these exchanges of the user's windows."""
+        return with_said(candidates, self._rows.sessions(held), said)
+
+    def without_memory(self, user_id: str, said: Sequence[SaidRow]) -> list[SaidRow]:
+        """Those exchanges of which no memory was made, and which were not forgotten.
+
+        Where the promotion of one is in, a memory was made of it, whatever came of that: merged, archived, removed.
+        """
+        known = self._catalog.knows([row.id for row in said]) | self._catalog.knows([row.event_id for row in said])
+        new = [row for row, held in zip(said, known.tolist(), strict=True) if not held]
+        forgotten = self.forgotten([(user_id, row.id, row.exchange.started_at) for row in new])
+        return [row for row, gone in zip(new, forgotten, strict=True) if not gone]
 
     def cosines(self, user_id: str, query: Vectors, candidates: Candidates) -> Vectors:
         """Cosine, float32[n], of the query vector with each of the candidates."""

@@ -84,6 +84,13 @@ class Session(NamedTuple):
         return Exchange(self.next, self.open)
 
 
+_last_at = attrgetter("last_at")
+
+
+def _newest_first(said: tuple[str, Exchange]) -> tuple[int, int]:
+    return -said[1].ended_at, -said[1].seq
+
+
 @lru_cache(maxsize=65_536)
 def session_key(user_id: str, session_id: str) -> bytes:
     return orjson.dumps((user_id, session_id))
@@ -154,6 +161,23 @@ class ShortTermStore:
         """All that is in the window, oldest first: the closed exchanges, then the open one where there is one."""
         closed = self.window(partition, session)
         return [*closed, session.open_exchange] if session.open else closed
+
+    def newest_of(self, partition: int, user_id: str, since: int, most: int) -> list[tuple[str, Exchange]]:
+        """What the user's windows hold that was said after `since` (epoch ms): (session, exchange), newest first.
+
+        Of all sessions; open exchanges are among them, and those that left a window and whose value is waited for. At
+        most so many, of the sessions that were spoken in last: who has thousands waits for no others to be read.
+        """
+        found: list[tuple[str, Exchange]] = []
+        for session in sorted(self.of_user(partition, user_id), key=_last_at, reverse=True):
+            if session.last_at <= since or len(found) >= most:
+                break
+            held = list(map(self.exchanges_of(partition, session), session.named))
+            if session.open:
+                held.append(session.open_exchange)
+            found += [(session.session_id, exchange) for exchange in held if exchange.ended_at > since]
+        found.sort(key=_newest_first)
+        return found[:most]
 
     def said_by(self, partition: int, user_id: str) -> Iterator[tuple[str, Message]]:
         """What the user's windows hold: (session, message), in no particular order."""

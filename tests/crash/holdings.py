@@ -20,6 +20,7 @@ from streams.rules.exchanges import Limits
 from streams.rules.summary.drafting import Order, drafted
 from tables.vectors.index import VectorIndex
 from tests.crash.chatter import USERS
+from tests.support.stored import stored_in
 from tests.support.workers import asked
 
 #: Numbers and moments of writing are each worker's own; all else has to be equal.
@@ -58,11 +59,12 @@ def vectors(data: Path) -> dict[str, np.ndarray[Any, np.dtype[np.float32]]]:
     held: dict[str, np.ndarray[Any, np.dtype[np.float32]]] = {}
     for path in data.glob("shards/*/catalog.duckdb"):
         with duckdb.connect(str(path), read_only=True) as db:
-            found = db.execute("SELECT m.id, m.seq, v.vector FROM memories m JOIN vectors v USING (seq)").fetchall()
-        held |= {str(identity): np.array(vector, np.float32) for identity, _, vector in found}
+            found = db.execute("SELECT m.id, m.seq FROM memories m JOIN vectors v USING (seq)").fetchall()
+        stored = stored_in(path.parent) if found else {}
+        held |= {str(identity): stored[seq] for identity, seq in found}
         index = VectorIndex.load(path.parent / "vectors.faiss", DIMENSION)
         indexed = [] if index is None else index.seqs().tolist()
-        assert sorted(indexed) == sorted(seq for _, seq, _ in found), path
+        assert sorted(indexed) == sorted(seq for _, seq in found), path
     return held
 
 

@@ -43,6 +43,7 @@ POINTS = (
     Point("events are read", "before", "streams.agents.long_term:LongTermAgent.handle", 2),
     Point("texts are embedded, not written", "after", "streams.models:ShardModel.embed", 2),
     Point("rows are not committed", "before", "tables.catalog.catalog:Catalog.write", 3),
+    Point("vectors are on the disk, rows are not", "after", "tables.catalog.stored_vectors:StoredVectors.add", 3),
     Point("rows are committed, the index knows nothing", "after", "tables.catalog.catalog:Catalog.write", 3),
     Point("the index has them, no offset is committed", "after", "tables.vectors.index:VectorIndex.add", 3),
     Point("events are applied, notes not taken", "before", "streams.session_notes:SessionNotes.take", 2),

@@ -59,12 +59,13 @@ class Answers:
 
 
 async def ask_all_the_while(fleet: Fleet, answers: Answers) -> None:
-    """Any worker that is up, about any user: what was there once stays there."""
+    """Any worker that is up, about any user's memories: what was there once stays there."""
     chance = random.Random(SEED)
     async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
         while True:
             user, port = f"user-{chance.randrange(USERS)}", chance.choice(fleet.ports)
             body = {"user_id": user, "query": "message", "top_k": 1000, "include_all": True}
+            body["include_short_term"] = False
             with contextlib.suppress(httpx.HTTPError):  # it was killed
                 answers.take(user, await client.post(f"http://127.0.0.1:{port}/v1/search", json=body))
             await asyncio.sleep(0.05)

@@ -42,7 +42,7 @@ async def say(settings: Settings, messages: range) -> set[str]:
 
 async def found(port: int, user: str) -> set[str] | int:
     """The messages whose memories a worker finds for a user; the status where it does not answer."""
-    body = {"user_id": user, "query": "message", "top_k": 1000, "include_all": True}
+    body = {"user_id": user, "query": "message", "top_k": 1000, "include_all": True, "include_short_term": False}
     async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
         try:
             answer = await client.post(f"http://127.0.0.1:{port}/v1/search", json=body)

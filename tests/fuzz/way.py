@@ -166,7 +166,7 @@ class Way:
 
     async def _age(self) -> None:
         await self.worker.jobs.cleanup.tick(await self.worker.jobs.lifecycle.recompute())
-        self.worker.intake.notes.forget_expired()
+        self.worker.notes.forget_expired()
         await self._read_all()
 
     async def _read_all(self) -> None:

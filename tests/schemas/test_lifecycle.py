@@ -116,6 +116,10 @@ def test_a_named_state_comes_before_all(state: State, include_all: bool, include
     assert wanted_states(state=state, include_all=include_all, include_cold=include_cold) == {state}
 
 
+def test_what_is_in_windows_alone_is_in_no_state_of_a_memory() -> None:
+    assert wanted_states(state="short_term", include_all=True) == set()
+
+
 @given(
     st.lists(
         st.tuples(st.floats(0, 100) | st.integers(0, 100).map(float), st.integers(-50, 4_000), st.booleans()),

@@ -203,7 +203,7 @@ async def test_an_expired_memory_is_in_no_answer(client: Client) -> None:
     context = await client.context()
     assert [note["memory"] for note in context["notes"]] == ["a day"]
     assert "a minute" not in context["prompt"]
-    client.worker.intake.notes.forget_expired()
+    client.worker.notes.forget_expired()
     assert client.notes == {"kept": 2, "expired": 1}
 
 
@@ -230,7 +230,8 @@ async def test_at_the_sessions_end_important_ones_become_long_term_once(client: 
     assert await client.lasting() == []
     await client.end(at=10)
     await client.until_lasting("Ann's flight leaves from gate 23.")
-    found = await client.http.post("/v1/search", json={"user_id": "u", "query": "Which gate?"})
+    memories = {"user_id": "u", "query": "Which gate?", "include_short_term": False}
+    found = await client.http.post("/v1/search", json=memories)
     assert [hit["id"] for hit in found.json()["results"]] == [event_id]
     assert sorted(await client.texts()) == ["Ann's flight leaves from gate 23.", "small talk"]
     context = await client.context(q="Which gate?")

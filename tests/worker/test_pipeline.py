@@ -58,7 +58,12 @@ async def test_chats_become_memories_that_answer_in_both_languages(worker: Silts
     count = (await worker.service.state_counts(worker.clock.now())).values()
     async with api(worker) as client:
         for question in orjson.loads((SAMPLES / "questions.json").read_bytes()):
-            body = {"user_id": question["user_id"], "query": question["question"], "topK": 3}
+            body = {
+                "user_id": question["user_id"],
+                "query": question["question"],
+                "topK": 3,
+                "includeShortTerm": False,
+            }
             results = (await client.post("/v1/search", json=body)).json()["results"]
             assert set(question["message_ids"]) <= set(results[0]["message_ids"]), question["question"]
             assert results == sorted(results, key=lambda hit: -hit["relevance"])

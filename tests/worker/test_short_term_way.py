@@ -19,6 +19,7 @@ from streams.clients.embedding_process import EmbeddingProcess
 from streams.metrics import labelled
 from tests.support.api import api
 from tests.support.making import START, line, until
+from tests.support.quick_commands import siltstone
 
 
 @pytest.fixture
@@ -72,7 +73,8 @@ async def test_what_the_user_asks_to_remember_is_a_memory_at_once(worker: Siltst
     await say(worker, *said, asked, line(5, "ann", "assistant", at=55), line(6, "ann", "user", at=60))
     await until(lambda: labelled(worker.metrics.memories).get(("new",)) == 1)
     async with api(worker) as client:
-        (found,) = (await client.post("/v1/search", json={"user_id": "ann", "query": "车停在哪里"})).json()["results"]
+        memories = {"user_id": "ann", "query": "车停在哪里", "include_short_term": False}
+        (found,) = (await client.post("/v1/search", json=memories)).json()["results"]
         shown = (await client.get(f"/v1/memories/{found['id']}", params={"user_id": "ann"})).json()
     assert (found["importance"], found["metadata"]["promotion"]["reason"]) == (100, "forced")
     assert "B2" in found["memory"]
@@ -140,3 +142,25 @@ async def test_the_largest_exchange_survives_a_restart(settings: Settings) -> No
         ((_, session),) = worker.intake.windows.all_sessions()
         ((_, _, exchange),) = worker.intake.windows.exchanges.items()
     assert (len(exchange.messages), len(session.open)) == (16, 1)
+
+
+async def test_what_is_said_is_found_at_once_and_ends_when_its_session_is_said_to_be_over(worker: Siltstone) -> None:
+    """On the command line: found in its window, left out, and a memory after `end-session`."""
+    told = "I just moved to Oslo and I work as a structural engineer"
+    url = f"http://127.0.0.1:{worker.api.port}"
+
+    async def states(*words: str) -> list[str]:
+        ran = await siltstone("search", "Where does Ann work?", "--user", "ann", "--json", "--url", url, *words)
+        assert ran.returncode == 0, ran.stderr
+        return [hit["state"] for hit in orjson.loads(ran.stdout)["results"]]
+
+    await say(worker, line(0, "ann", "user", at=0, content=told))
+    await heard(worker, 1)
+    assert await states() == await states("--state", "short_term") == ["short_term"]
+    assert await states("--no-short-term") == []
+    shown = await siltstone("context", "work?", "--user", "ann", "--session", "other", "--url", url)
+    assert told in shown.stdout
+    ended = await siltstone("end-session", "--user", "ann", "--session", "ann-s", "--at", str(START), "--url", url)
+    assert (ended.returncode, "Session ann-s of ann ends" in ended.stdout) == (0, True)
+    await until(lambda: labelled(worker.metrics.memories).get(("new",)) == 1)
+    assert await states() == ["active"]

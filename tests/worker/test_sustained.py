@@ -8,6 +8,7 @@ import time
 from itertools import islice
 from typing import Any
 
+import httpx
 import pytest
 from prometheus_client import generate_latest
 
@@ -15,7 +16,7 @@ from benchmarks.load.ages import Ages
 from benchmarks.load.lag import falls_behind, grown
 from benchmarks.load.open_loop import Delivered, OpenLoop, Record
 from benchmarks.load.processes import Processes
-from benchmarks.load.samples import asking_times
+from benchmarks.load.samples import PROMOTED, SAID, Samples, What, asking_times
 from benchmarks.sustained import kept_per_s, search
 from streams.metrics import Metrics
 
@@ -68,6 +69,19 @@ def test_samples_are_asked_about_at_times_that_differ_by_eighths_of_a_step() -> 
     assert first[:8] == sorted(set(first[:8]))
     assert first[8] == first[0]
     assert later == pytest.approx([0.1, 0.17, 0.289])
+
+
+def test_what_is_said_is_looked_for_sooner_and_more_often() -> None:
+    assert list(islice(asking_times(0, SAID), 3)) == pytest.approx([0.03, 0.039, 0.0507])
+
+
+@pytest.mark.parametrize(("what", "found"), [(PROMOTED, False), (SAID, True)])
+async def test_an_exchange_of_a_window_counts_for_those_who_look_for_what_was_said(what: What, found: bool) -> None:
+    hits = {"results": [{"memory": "By the way, the safe opens with 10007.", "state": "short_term"}]}
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, json=hits))
+    async with httpx.AsyncClient(transport=transport, base_url="http://worker") as http:
+        samples = Samples(OpenLoop(SlowBroker(0), "t", 1), http, 1, 1, what)
+        assert await samples._asked("sample-1", "What opens the safe?", "10007") is found
 
 
 class Batch:

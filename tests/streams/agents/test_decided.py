@@ -156,8 +156,8 @@ class Worker:
             metrics=self.metrics,
             clock=self.clock,
             ratings=cast(Ratings, self.ratings) if self.elsewhere else None,
+            idle=IdleTracker(lambda: self.seconds),
         )
-        self.agent.idle = IdleTracker(lambda: self.seconds)
         self.agent.when_ended(self._note_end)
 
     def _note_end(self, partition: int, session: Session, at: int) -> None:

@@ -117,6 +117,14 @@ async def test_the_same_text_has_the_same_vector(embedding: Embedding) -> None:
     np.testing.assert_allclose(vectors, np.broadcast_to(vectors[0], vectors.shape), atol=1e-5)
 
 
+async def test_what_was_said_has_the_vector_that_a_memory_of_it_would_have(embedding: Embedding) -> None:
+    """Whether it is known or not, and however often it was said."""
+    alone = await embedding.embed(TEXTS[:3])
+    first = await embedding.embed_said([TEXTS[0], TEXTS[1], TEXTS[0]])
+    np.testing.assert_allclose(first, alone[[0, 1, 0]], atol=1e-4)
+    np.testing.assert_allclose(await embedding.embed_said([TEXTS[2], TEXTS[1]]), alone[[2, 1]], atol=1e-4)
+
+
 async def test_different_texts_have_different_vectors(embedding: Embedding) -> None:
     vectors = await embedding.embed(TEXTS)
     assert (vectors @ vectors.T - np.eye(len(TEXTS))).max() < 0.999

@@ -38,6 +38,11 @@ def test_some_that_are_new_have_to_be_embedded(three: QuestionVectors) -> None:
     assert three.of([]) is None
 
 
+def test_those_that_are_known_are_told_one_by_one(three: QuestionVectors) -> None:
+    known = three.known([KNOWN[2], "new"])
+    assert [None if vector is None else float(vector[0]) for vector in known] == [3, None]
+
+
 def test_the_question_that_was_not_asked_for_longest_makes_room(three: QuestionVectors) -> None:
     three.of([KNOWN[0]])
     three.keep(["new"], vectors(4))

@@ -31,10 +31,9 @@ async def ingest(worker: Siltstone, messages: range) -> int:
 
 async def remembered(worker: Siltstone, user: str) -> list[str]:
     """The messages whose memories are found for a user, in the order of their ids."""
+    body = {"user_id": user, "query": "message", "topK": 50, "includeShortTerm": False}
     async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
-        answer = await client.post(
-            f"http://127.0.0.1:{worker.api.port}/v1/search", json={"user_id": user, "query": "message", "topK": 50}
-        )
+        answer = await client.post(f"http://127.0.0.1:{worker.api.port}/v1/search", json=body)
     return sorted(message for hit in answer.json()["results"] for message in hit["message_ids"])
 
 

@@ -31,6 +31,7 @@ from tables.offline.diff import differences
 from tables.shard.shard import Shard
 from tables.shard.sources import MOST, sources
 from tests.support.making import START, axis, leaning, promotion
+from tests.support.stored import as_version_7
 from tests.tables.commands import event
 
 Open = Callable[[], Shard]
@@ -232,6 +233,7 @@ def test_a_shard_of_an_earlier_version_knows_its_events_and_when_near_copies_wer
     earlier = Shard(0, tmp_path, "toy", 8, LongTermSettings(max_memories_per_user=0), LifecycleSettings())
     tell(earlier, first, again, position=2)
     earlier.close()
+    as_version_7(tmp_path)
     with duckdb.connect(str(tmp_path / "catalog.duckdb")) as db:
         db.execute("ALTER TABLE applied DROP COLUMN log_end")
         db.execute("ALTER TABLE merged DROP COLUMN said_at")

@@ -116,7 +116,7 @@ def through(shard: Shard, told: Sequence[Sequence[LongTermEvent]], steps: Steps)
     """Apply and save batch by batch, each part of it a step."""
     vectors = vectors_of(told)
     catalog, index = shard._catalog, shard._index
-    for part in (catalog, catalog.ageing, catalog.archive):
+    for part in (catalog, catalog.ageing, catalog.archive, catalog._vectors):
         part._db = Connection(part._db, steps)  # type: ignore[assignment]
     for name in ("add", "remove", "save"):
         setattr(index, name, steps.before(getattr(index, name)))

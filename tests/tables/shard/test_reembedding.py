@@ -272,7 +272,13 @@ def at_each_line(call: Callable[[FrameType], None]) -> Iterator[None]:
     """Call before each line of the modules that change a shard's vectors or write its index."""
     files = {
         sys.modules[name].__file__
-        for name in ("tables.shard.reembedding", "tables.shard.shard", "tables.vectors.index")
+        for name in (
+            "tables.catalog.stored_vectors",
+            "tables.shard.reembedding",
+            "tables.shard.shard",
+            "tables.vectors.index",
+            "tables.vectors.vector_file",
+        )
     }
 
     def local(frame: FrameType, event: str, _: object) -> Any:
@@ -291,7 +297,7 @@ def at_each_line(call: Callable[[FrameType], None]) -> Iterator[None]:
         sys.settrace(before)
 
 
-STEPS = {"begin", "put", "adopt", "bring_nearer", "synced", "save"}
+STEPS = {"_begin", "add", "adopt", "adopted", "begin", "bring_nearer", "put", "remove", "save", "synced"}
 
 
 def _fail_at(statement: str) -> Callable[[FrameType], None]:

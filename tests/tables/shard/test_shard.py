@@ -39,6 +39,7 @@ from tables.shard.shard import Shard
 from tables.vectors.index import Vectors, cell_of
 from tests.support.examples import examples
 from tests.support.making import START, axis, leaning, memory_of, promotion
+from tests.support.stored import stored_in
 from tests.tables.commands import COMMANDS, VECTORS, WHO, event, vectors_of
 
 Open = Callable[[], Shard]
@@ -579,7 +580,7 @@ def test_a_closed_shard_keeps_no_connection(reopen: Open) -> None:
 #: All that a shard holds and that is not a matter of the moment when it was written.
 HELD = {
     "memories": "SELECT * FROM memories",
-    "vectors": "SELECT * FROM vectors",
+    "vectors": "SELECT seq, digest FROM vectors",
     "archive": "SELECT * FROM archive",
     "links": "SELECT * FROM links",
     "history": "SELECT * FROM history",
@@ -632,5 +633,6 @@ def test_cuts_redeliveries_and_crashes_change_nothing(
         assert [read_again.memories_of(user) for user in WHO] == at_hand
         read_again.close()
         rows = {what: sorted(map(repr, table(folder / name, sql))) for what, sql in HELD.items()}
-        ends.append({"cosines": cosines, **rows})
+        stored = sorted((seq, vector.tolist()) for seq, vector in stored_in(folder / name).items())
+        ends.append({"cosines": cosines, "stored": stored, **rows})
     assert ends[0] == ends[1]

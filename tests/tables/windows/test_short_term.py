@@ -174,6 +174,29 @@ def test_what_a_user_said_is_in_all_windows_of_the_user_closed_or_open(store: Sh
     assert sorted(found) == [("s", "a"), ("s", "b"), ("t", "c")]
 
 
+def test_what_a_user_said_last_comes_first_of_all_sessions_and_is_bounded(store: ShortTermStore) -> None:
+    """An exchange whose value is waited for is among it when it has left its window; what is too old is not."""
+    for number, name in enumerate("abc"):
+        closed = [spoken(seq, ("user", f"{name}{seq}"), at=100 * number + 10 * seq) for seq in range(3)]
+        opened = spoken(3, ("user", f"{name} open"), at=100 * number + 30)
+        last = opened.messages[-1].timestamp
+        session = Session("u", name, open=opened.messages, first=1, next=3, asked=(0,), last_at=last)
+        store.save(0, session, closed, ())
+    store.save(0, Session("v", "a", open=exchange(0, "other").messages, last_at=START), (), ())
+
+    def said(since: int = 0, most: int = 99) -> list[str]:
+        found = store.newest_of(0, "u", START + since * 1000, most)
+        return [f"{name}:{exchange.messages[0].content}" for name, exchange in found]
+
+    of_a = ["a:a open", "a:a2", "a:a1"]
+    assert said()[:4] == ["c:c open", "c:c2", "c:c1", "c:c0"]
+    assert said()[-3:] == of_a  # the first one began at START, and is no newer than that
+    assert said(-1)[-4:] == [*of_a, "a:a0"]
+    assert said(most=2) == ["c:c open", "c:c2"]
+    assert said(220) == ["c:c open"]
+    assert store.newest_of(1, "u", 0, 9) == store.newest_of(0, "w", 0, 9) == []
+
+
 def test_a_day_is_one_of_the_time_zone(store: ShortTermStore) -> None:
     """The same evening is the next morning further east."""
     evening = Message("m", Role.USER, "hi", 1_767_306_600_000)  # 2026-01-01 22:30 UTC

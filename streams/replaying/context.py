@@ -1,0 +1,127 @@
+"""What a replay's pipelines are made with: time is that of the events, nothing waits, and records stay here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from schemas.events import Promotion
+from schemas.settings import Settings
+from schemas.topics import Topics
+from streams.backlog_gate import BacklogGate
+from streams.clock import EventClock
+from streams.hotpath import Outbox
+from streams.metrics import Metrics
+from streams.replaying.progress import KeptPromotion, ReplayProgress, WindowRow, message_name
+from streams.wiring.context import Context
+
+#: Sends a promotion to the broker; the future is done when it has it.
+Send = Callable[[bytes, bytes | None], Awaitable[asyncio.Future[Any]]]
+
+
+def replay_context(
+    settings: Settings,
+    topics: Topics,
+    kept: Kept,
+    metrics: Metrics,
+    on_failure: Callable[[BaseException, str], None],
+) -> Context:
+    """For one partition: what is posted goes to `kept`."""
+    outbox = Outbox()
+    outbox.connect(kept)
+    return Context(
+        settings=settings,
+        topics=topics,
+        metrics=metrics,
+        clock=EventClock(),
+        outbox=outbox,
+        gate=BacklogGate(lambda: 0, 0.0),
+        on_failure=on_failure,
+    )
+
+
+class _Batch:
+    """What `Outbox` packs rows into."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[bytes, bytes | None]] = []
+
+    def append(self, *, key: bytes, value: bytes | None, timestamp: int | None) -> bool:
+        self.rows.append((key, value))
+        return True
+
+    def close(self) -> None:
+        """It is never sent."""
+
+
+class Kept:
+    """Stands where the agents' producer stands: windows' rows and promotions stay here until they are `taken`."""
+
+    def __init__(self, long_term: str, progress: ReplayProgress, send: Send | None) -> None:
+        self._long_term, self._progress, self._send = long_term, progress, send
+        self._rows: list[WindowRow] = []
+        self._found: list[KeptPromotion] = []
+        self.silent = False
+        self.counts: defaultdict[str, int] = defaultdict(int, {"found": 0, "in_log": 0, "forgotten": 0})
+
+    def taken(self) -> tuple[list[WindowRow], list[KeptPromotion]]:
+        """All since the last time."""
+        taken = self._rows, self._found
+        self._rows, self._found = [], []
+        return taken
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None,
+        timestamp_ms: int | None = None,
+        *,
+        headers: Sequence[tuple[str, bytes]] = (),
+    ) -> asyncio.Future[Any]:
+        if topic == self._long_term and not self.silent:
+            assert value is not None
+            promotion = Promotion.model_validate(orjson.loads(value))
+            if self._is_missing(promotion):
+                if self._send is not None:
+                    return await self._send(value, key)
+                self._found.append(KeptPromotion(promotion.event_id, promotion.timestamp, key, value))
+        return _taken()
+
+    def create_batch(self) -> _Batch:
+        return _Batch()
+
+    async def send_batch(self, batch: _Batch, topic: str, *, partition: int) -> asyncio.Future[Any]:
+        self._rows.extend(WindowRow(topic, key, value) for key, value in batch.rows)
+        return _taken()
+
+    def _is_missing(self, promotion: Promotion) -> bool:
+        """Whether it is in neither the log nor a tombstone, and not from before the start alone."""
+        user, session = promotion.user_id, promotion.session_id
+        if all(self._progress.earlier(message_name(user, session, one)) for one in promotion.message_ids):
+            return False
+        if self._progress.in_log(promotion.event_id):
+            what = "in_log"
+        elif self._progress.forgotten(user, promotion.memory_id, promotion.started_at):
+            what = "forgotten"
+        else:
+            what = "found"
+        self.counts[what] += 1
+        return what == "found"
+
+
+class _Taken(NamedTuple):
+    """What a broker answers, but that there is no log."""
+
+    offset: int = -1
+
+
+def _taken() -> asyncio.Future[Any]:
+    taken: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    taken.set_result(_Taken())
+    return taken

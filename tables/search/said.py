@@ -1,0 +1,99 @@
+"""Exchanges of short-term windows as a search reads them: each as the memory that it may become.
+
+The same text, the same terms, the same place in its session: so both kinds are ranked on one scale.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from schemas.events import event_id
+from schemas.messages import Exchange, render
+from tables.search.candidates import Candidates, Numbers, previous
+from tables.search.recent import Recent
+from tables.search.search_rows import Sessions, session_number
+from tables.search.terms import Counted, Terms, counted
+
+#: Terms of some ten thousand exchanges. Their keys are hashes: what was said is not kept here.
+TERMS_BYTES: Final = 16_000_000
+_ENTRY_BYTES: Final = 400
+#: A number in a list.
+_WORD_BYTES: Final = 44
+
+
+@dataclass(frozen=True, slots=True)
+class SaidRow:
+    """An exchange of a window: `id` is that of the memory, `event_id` that of the promotion that it becomes."""
+
+    session_id: str
+    exchange: Exchange
+    id: uuid.UUID
+    event_id: uuid.UUID
+    text: str
+    counted: Counted
+
+    @property
+    def message_ids(self) -> tuple[str, ...]:
+        return tuple(message.message_id for message in self.exchange.messages)
+
+
+class SaidRows:
+    """Makes rows of exchanges; the terms of a text are worked out once, and kept within so many bytes."""
+
+    def __init__(self, most_bytes: int = TERMS_BYTES) -> None:
+        self._terms = Recent(most_bytes)
+
+    def row(self, user_id: str, session_id: str, exchange: Exchange) -> SaidRow:
+        text, identity = render(exchange), exchange.memory_id(user_id, session_id)
+        return SaidRow(session_id, exchange, identity, event_id("promotion", identity), text, self._counted(text))
+
+    def _counted(self, text: str) -> Counted:
+        key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        found: Counted | None = self._terms.get(key)
+        if found is None:
+            found = counted(text)
+            self._terms.put(key, found, _ENTRY_BYTES + _WORD_BYTES * len(found.words))
+        return found
+
+
+def terms_of(rows: Sequence[SaidRow]) -> Terms:
+    """What ranking by words asks of them, in their order."""
+    return Terms.joined([row.counted for row in rows])
+
+
+def with_said(held: Candidates, sessions: Sessions, said: Sequence[SaidRow]) -> Candidates:
+    """A user's memories, and after them the exchanges.
+
+    An exchange has no number (-1) and no importance: the caller knows those rows to be the last. Which row came
+    before another one in its session follows from when they were said, whichever kind they are.
+    """
+    n = len(said)
+    created = np.array([row.exchange.started_at for row in said], np.int64)
+    numbers = np.array([session_number(row.session_id) for row in said], np.uint64)
+    return Candidates(
+        seqs=np.concatenate([held.seqs, np.full(n, -1, np.int64)]),
+        importance=np.concatenate([held.importance, np.zeros(n)]),
+        last_accessed=np.concatenate([held.last_accessed, created]),
+        pinned=np.concatenate([held.pinned, np.zeros(n, np.bool_)]),
+        current=np.concatenate([held.current, np.ones(n, np.bool_)]),
+        previous=_previous(
+            np.concatenate([sessions.numbers, numbers]), np.concatenate([sessions.created_at, created])
+        ),
+        terms=held.terms.with_more(terms_of(said)),
+    )
+
+
+def _previous(sessions: npt.NDArray[np.uint64], created_at: Numbers) -> Numbers:
+    """As `previous`, of rows that are in any order."""
+    order = np.argsort(created_at, kind="stable")
+    before = previous(sessions[order])
+    found = np.empty(len(order), np.int64)
+    found[order] = np.where(before >= 0, order[before], -1)
+    return found

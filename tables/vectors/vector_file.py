@@ -1,0 +1,166 @@
+"""Vectors of one width in a file that only grows: those of slot i lie behind the head and i vectors.
+
+    file = VectorFile(folder / "vectors-1.f32", Stamp(shard, 1), 384)
+    file.keep(held)                  # what lies behind that many slots is worth nothing
+    file.put(held, vectors)          # float32[n, d]; on the disk when it returns
+    file.read(slots)                 # float32[n, d]
+
+The head is one page: a mark, the shard, the number of the file, and the dimension. After it there is nothing but
+little-endian float32, so the file can be mapped as a matrix. Which slot is whose, the catalog says, and what
+`digests` were of what was put there: a slot that the disk has lost, or that belongs to another state of the catalog,
+is seen when it is read.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from schemas.errors import DataDirError
+from tables.paths import synced
+
+Slots = npt.NDArray[np.int64]
+Matrix = npt.NDArray[np.float32]
+Digests = npt.NDArray[np.uint64]
+
+HEAD_BYTES: Final = 4096
+_HEAD: Final = struct.Struct("<8s16sQI")
+_MARK: Final = b"SltF32_1"
+_ZERO_SLOTS: Final = 256
+
+
+class Head(NamedTuple):
+    """Whose file it is: a shard's, its how manieth, and of how wide vectors."""
+
+    shard: uuid.UUID
+    number: int
+    dimension: int
+
+
+def path_of(folder: Path, number: int) -> Path:
+    return folder / f"vectors-{number:d}.f32"
+
+
+def digests(vectors: Matrix) -> Digests:
+    """Of each of float32[n, d] a number that another vector hardly has; 0 where all is zero."""
+    words = np.ascontiguousarray(vectors, "<f4").view("<u4").astype(np.uint64)
+    weights = np.arange(1, words.shape[1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1)
+    found: Digests = words @ weights
+    return found
+
+
+class VectorFile:
+    """Raises `DataDirError` where the file belongs to somebody else, or the disk fails."""
+
+    def __init__(self, folder: Path, head: Head) -> None:
+        self.path, self.head = path_of(folder, head.number), head
+        self._width = 4 * head.dimension
+        try:
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as exc:
+            raise DataDirError(self.path, exc.strerror or str(exc)) from exc
+        try:
+            self._begin()
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self) -> None:
+        head = _HEAD.pack(_MARK, self.head.shard.bytes, self.head.number, self.head.dimension)
+        held = os.pread(self._file, _HEAD.size, 0)
+        if held == head:
+            return
+        if held.strip(b"\0"):
+            raise DataDirError(
+                self.path, "it holds the vectors of another catalog: put back the one that belongs to this"
+            )
+        with self._translated():
+            os.ftruncate(self._file, HEAD_BYTES)
+            _write(self._file, head, 0)
+            os.fsync(self._file)
+            synced(self.path.parent)
+
+    @property
+    def slots(self) -> int:
+        """How many slots the file has."""
+        return max(0, os.fstat(self._file).st_size - HEAD_BYTES) // self._width
+
+    def keep(self, slots: int) -> None:
+        """Have so many slots: what lies behind them goes, and where there are fewer the rest is zeros."""
+        with self._translated():
+            if self.slots != slots:
+                os.ftruncate(self._file, HEAD_BYTES + slots * self._width)
+
+    def put(self, first: int, vectors: Matrix) -> None:
+        """Write float32[n, d] into the slots from `first` on; they are on the disk when it returns.
+
+        Raises ValueError where the dimension differs.
+        """
+        if vectors.ndim != 2 or vectors.shape[1] != self.head.dimension:
+            raise ValueError(f"vectors of shape {vectors.shape} do not fit dimension {self.head.dimension}")
+        with self._translated():
+            _write(self._file, np.ascontiguousarray(vectors, "<f4").data, HEAD_BYTES + first * self._width)
+            _sync(self._file)
+
+    def read(self, slots: Slots) -> Matrix:
+        """float32[n, d], in the order of `slots`; zeros for those behind the end."""
+        found = np.zeros((len(slots), self.head.dimension), np.float32)
+        held = self.slots
+        inside = slots < held
+        if inside.any():
+            mapped = np.memmap(self.path, "<f4", "r", HEAD_BYTES, (held, self.head.dimension))
+            found[inside] = mapped[slots[inside]]
+        return found
+
+    def wipe(self, slots: Slots) -> None:
+        """Zeros in the place of what was there."""
+        if not len(slots):
+            return
+        slots = np.sort(slots)
+        runs = np.split(slots, np.flatnonzero(np.diff(slots) > 1) + 1)
+        with self._translated():
+            for run in runs:
+                for start in range(0, len(run), _ZERO_SLOTS):
+                    zeros = bytes(self._width * min(_ZERO_SLOTS, len(run) - start))
+                    _write(self._file, zeros, HEAD_BYTES + (int(run[0]) + start) * self._width)
+
+    def sync(self) -> None:
+        """What was written is on the disk when it returns."""
+        with self._translated():
+            _sync(self._file)
+
+    def close(self) -> None:
+        """Let go of it; again does nothing."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def remove(self) -> None:
+        self.close()
+        self.path.unlink(missing_ok=True)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as exc:
+            raise DataDirError(self.path, f"vectors cannot be written: {exc.strerror or exc}") from exc
+
+
+def _sync(file: int) -> None:
+    getattr(os, "fdatasync", os.fsync)(file)
+
+
+def _write(file: int, data: bytes | memoryview, at: int) -> None:
+    view = memoryview(data).cast("B")
+    while len(view):
+        written = os.pwrite(file, view, at)
+        view, at = view[written:], at + written
