@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,11 @@ from streams.rules.filtering import OPERATORS, Filter, matching
 from tests.support.making import START, memory_of
 
 MEMORY: Memory = replace(
-    memory_of(80), meta={"tags": ["work", "tea"], "mood": "fine", "level": 3}, agent_id=None, created_at=START
+    memory_of(80),
+    id=uuid.UUID("4f1c09ab-0000-4000-8000-000000000000"),
+    meta={"tags": ["work", "tea"], "mood": "fine", "level": 3},
+    agent_id=None,
+    created_at=START,
 )
 
 
@@ -27,7 +32,7 @@ MEMORY: Memory = replace(
         ("importance:lt:80.5", True),
         ("importance:lte:79", False),
         ("created_at:gte:2026-01-01T00:00:00Z", True),
-        (f'id:contains:"{str(MEMORY.id)[:8]}"', True),
+        ('id:contains:"4f1c09ab"', True),
         ("id:eq:nobody", False),
         ("created_at:lt:2026-01-01", False),
         (f"created_at:eq:{START}", True),
