@@ -81,7 +81,8 @@ def statuses(answer: Any) -> list[str]:
 async def test_each_exchange_says_what_became_of_it(worker: Siltstone, service: OpenAIServer) -> None:
     """Open and waiting while the session lasts; asked about when it ends; promoted when the model has answered."""
     said = [line(i, "ann", role, at, content=text) for i, role, text, at in SAID]
-    await produce(worker, *said[:-1], line(8, "ann", "assistant", 231, content="oh", emotion="sad"))
+    said[7] = line(7, "ann", "user", 230, content=SAID[7][2], emotion="sad")
+    await produce(worker, *said)
     last = START + SAID[-1][-1] * 1000
     await until(
         lambda: worker.intake.windows.session(worker.context.partition_of("ann"), "ann", "ann-s").last_at == last
