@@ -51,7 +51,8 @@ def memories(
         )
         for one in answer["memories"]
     ]
-    title = f"{answer['total']} memories of {show.plain(user)}"
+    counted = "1 memory" if answer["total"] == 1 else f"{answer['total']} memories"
+    title = f"{counted} of {show.plain(user)}"
     console.print(show.table(title, ("id", ">score", "state", "when", "memory"), rows))
     if answer["next"]:
         console.print(f"There are more: --after {answer['next']}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from schemas.memories import SHORT_TERM, SHOWN_FROM, State
@@ -21,7 +23,7 @@ from streams.cli.client import ask, filter_option, json_option, short_term_optio
 @click.option(
     "--min-relevance",
     type=click.FloatRange(0, 1),
-    help=f"No less relevant ones; 0: all.  [default: {SHOWN_FROM:g} in the table, 0 with --json]",
+    help=f"No less relevant ones; 0: all.  [default: the best, and those from {SHOWN_FROM:g} on; all with --json]",
 )
 @short_term_option
 @filter_option
@@ -46,8 +48,8 @@ def search(
 ) -> None:
     """Find what answers QUERY: a user's memories, and what the user has said and is no memory (short_term).
 
-    The table shows those that are likely answers, and says how many others it leaves out. The id of a memory is what
-    `forget`, `pin` and `unpin` take.
+    The table shows the best and those that are likely answers, and says how many others it leaves out. The id of a
+    memory is what `forget`, `pin` and `unpin` take.
     """
     body = {
         "user_id": user,
@@ -67,8 +69,7 @@ def search(
         show.as_json(answer)
         return
     console = show.console()
-    least = SHOWN_FROM if min_relevance is None else 0
-    results = [hit for hit in answer["results"] if hit["relevance"] >= least]
+    results = worth_showing(answer["results"]) if min_relevance is None else answer["results"]
     if results:
         console.print(show.hits(f"Memories of {show.plain(user)}", results))
         if explain:
@@ -79,6 +80,11 @@ def search(
         console.print(f"{left_out} less relevant left out: --min-relevance 0 shows all")
     if better := answer.get("better_elsewhere"):
         console.print(elsewhere(better, include_cold, state))
+
+
+def worth_showing(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The hits that are likely answers, and the best one however unlikely: of few memories none stands out."""
+    return [hit for place, hit in enumerate(results) if place == 0 or hit["relevance"] >= SHOWN_FROM]
 
 
 def elsewhere(better: dict[str, int], include_cold: bool, state: str | None) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from streams.cli import dev
 from streams.cli.memory_ids import MEMORY_ID
-from streams.cli.search import elsewhere
+from streams.cli.search import elsewhere, worth_showing
 
 WHOLE = "4f1c09ab-e9a9-4cf6-ab16-f761f8c12dcd"
 
@@ -63,3 +63,9 @@ def test_an_id_is_given_whole_or_by_its_beginning(given: str, taken: str) -> Non
 def test_what_is_no_id_is_wrong_usage(given: str) -> None:
     with pytest.raises(click.UsageError, match="is no id of a memory"):
         MEMORY_ID.convert(given, None, None)
+
+
+@pytest.mark.parametrize(("relevances", "shown"), [([], 0), ([0.05, 0.04], 1), ([0.9, 0.3, 0.29], 2)])
+def test_likely_answers_are_shown_and_the_best_in_any_case(relevances: list[float], shown: int) -> None:
+    hits = [{"relevance": relevance} for relevance in relevances]
+    assert worth_showing(hits) == hits[:shown]
