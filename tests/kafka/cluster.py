@@ -111,7 +111,7 @@ class Cluster:
         return kafka.model_copy(
             update={
                 "bootstrap_servers": self.bootstrap_servers,
-                "partitions": EMBEDDED_PARTITIONS,
+                "partitions": kafka.partitions if "partitions" in kafka.model_fields_set else EMBEDDED_PARTITIONS,
                 "replication": self.replication,
                 "session_timeout_seconds": 3.0,
                 "rebalance_timeout_seconds": 1.0,

@@ -66,7 +66,7 @@ async def test_with_the_rights_of_the_docs_a_worker_works(
     with worker(settings, kafka, port, said):
         await until(lambda: bool(asked(port, "/readyz").get("ready")), 60)
         await say(safe, kafka)
-        await until(lambda: asked(port, "/v1/memories?user_id=u").get("memories"), 60)
+        await until(lambda: asked(port, "/v1/memories?user_id=u&include_all=true").get("memories"), 60)
     assert "ERROR" not in said.read_text()
     tried = await try_rights(kafka, changelogs)
     assert (list(tried.missing), list(tried.absent)) == ([], [])

@@ -15,6 +15,7 @@ import pytest
 from schemas.rights import Operation, Right, group_right
 from schemas.settings import KafkaSettings, Settings
 from streams.cli.ingest import producing
+from streams.clock import now_ms
 from tests.kafka.acls import grant, revoke
 from tests.kafka.secured import PASSWORD, USER, Secured
 from tests.kafka.test_rights import create, fresh, rights_of
@@ -153,7 +154,7 @@ def variables(settings: Settings, kafka: KafkaSettings) -> dict[str, str]:
 @pytest.fixture
 def chats(tmp_path: Path) -> Path:
     file = tmp_path / "chats.jsonl"
-    file.write_bytes(line(1, "u", "user", 1) + b"\n")
+    file.write_bytes(line(1, "u", "user", 1, timestamp=now_ms()) + b"\n")
     return file
 
 
