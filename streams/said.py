@@ -69,7 +69,7 @@ def worth_embedding(rows: Iterable[SaidRow], parts: Sequence[str]) -> list[SaidR
     older, newest = ordered[:-NEWEST], ordered[-NEWEST:]
     if len(older) > BY_WORDS:
         terms = terms_of(older)
-        words = np.max([bm25(terms, part) for part in parts], axis=0)
+        words = np.stack([bm25(terms, part) for part in parts]).max(axis=0)
         older = [older[place] for place in np.sort(top(words, words > 0, BY_WORDS)).tolist()]
     return [*older, *newest]
 
