@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from schemas.errors import DataDirError, SettingsError
-from tables.paths import synced
+from tables.paths import write_whole
 
 NAME: Final = "partitions"
 
@@ -33,12 +33,8 @@ def record_partitions(data_dir: Path, partitions: int) -> None:
     """Note it, where it is not noted. Raises `DataDirError`."""
     if recorded_partitions(data_dir) == partitions:
         return
-    draft = data_dir / f"{NAME}.new"
     try:
-        draft.write_text(f"{partitions}\n", encoding="ascii")
-        synced(draft)
-        draft.replace(data_dir / NAME)
-        synced(data_dir)
+        write_whole(data_dir / NAME, b"%d\n" % partitions)
     except OSError as exc:
         raise DataDirError(data_dir, exc.strerror or type(exc).__name__) from exc
 

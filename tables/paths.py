@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 from schemas.errors import DataDirError
@@ -20,6 +21,24 @@ def synced(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Put a file with this content in the file's place, now and after a power cut. Raises OSError.
+
+    Several workers of one data directory may do so at once: each has a draft of its own, and the last one stays.
+    """
+    descriptor, name = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".new", dir=path.parent)
+    draft = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        synced(draft)
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    synced(path.parent)
 
 
 def make_usable(folder: Path) -> None:

@@ -27,6 +27,7 @@ from schemas.settings import KafkaSettings
 from schemas.topic_specs import changelog_specs, topic_specs
 from streams.clients.broker import client_options
 from streams.clients.topic_ids import GONE, Identity, identities
+from tables.paths import write_whole
 
 log = logging.getLogger(__name__)
 
@@ -148,9 +149,7 @@ def _read(noted: Path) -> dict[str, str]:
 
 
 def _write(noted: Path, ids: dict[str, str]) -> None:
-    draft = noted.with_suffix(".new")
     try:
-        draft.write_bytes(orjson.dumps(ids))
-        draft.replace(noted)
+        write_whole(noted, orjson.dumps(ids))
     except OSError as exc:
         raise DataDirError(noted, exc.strerror or str(exc)) from exc
