@@ -23,6 +23,11 @@ def synced(path: Path) -> None:
         os.close(descriptor)
 
 
+def sync_data(file: int) -> None:
+    """What was written to this open file is on the disk, with as much of its names and times as reading it takes."""
+    getattr(os, "fdatasync", os.fsync)(file)
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Put a file with this content in the file's place, now and after a power cut. Raises OSError.
 

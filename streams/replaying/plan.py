@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import asdict, dataclass
@@ -19,6 +18,7 @@ from schemas.settings import KafkaSettings
 from schemas.topics import Topics, partition_of
 from streams.clients.broker import consumer_options, ensure_topics, translated
 from streams.clients.log_reader import ends, records_between
+from tables.paths import write_whole
 
 EARLIEST, NOW = "earliest", "now"
 
@@ -151,14 +151,8 @@ def _prepare(folder: Path) -> None:
 
 
 def _write(path: Path, plan: Plan) -> None:
-    kept = orjson.dumps(asdict(plan), option=orjson.OPT_NON_STR_KEYS)
-    draft = path.with_suffix(".new")
     try:
-        with draft.open("wb") as file:
-            file.write(kept)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+        write_whole(path, orjson.dumps(asdict(plan), option=orjson.OPT_NON_STR_KEYS))
     except OSError as exc:
         raise DataDirError(path.parent, exc.strerror or str(exc)) from exc
 

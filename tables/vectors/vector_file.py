@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from schemas.errors import DataDirError
-from tables.paths import synced
+from tables.paths import sync_data, synced
 
 Slots = npt.NDArray[np.int64]
 Matrix = npt.NDArray[np.float32]
@@ -108,7 +108,7 @@ class VectorFile:
             raise ValueError(f"vectors of shape {vectors.shape} do not fit dimension {self.head.dimension}")
         with self._translated():
             _write(self._file, np.ascontiguousarray(vectors, "<f4").data, HEAD_BYTES + first * self._width)
-            _sync(self._file)
+            sync_data(self._file)
 
     def read(self, slots: Slots) -> Matrix:
         """float32[n, d], in the order of `slots`; zeros for those behind the end."""
@@ -135,7 +135,7 @@ class VectorFile:
     def sync(self) -> None:
         """What was written is on the disk when it returns."""
         with self._translated():
-            _sync(self._file)
+            sync_data(self._file)
 
     def close(self) -> None:
         """Let go of it; again does nothing."""
@@ -153,10 +153,6 @@ class VectorFile:
             yield
         except OSError as exc:
             raise DataDirError(self.path, f"vectors cannot be written: {exc.strerror or exc}") from exc
-
-
-def _sync(file: int) -> None:
-    getattr(os, "fdatasync", os.fsync)(file)
 
 
 def _write(file: int, data: bytes | memoryview, at: int) -> None:

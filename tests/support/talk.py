@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 from zlib import crc32
 
 import httpx
@@ -23,7 +23,7 @@ from schemas.topics import key_of
 from streams.app import Siltstone
 from streams.clients.embedding import Model, Vectors
 from streams.health import WorkerHealth
-from streams.hotpath.outbox import Headers, Producer
+from streams.hotpath.outbox import Producer
 from streams.recall import Query
 from streams.web.api import build
 from tables.search.tokens import tokens
@@ -61,36 +61,11 @@ class Words:
         return vector / np.linalg.norm(vector)
 
 
-class _Place(NamedTuple):
-    topic: str
-    partition: int
-    offset: int
-
-
-class _TellingLog(Log):
-    """Says where a record lies, as a broker does."""
-
-    async def send(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        partition: int | None = 0,
-        timestamp_ms: int | None = None,
-        *,
-        headers: Headers = (),
-    ) -> asyncio.Future[Any]:
-        await super().send(topic, value, key, partition, timestamp_ms, headers=headers)
-        acknowledged = asyncio.get_running_loop().create_future()
-        acknowledged.set_result(_Place(topic, 0, len(self.records[topic]) - 1))
-        return acknowledged
-
-
 class Talk:
     """What is said to one worker, and asked of it."""
 
     def __init__(self, worker: Siltstone, model: Words) -> None:
-        self.worker, self.model, self.log = worker, model, _TellingLog()
+        self.worker, self.model, self.log = worker, model, Log()
 
     async def say(self, *records: bytes, user: str = "u") -> None:
         """Records of `conversations`, which are in the windows when this returns; nothing that follows is."""

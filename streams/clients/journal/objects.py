@@ -7,7 +7,6 @@ import errno
 import fcntl
 import os
 import struct
-import sys
 import time
 from bisect import bisect_left, insort
 from collections import Counter
@@ -18,7 +17,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from schemas.errors import JournalError
 from streams.clients.journal.frames import HEAD_BYTES, framed, read_frames
-from tables.paths import synced
+from tables.paths import sync_data, synced
 
 #: What it is, the length of its key, and when it came (epoch ms).
 _HEAD: Final = struct.Struct("<BHQ")
@@ -130,7 +129,7 @@ class Objects:
         if self._dirty:
             self._dirty = False  # first: what is put meanwhile is for the next one
             try:
-                (os.fdatasync if sys.platform == "linux" else os.fsync)(self._file)
+                sync_data(self._file)
             except OSError as exc:
                 raise refused(self.path, exc) from exc
 
