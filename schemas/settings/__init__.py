@@ -24,6 +24,7 @@ from pydantic_settings.exceptions import SettingsError as SourceError
 
 from schemas.errors import SettingsError
 from schemas.settings.agents import AgentsSettings, DefaultsSettings, SummarySettings
+from schemas.settings.checkpoints import CheckpointsSettings
 from schemas.settings.embedding import OPENAI_EMBEDDINGS, TRANSFORMER, EmbeddingSettings
 from schemas.settings.kafka import KafkaSettings
 from schemas.settings.lifecycle import CleanupSettings, LifecycleSettings, WhitelistSettings
@@ -52,6 +53,7 @@ __all__ = [
     "AgentsSettings",
     "AnalyticsSettings",
     "ChatSettings",
+    "CheckpointsSettings",
     "CleanupSettings",
     "DefaultsSettings",
     "DevSettings",
@@ -92,6 +94,7 @@ class Settings(BaseSettings):
     embedding: EmbeddingSettings = EmbeddingSettings()
     long_term: LongTermSettings = LongTermSettings()
     lifecycle: LifecycleSettings = LifecycleSettings()
+    checkpoints: CheckpointsSettings = CheckpointsSettings()
     analytics: AnalyticsSettings = AnalyticsSettings()
     http: HttpSettings = HttpSettings()
     dev: DevSettings = DevSettings()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr
+from pydantic import ByteSize, Field, SecretStr
 
 from schemas.events import LONGEST_TTL_SECONDS
 from schemas.phrases import CONTENT_KEYWORDS, FORCE_PHRASES, STRONG_EMOTIONS
@@ -45,5 +45,10 @@ class MemorySettings(Section):
     force_phrases: tuple[str, ...] = FORCE_PHRASES
     pin_requests: bool = Field(
         default=True, description="what a user asked to remember, by a phrase, does not decay until it is unpinned"
+    )
+    resident_bytes: Annotated[ByteSize, Field(ge=1 << 20)] | None = Field(
+        default=None,
+        description="what windows may take of a worker's memory, as 512MiB: the sessions that were spoken in last; "
+        "the others are on the disk alone. A sixteenth of the memory where unset",
     )
     scoring: ScoringSettings = ScoringSettings()

@@ -1,0 +1,40 @@
+"""`checkpoints`: copies of each partition's state in object storage."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from schemas.settings.section import Section
+
+#: The stores that there are clients for.
+SCHEMES = ("s3", "gs", "az", "file")
+
+
+class CheckpointsSettings(Section):
+    """Off where there is no `url`: a worker's disk is all that there is beside the log then."""
+
+    url: str = Field(default="", description="where they lie: `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///…`")
+    seconds: Annotated[float, Field(ge=1)] = Field(
+        default=300.0, description="how often one is made of each partition in which something changed"
+    )
+    keep: Annotated[int, Field(ge=1, le=1_000)] = Field(default=3, description="generations of each partition")
+    warm: Annotated[int, Field(ge=0, le=8)] = Field(
+        default=0, description="so many other workers have a copy of each partition on their disks"
+    )
+    erase_within: Annotated[timedelta, Field(ge=timedelta(minutes=1))] = Field(
+        default=timedelta(days=7),
+        description="after so long no generation has a byte of what was forgotten; seconds, or as `P7D`",
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _known_store(cls, url: str) -> str:
+        scheme, separator, rest = url.partition("://")
+        if url and (scheme not in SCHEMES or not separator or not rest.strip("/")):
+            raise ValueError("is no s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or file:///folder")
+        if scheme == "file" and not rest.startswith("/"):
+            raise ValueError("file:// needs an absolute path, as file:///var/lib/siltstone/checkpoints")
+        return url.rstrip("/")
