@@ -23,7 +23,7 @@ from streams.memory_shares import MemoryShares, in_units
 from streams.models import ModelChanged, Models, ShardModel
 from tables.search.recent import Recent
 from tables.shard.shard import Shard
-from tables.vectors.index import VectorIndex
+from tables.vectors.segmented import SegmentedIndex
 
 log = logging.getLogger(__name__)
 
@@ -140,7 +140,7 @@ class OwnedShards:
             except ModelChanged:
                 continue
 
-    async def change_model(self, partition: int, embedding: Embedding, index: VectorIndex) -> bool:
+    async def change_model(self, partition: int, embedding: Embedding, index: SegmentedIndex) -> bool:
         """Work with the vectors that this model made beside the old ones: `Shard.adopt`."""
         loop = asyncio.get_running_loop()
 

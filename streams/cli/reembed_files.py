@@ -15,6 +15,7 @@ from streams.jobs.reembedding import Phase, embed_missing, to_set
 from tables.catalog.catalog import Catalog
 from tables.offline.rebuilding import rebuild_index
 from tables.shard.reembedding import Reembedding, VectorModel
+from tables.vectors import manifest
 
 T = TypeVar("T")
 
@@ -41,7 +42,7 @@ async def reembed_files(data: Path, wanted: EmbeddingSettings, before: Embedding
                 with _opened(files, partition) as catalog:
                     await _embed(catalog.reembedding, embedding, bar.of(f"shard {partition}: changing over"))
                     rows += catalog.reembedding.rows()
-                    adopted = catalog.reembedding.adopt(files.paths[partition].with_name("vectors.faiss"))
+                    adopted = catalog.reembedding.adopt(files.paths[partition].with_name(manifest.NAME))
                     assert adopted, "nobody else has it open"
             for partition in changing:
                 rebuild_index(partition, files.paths[partition], bar.of(f"shard {partition}: index"))

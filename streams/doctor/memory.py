@@ -15,7 +15,7 @@ def check_memory(settings: Settings, here: Callable[[], int] = memory_here) -> l
     """As one worker that owns all partitions would share it out; with more workers each shard has more."""
     there, shards = here(), settings.kafka.partitions
     shared = shares(settings.memory_limit or there // 2)
-    vectors = sum(path.stat().st_size for path in (settings.data_dir / "shards").glob("*/vectors.faiss"))
+    vectors = sum(path.stat().st_size for path in (settings.data_dir / "shards").glob("*/segments/*.ivf"))
     limit = f"memory_limit {in_units(shared.limit)} of {in_units(there)}"
     if settings.memory_limit is None:
         limit += " (half of it, as none is set)"
@@ -23,10 +23,12 @@ def check_memory(settings: Settings, here: Callable[[], int] = memory_here) -> l
         f"{in_units(shared.a_shard(shards))} for the database of each of {shards} shards, "
         f"{in_units(shared.caches)} for who was asked about last, {in_units(shared.copies)} for the analysts' copy"
     )
-    beside = f"; vectors come on top ({in_units(vectors)} so far), and windows"
+    beside = (
+        f"; windows come on top; vectors ({in_units(vectors)} so far) are mapped, and as fast as what is left holds"
+    )
     what = f"{limit}: {parts}{beside}"
     if (needed := shared.needed(shards)) > shared.limit:
         return [warning(CHECK, what, f"set memory_limit to {in_units(needed)} or more, or start more workers")]
-    if shared.limit + vectors > there:
+    if shared.limit >= there:
         return [warning(CHECK, what, "set a smaller memory_limit, give it more memory, or start more workers")]
     return [ok(CHECK, what)]

@@ -24,7 +24,7 @@ from streams.clients.embedding import Embedding
 from streams.shards import OwnedShards
 from tables.shard.reembedding import Reembedding, VectorModel
 from tables.shard.shard import Shard
-from tables.vectors.index import VectorIndex
+from tables.vectors.segmented import SegmentedIndex
 
 log = logging.getLogger(__name__)
 
@@ -215,7 +215,14 @@ class Reembedder:
 
     async def _switch(self, partition: int, embedding: Embedding, target: VectorModel) -> None:
         """The last vectors are made while none come in: else there might always be some left."""
-        index = VectorIndex(target.dimension)
+        index = await self._shards.call(partition, Shard.index_beside, target.dimension)
+        try:
+            await self._switch_to(index, partition, embedding)
+        except BaseException:
+            index.discard()
+            raise
+
+    async def _switch_to(self, index: SegmentedIndex, partition: int, embedding: Embedding) -> None:
         while True:
             while await self._ask(partition, partial(Reembedding.bring_nearer, index=index, most=INDEXED)):
                 await self._gate.wait()
@@ -228,7 +235,7 @@ class Reembedder:
                     return
             await self._embed_missing(partition, embedding, self._gate.wait)
 
-    async def _changed_over(self, partition: int, embedding: Embedding, index: VectorIndex) -> bool:
+    async def _changed_over(self, partition: int, embedding: Embedding, index: SegmentedIndex) -> bool:
         self._changing_over = True
         try:
             return await self._shards.change_model(partition, embedding, index)

@@ -35,8 +35,9 @@ from tables.catalog.stored_vectors import StoredVectors, drop_other_files
 from tables.catalog.watermarks import Watermark, Watermarks
 from tables.shard.erasures import Erasure, erasure
 from tables.shard.reembedding import Reembedding
-from tables.vectors.index import Seqs, Stamp, Vectors, matrix
+from tables.vectors.index import Seqs, Vectors, matrix
 from tables.vectors.known_ids import KnownIds, hashes_of, hashes_of_bytes, hashes_of_names
+from tables.vectors.manifest import Stamp
 
 
 class NewLink(NamedTuple):

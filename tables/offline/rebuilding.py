@@ -1,4 +1,4 @@
-"""The FAISS file of a shard that nobody has open, made anew from the vectors in its catalog."""
+"""The FAISS segments of a shard that nobody has open, made anew from its stored vectors."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from pathlib import Path
 
 import numpy as np
 
-from schemas.errors import DataDirError, ShardError
+from schemas.errors import ShardError
 from tables.catalog.catalog import Catalog
-from tables.vectors.index import Seqs, VectorIndex, cells_of, stamp_of
-
-#: Vectors that are read at a time.
-ROWS = 5_000
+from tables.shard.mending import mend
+from tables.vectors import manifest
+from tables.vectors.index import Seqs
+from tables.vectors.manifest import read_manifest
+from tables.vectors.segment import Segment
+from tables.vectors.segmented import SegmentedIndex
 
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What an index holds now. `was`: how its file was found, `missing`, `damaged`, `stale` or `in step`."""
+    """What an index holds now. `was`: how its segments were found, `missing`, `damaged`, `stale` or `in step`."""
 
     partition: int
     model: str
@@ -31,39 +33,47 @@ class Rebuilt:
 def rebuild_index(partition: int, path: Path, tell: Callable[[int, int], None]) -> Rebuilt | None:
     """Rebuild the index beside the catalog at `path`; None where the shard has never held a vector.
 
-    `tell` hears how many vectors are in, of how many. The old file stays until the new one is whole, and the new one
-    is read again: its numbers must be the catalog's. Raises `ShardLocked`, `ShardError` and `DataDirError`.
+    `tell` hears how many vectors are in, of how many. The old segments stay until the new ones are whole, and these
+    are read again: their numbers must be the catalog's. Raises `ShardLocked`, `ShardError` and `DataDirError`.
     """
-    place = path.with_name("vectors.faiss")
+    folder = path.parent
     catalog = Catalog(path, partition)
     try:
         model = catalog.reembedding.model
         if model is None:
             return None
         rows = catalog.seqs()
-        was = _found(catalog, place, model.dimension, rows)
-        index = VectorIndex(model.dimension)
-        tell(0, len(rows))
-        for start in range(0, len(rows), ROWS):
-            part = rows[start : start + ROWS]
-            users, vectors = catalog.vectors(part)
-            index.add(part, cells_of(users), vectors)
-            tell(start + len(part), len(rows))
+        was = _found(catalog, folder, model.dimension, rows)
+        index = SegmentedIndex(folder, model.dimension, f"shard {partition}")
         try:
-            index.save(place, catalog.next_stamp(stamp_of(place)))
-        except (RuntimeError, OSError) as exc:  # faiss's own says which line of its code could not write
-            raise DataDirError(place.parent, "the index cannot be written; look at the disk") from exc
-        if _found(catalog, place, model.dimension, rows) != "in step":
-            raise ShardError(partition, f"{place} does not hold what was written; look at the disk")
-        return Rebuilt(partition, model.name, model.dimension, len(rows), place.stat().st_size, was)
+            tell(0, len(rows))
+            mend(index, catalog, tell)
+            index.seal()
+            index.merge_all()
+            if index.unsealed:
+                raise ShardError(partition, f"the segments in {folder} cannot be written; look at the disk")
+            index.publish(catalog.next_stamp)
+        except BaseException:
+            index.discard()
+            raise
+        index.note(catalog.changes)
+        (folder / "vectors.faiss").unlink(missing_ok=True)  # an older version's
+        if _found(catalog, folder, model.dimension, rows) != "in step":
+            raise ShardError(partition, f"{folder} does not hold the segments that were written; look at the disk")
+        size = sum(segment.layout.bytes for segment in index.segments)
+        return Rebuilt(partition, model.name, model.dimension, len(rows), size, was)
     finally:
         catalog.close()
 
 
-def _found(catalog: Catalog, place: Path, dimension: int, rows: Seqs) -> str:
-    if not place.exists():
+def _found(catalog: Catalog, folder: Path, dimension: int, rows: Seqs) -> str:
+    if not (folder / manifest.NAME).exists():
         return "missing"
-    index = VectorIndex.load(place, dimension)
-    if index is None:
+    if (found := read_manifest(folder)) is None:
         return "damaged"
-    return "in step" if catalog.fits(stamp_of(place)) and np.array_equal(index.seqs(), rows) else "stale"
+    opened = [Segment.opened(folder / manifest.FOLDER / named.name, dimension) for named in found.segments]
+    segments = [segment for segment in opened if segment is not None]
+    if len(segments) < len(opened):
+        return "damaged"
+    held = np.sort(np.concatenate([np.empty(0, np.int64), *(segment.seqs() for segment in segments)]))
+    return "in step" if catalog.fits(found.stamp) and np.array_equal(held, rows) else "stale"

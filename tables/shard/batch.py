@@ -38,7 +38,8 @@ from tables.shard.forgetting import forget
 from tables.shard.near_copies import NearCopies
 from tables.shard.sources import sources
 from tables.shard.workspace import Workspace, Workspaces
-from tables.vectors.index import VectorIndex, Vectors, cell_of
+from tables.vectors.index import Vectors, cell_of
+from tables.vectors.segmented import SegmentedIndex
 
 _parts = attrgetter(*Parts.__slots__)
 
@@ -101,7 +102,7 @@ class Batch:
     """
 
     spaces: Workspaces
-    index: VectorIndex
+    index: SegmentedIndex
     settings: LongTermSettings
     events: Sequence[LongTermEvent]
     vectors: Mapping[uuid.UUID, Vectors]

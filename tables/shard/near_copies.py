@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from schemas.events import Promotion, Remember
 from schemas.memories import Memory
 from tables.catalog.catalog import Catalog
-from tables.vectors.index import VectorIndex, Vectors, cells_of, earlier_copies, matrix
+from tables.vectors.index import Vectors, cells_of, earlier_copies, matrix
+from tables.vectors.segmented import SegmentedIndex
 
 TextEvent = Promotion | Remember
 
@@ -20,7 +21,7 @@ class NearCopies:
         self,
         events: Sequence[TextEvent],
         vectors: Mapping[uuid.UUID, Vectors],
-        index: VectorIndex,
+        index: SegmentedIndex,
         catalog: Catalog,
         cosine: float,
     ) -> None:

@@ -3,7 +3,7 @@
     side.begin("embedder-2", 1536)
     seqs, texts = side.texts(side.missing()[:256])
     side.put(seqs, vectors)                         # float32[n, d] of the texts
-    side.adopt(folder / "vectors.faiss")            # when nothing is missing
+    side.adopt(folder / "segments.json")            # when nothing is missing
 
 A number (`seq`) is given once, and a text that changes gets another: what is in the side table never has to be made
 again, however long it takes and however often it is interrupted.
@@ -25,7 +25,8 @@ from tables.catalog.migrations import transaction
 from tables.catalog.shard_info import InfoTable
 from tables.catalog.stored_vectors import StoredVectors
 from tables.paths import synced
-from tables.vectors.index import Seqs, VectorIndex, Vectors, cells_of
+from tables.vectors.index import Seqs, Vectors, cells_of
+from tables.vectors.segmented import SegmentedIndex
 
 #: What `shard_info` says of the next model.
 _NEXT: Final = ("next_model", "next_dimension", "next_vectors_file")
@@ -138,7 +139,7 @@ class Reembedding:
         if rows.any():
             self.vectors.add(seqs[rows], np.ascontiguousarray(vectors[rows], np.float32))
 
-    def bring_nearer(self, index: VectorIndex, most: int) -> int:
+    def bring_nearer(self, index: SegmentedIndex, most: int) -> int:
         """Make an index that of the memories in the side table, by at most so many vectors; how many are left."""
         rows = self._seqs("SELECT seq FROM vectors_next SEMI JOIN memories USING (seq)")
         held = index.seqs()
@@ -151,27 +152,27 @@ class Reembedding:
             index.add(part, cells_of([user_id for (user_id,) in users]), self.vectors.of(part))
         return len(missing) - len(part)
 
-    def finish(self, wanted: VectorModel, index_path: Path) -> bool:
+    def finish(self, wanted: VectorModel, manifest: Path) -> bool:
         """Adopt the side table if it is whole and `wanted` made it; whether it was.
 
         A worker that ended while it changed one shard after the other goes on here at its next start.
         """
-        return self._target == wanted and self.adopt(index_path)
+        return self._target == wanted and self.adopt(manifest)
 
-    def adopt(self, index_path: Path) -> bool:
+    def adopt(self, manifest: Path) -> bool:
         """The side table takes the place of the shard's vectors, those of the archive too.
 
         False, and nothing changes, where one is missing.
 
-        The index's file goes first, and for good: its numbers would fit the new vectors, and so nobody could tell
-        that it holds the old ones. A crash at any point leaves no file, or one that fits; without one the index is
-        rebuilt at the next opening.
+        The manifest of the segments goes first, and for good: their numbers would fit the new vectors, and so nobody
+        could tell that they hold the old ones. A crash at any point leaves no manifest, or one that fits; without one
+        the segments are made anew at the next opening.
         """
         target = self._target
         if target is None or len(self.missing()):
             return False
-        index_path.unlink(missing_ok=True)
-        synced(index_path.parent)
+        manifest.unlink(missing_ok=True)
+        synced(manifest.parent)
         with transaction(self._db):
             archived = self._archive.seqs()
             for start in range(0, len(archived), _AT_A_TIME):

@@ -1,8 +1,9 @@
 """The long-term store of one partition: a DuckDB catalog and a FAISS index, kept in step.
 
 DuckDB commits first; the index follows. A crash in between is mended at the next opening, when the index is
-compared with the catalog's vectors, number by number. An index's file that was not written beside this catalog,
-because one of the two is an older copy, is made anew: its numbers may be those of other memories.
+compared with the catalog's vectors, number by number; after an orderly end there is nothing to compare. Segments that
+were not written beside this catalog, because one of the two is an older copy, are made anew: their numbers may be
+those of other memories.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import duckdb
 import numpy as np
 
 from schemas.errors import DataDirError
@@ -26,6 +28,7 @@ from tables.catalog.catalog import Catalog, Changes, Done, NewLink
 from tables.catalog.cleanup import Verdicts
 from tables.catalog.database import ALONE
 from tables.catalog.watermarks import Watermark
+from tables.checkpoints.snapshot import SnapshotFile
 from tables.search.archived_rows import ArchivedRows, HeldArchive
 from tables.search.candidates import Candidates
 from tables.search.recent import Recent
@@ -35,9 +38,13 @@ from tables.search.said import SaidRow, with_said
 from tables.search.search_rows import Held, Living, SearchRows
 from tables.shard.batch import Applied, Batch, covers, together
 from tables.shard.erasures import Erasure
+from tables.shard.mending import mend
 from tables.shard.reembedding import Reembedding, VectorModel
 from tables.shard.workspace import Workspaces
-from tables.vectors.index import VectorIndex, Vectors, cell_of, cells_of, drop_draft, matrix, stamp_of
+from tables.vectors import manifest
+from tables.vectors.index import Vectors, cell_of, cells_of, matrix
+from tables.vectors.manifest import Stamp
+from tables.vectors.segmented import PUT_OFF, SegmentedIndex
 
 log = logging.getLogger(__name__)
 
@@ -45,11 +52,10 @@ _REBUILD_ROWS = 10_000
 #: At every so many of them it is told how far the rebuilding is: every second or two.
 _TOLD_ROWS = 100_000
 
-#: A larger index is written when a tenth of it changed, or when that was put off so many times.
-_SMALL_INDEX = 10_000
+#: What an older version had in the place of the segments.
+_OLDER = ("vectors.faiss", "vectors.tmp")
 #: Bytes of a catalog that is copied in a few seconds: who waits for the shard may wait for that.
 _SMALL_CATALOG = 256 * 1024 * 1024
-_PUT_OFF = 60
 
 
 class NextWatermark(NamedTuple):
@@ -81,44 +87,45 @@ class Shard:
         recent = Recent() if recent is None else recent
         self.partition = partition
         self._settings, self._lifecycle = settings, lifecycle
-        self._index_path = folder / "vectors.faiss"
+        self._folder = folder
         self._catalog = Catalog(folder / "catalog.duckdb", partition, memory)
         try:
-            self._catalog.reembedding.finish(VectorModel(model, dimension), self._index_path)
+            self._catalog.reembedding.finish(VectorModel(model, dimension), folder / manifest.NAME)
             self._catalog.bind_model(model, dimension)
             self._index = self._recovered_index(dimension)
             self._rows = SearchRows(folder, self._catalog, recent)
         except BaseException:
             self._catalog.close()
             raise
-        self._put_off = self._erasing_put_off = 0
+        self._erasing_put_off = 0
         self._saved_changes = self._catalog.changes
         self._users = RecentUsers(self._catalog.of_user, recent)
         self._recent, self._archived = recent, ArchivedRows(self._catalog.archive, recent)
 
-    def _recovered_index(self, dimension: int) -> VectorIndex:
-        index = None
-        if self._index_path.exists():
-            name = self._index_path.name
-            if not self._catalog.fits(stamp_of(self._index_path)):
-                log.warning("shard %d: %s is not of this catalog and is rebuilt", self.partition, name)
-            elif (index := VectorIndex.load(self._index_path, dimension)) is None:
-                log.warning("shard %d: %s cannot be read and is rebuilt", self.partition, name)
-        drop_draft(self._index_path)
-        if index is None:  # a shard that holds nothing writes none in its place, and vectors tell of texts
-            self._index_path.unlink(missing_ok=True)
-            index = VectorIndex(dimension)
-        rows, held = self._catalog.seqs(), index.seqs()
-        index.remove(np.setdiff1d(held, rows, assume_unique=True))
-        missing = np.setdiff1d(rows, held, assume_unique=True)
-        for start in range(0, len(missing), _REBUILD_ROWS):
-            part = missing[start : start + _REBUILD_ROWS]
-            users, vectors = self._catalog.vectors(part)
-            index.add(part, cells_of(users), vectors)
-            done = start + len(part)
-            if done % _TOLD_ROWS == 0 or done == len(missing):
-                log.info("shard %d: %d of %d missing vectors added to the index", self.partition, done, len(missing))
+    def _recovered_index(self, dimension: int) -> SegmentedIndex:
+        index = SegmentedIndex(self._folder, dimension, f"shard {self.partition}")
+        index.stamp = self._next_stamp
+        if not index.load(self._catalog.fits, self._catalog.changes):
+            mend(index, self._catalog, self._tell)
+            try:
+                index.note(None)
+            except OSError as exc:
+                log.warning("shard %d: %s", self.partition, exc)
+        for older in (self._folder / name for name in _OLDER if (self._folder / name).exists()):
+            log.info("shard %d: %s is of an older version, and was replaced by segments", self.partition, older.name)
+            index.seal()  # vectors tell of texts: the file goes
+            older.unlink()
         return index
+
+    def _next_stamp(self, held: Stamp | None) -> Stamp:
+        try:
+            return self._catalog.next_stamp(held)
+        except duckdb.Error as exc:
+            raise DataDirError(self._folder, f"its catalog cannot be written: {str(exc).splitlines()[0]}") from exc
+
+    def _tell(self, done: int, missing: int) -> None:
+        if done % _TOLD_ROWS == 0 or done == missing:
+            log.info("shard %d: %d of %d missing vectors added to the index", self.partition, done, missing)
 
     def unapplied(self, events: Sequence[LongTermEvent]) -> list[LongTermEvent]:
         """Those events that are not in yet, each id of a user once, in their order."""
@@ -386,18 +393,45 @@ class Shard:
         """Vectors of another model in the making."""
         return self._catalog.reembedding
 
-    def adopt(self, index: VectorIndex) -> bool:
+    def adopt(self, index: SegmentedIndex) -> bool:
         """Work with the vectors of `reembedding`; False, and nothing changes, where one is missing.
 
         `index` becomes theirs: the more of them it holds already, the sooner it is done.
         """
         while self.reembedding.bring_nearer(index, _REBUILD_ROWS):
             pass
-        adopted = self.reembedding.adopt(self._index_path)
+        adopted = self.reembedding.adopt(self._folder / manifest.NAME)
         if adopted:
+            self._index.discard()
             self._index = index
             self._archived.forget_all()
+            try:
+                index.publish(self._next_stamp)
+            except DataDirError as exc:  # without a manifest the next opening makes its segments anew
+                log.warning("%s", exc)
         return adopted
+
+    def index_beside(self, dimension: int) -> SegmentedIndex:
+        """An empty one for `adopt`: its segments are nobody's until then. Whoever gives it up discards it."""
+        return SegmentedIndex(self._folder, dimension, f"shard {self.partition}")
+
+    def segment_files(self) -> list[SnapshotFile]:
+        """The sealed segments and their manifest, for a checkpoint: what they lack is in the catalog's vectors.
+
+        While `hold_segments` holds them they stay, and change only where vectors that are forgotten are overwritten.
+        """
+        found = self._folder / manifest.NAME
+        if not found.exists():
+            return []
+        held = [
+            SnapshotFile(f"shard/{manifest.FOLDER}/{one.path.name}", one.path, one.layout.bytes, sealed=True)
+            for one in self._index.segments
+        ]
+        return [SnapshotFile(f"shard/{manifest.NAME}", found, found.stat().st_size, sealed=False), *held]
+
+    def hold_segments(self, held: bool) -> None:
+        """Have no segment take the place of others, until it is called with False."""
+        self._index.hold(held)
 
     def limit_memory(self, memory: int) -> None:
         """Work with so many bytes for the catalog from now on."""
@@ -408,19 +442,13 @@ class Shard:
         return np.array_equal(self._catalog.seqs(), self._index.seqs())
 
     def save(self) -> None:
-        """Write the index to its file where enough of it changed; the catalog needs no saving.
+        """Bring the index's segments nearer to what is in; the catalog needs no saving.
 
         Once nothing else is going on, what was forgotten is erased from the files, too.
 
-        Nothing else is done here meanwhile, and a million vectors take seconds. What the file lacks, the next opening
-        adds.
+        What takes longer than milliseconds is done on a thread of its own. What segments lack, the next opening adds.
         """
-        changed, held = self._index.unsaved, len(self._index)
-        worth_it = held <= _SMALL_INDEX or changed * 10 >= held or not self._index_path.exists()
-        if worth_it or self._put_off == _PUT_OFF:
-            self._save()
-        elif changed:
-            self._put_off += 1
+        self._index.tidy()
         if self._catalog.to_erase:
             self._erase_in_time()
         self._saved_changes = self._catalog.changes
@@ -428,7 +456,7 @@ class Shard:
     def _erase_in_time(self) -> None:
         """A small one once nothing was changed since the last saving, each after as many as an index is put off."""
         quiet = self._catalog.changes == self._saved_changes
-        if (quiet and self._catalog.bytes <= _SMALL_CATALOG) or self._erasing_put_off == _PUT_OFF:
+        if (quiet and self._catalog.bytes <= _SMALL_CATALOG) or self._erasing_put_off == PUT_OFF:
             self._erase()
         else:
             self._erasing_put_off += 1
@@ -437,24 +465,19 @@ class Shard:
         """Write the files anew, so that no byte of what was forgotten stays. A full disk puts it off."""
         self._erasing_put_off = 0
         try:
-            self._save()
+            self._index.sync()
             self._catalog.erase()
         except DataDirError as exc:
             log.warning("shard %d: what was forgotten stays in pages of the catalog for now: %s", self.partition, exc)
         else:
             log.info("shard %d: the catalog was written anew, without what was forgotten", self.partition)
 
-    def _save(self) -> None:
-        if self._index.unsaved or (len(self._index) and not self._index_path.exists()):
-            self._index.save(self._index_path, self._catalog.next_stamp(stamp_of(self._index_path)))
-        self._put_off = 0
-
     def close(self) -> None:
         """Save and let go of the files. From a small catalog what was forgotten is erased, else by its next owner."""
         try:
-            self._save()
             if self._catalog.to_erase and self._catalog.bytes <= _SMALL_CATALOG:
                 self._erase()
+            self._index.close(self._catalog.changes)
         finally:
             try:
                 self._rows.close()

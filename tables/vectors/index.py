@@ -1,26 +1,19 @@
-"""The FAISS index of one shard: an inverted file whose cells are users, not learned clusters.
+"""Vectors in cells: FAISS inverted files whose cells are users, not learned clusters.
 
 A query looks into its user's cell alone, so results are exact and cost what that user's memories cost,
-however many others there are. The index is a cache of the stored vectors: lost or damaged, it is rebuilt.
+however many others there are. All of it is a cache of the stored vectors: lost or damaged, it is rebuilt.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib
-import os
-import struct
-import uuid
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from schemas.errors import DataDirError
 
 # faiss-cpu annotates its C++ side only in part: the constructors and pointers used here are not in its stubs.
 faiss: Any = importlib.import_module("faiss")
@@ -30,18 +23,8 @@ Vectors = npt.NDArray[np.float32]
 
 CELLS = 65_536
 _BLOCK_ROWS = 512
-
-
-class Stamp(NamedTuple):
-    """What a file of vectors belongs to: a shard, and a state of its catalog (a random number, never 0)."""
-
-    shard: uuid.UUID
-    generation: int
-
-
-#: At the end of the file, where FAISS does not look: a mark, the shard, the generation.
-_STAMP: Final = struct.Struct("<8s16sQ")
-_MARK: Final = b"SltVecs1"
+#: With how many lists an index in memory begins.
+_FEWEST_LISTS = 1_024
 
 
 @lru_cache(maxsize=16_384)
@@ -78,77 +61,71 @@ def earlier_copies(vectors: Vectors, cosine: float) -> dict[int, Seqs]:
     return copies
 
 
-class VectorIndex:
-    """Vectors of one dimension by memory number (`seq`), in cells. Inner product of unit vectors: cosine."""
+class Cells:
+    """Vectors of one dimension by memory number (`seq`), in cells. Inner product of unit vectors: cosine.
+
+    FAISS has a list for each cell that has vectors, not for each that there could be: 65,536 lists take ten
+    megabytes. Who inherits says which list is a cell's.
+    """
 
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
-        #: How many vectors came and went since the file was read or written.
-        self.unsaved = 0
-        self._index = self._empty()
-        #: Of cells that were asked for: asking FAISS takes ten times as long, and every new memory's is asked for.
-        self._sizes: dict[int, int] = {}
-
-    def _empty(self) -> Any:
-        quantizer = faiss.IndexFlatIP(self.dimension)
-        index = faiss.IndexIVFFlat(quantizer, self.dimension, CELLS, faiss.METRIC_INNER_PRODUCT)
-        index.own_fields = True
-        quantizer.this.disown()
-        index.is_trained = True  # cells are given with the vectors; there is nothing to learn
-        return index
+        self._index: Any = None
 
     def __len__(self) -> int:
-        return int(self._index.ntotal)
+        raise NotImplementedError
 
-    def add(self, seqs: Seqs, cells: Seqs, vectors: Vectors) -> None:
-        """Add vectors, float32[n, d]. Raises ValueError where the dimension differs."""
-        if vectors.shape != (len(seqs), self.dimension):
-            raise ValueError(f"vectors of shape {vectors.shape} do not fit dimension {self.dimension}")
-        if not len(seqs):
-            return
-        seqs, cells = np.ascontiguousarray(seqs, np.int64), np.ascontiguousarray(cells, np.int64)
-        vectors = np.ascontiguousarray(vectors, np.float32)
-        self._index.add_core(len(seqs), faiss.swig_ptr(vectors), faiss.swig_ptr(seqs), faiss.swig_ptr(cells))
-        self.unsaved += len(seqs)
-        for cell in cells.tolist():
-            if cell in self._sizes:
-                self._sizes[cell] += 1
+    def seqs(self) -> Seqs:
+        """The numbers of all vectors, ascending."""
+        raise NotImplementedError
 
-    def remove(self, seqs: Seqs) -> None:
-        if len(seqs):
-            self._sizes.clear()
-            self.unsaved += int(self._index.remove_ids(np.ascontiguousarray(seqs, np.int64)))
+    def list_of(self, cell: int) -> int:
+        """The list of a cell, or -1."""
+        raise NotImplementedError
+
+    def lists_of(self, cells: Seqs) -> Seqs:
+        """`list_of` for each, int64[n]."""
+        raise NotImplementedError
+
+    def gone_in(self, place: int) -> int:
+        """How many rows of a list are nobody's any more: zeros under the number -1."""
+        return 0
 
     def seqs_in(self, cell: int) -> Seqs:
         """The numbers of a cell's vectors, whoever's, in no order."""
+        if (place := self.list_of(cell)) < 0:
+            return np.empty(0, np.int64)
         lists = self._index.invlists
-        size = lists.list_size(cell)
-        return faiss.rev_swig_ptr(lists.get_ids(cell), size).copy() if size else np.empty(0, np.int64)
+        size = lists.list_size(place)
+        if not size:
+            return np.empty(0, np.int64)
+        seqs = faiss.rev_swig_ptr(lists.get_ids(place), size).copy()
+        held: Seqs = seqs[seqs >= 0] if self.gone_in(place) else seqs
+        return held
 
     def size_of(self, cell: int) -> int:
         """How many vectors lie in a cell, whoever's."""
-        size = self._sizes.get(cell)
-        if size is None:
-            size = self._sizes[cell] = int(self._index.invlists.list_size(cell))
-        return size
+        if (place := self.list_of(cell)) < 0:
+            return 0
+        return int(self._index.invlists.list_size(place)) - self.gone_in(place)
 
     def similarities(self, cell: int, query: Vectors, seqs: Seqs) -> Vectors:
         """Cosine of `query`, float32[d], with the vectors of `seqs`, in their order; 0 where one is missing."""
         found = np.zeros(len(seqs), np.float32)
-        if not len(seqs):
+        if not len(seqs) or (place := self.list_of(cell)) < 0:
             return found
         seqs = np.ascontiguousarray(seqs, np.int64)
         selector = faiss.IDSelectorBatch(seqs)
         parameters = faiss.IVFSearchParameters(sel=selector, nprobe=1)
         distances = np.empty((1, len(seqs)), np.float32)
         labels = np.empty((1, len(seqs)), np.int64)
-        cells, coarse = np.array([[cell]], np.int64), np.zeros((1, 1), np.float32)
+        lists, coarse = np.array([[place]], np.int64), np.zeros((1, 1), np.float32)
         query = np.ascontiguousarray(query, np.float32).reshape(1, -1)
         self._index.search_preassigned_c(
             1,
             faiss.swig_ptr(query),
             len(seqs),
-            faiss.swig_ptr(cells),
+            faiss.swig_ptr(lists),
             faiss.swig_ptr(coarse),
             faiss.swig_ptr(distances),
             faiss.swig_ptr(labels),
@@ -162,10 +139,13 @@ class VectorIndex:
 
     def nearest(self, cell: int, query: Vectors, k: int) -> list[tuple[int, float]]:
         """The `k` nearest of a cell, of whichever user: (seq, cosine), nearest first."""
-        cells, coarse = np.array([[cell]], np.int64), np.zeros((1, 1), np.float32)
+        if (place := self.list_of(cell)) < 0:
+            return []
+        lists, coarse = np.array([[place]], np.int64), np.zeros((1, 1), np.float32)
         query = np.ascontiguousarray(query, np.float32).reshape(1, -1)
-        distances, labels = self._index.search_preassigned(query, k, cells, coarse)
-        return [(int(seq), float(cosine)) for seq, cosine in zip(labels[0], distances[0], strict=True) if seq >= 0]
+        distances, labels = self._index.search_preassigned(query, k + self.gone_in(place), lists, coarse)
+        found = [(int(seq), float(cosine)) for seq, cosine in zip(labels[0], distances[0], strict=True) if seq >= 0]
+        return found[:k]
 
     def near(self, cells: Seqs, queries: Vectors, cosine: float) -> dict[int, list[int]]:
         """By row of the queries, float32[n, d], all that is so near in its cell, whoever's: seqs, ascending.
@@ -173,71 +153,89 @@ class VectorIndex:
         All of it is one call: at a thousand users in a batch, a matrix product for each takes four times as long,
         most of it around the products. There is no entry where nothing is so near.
         """
-        if not len(self):
+        lists = self.lists_of(cells)
+        if lists.max(initial=-1) < 0:
             return {}
-        cells, queries = cells.reshape(-1, 1), np.ascontiguousarray(queries, np.float32)
-        ends, _, seqs = self._index.range_search_preassigned(queries, below(cosine), cells, None)
-        return {
-            int(row): np.sort(seqs[int(ends[row]) : int(ends[row + 1])]).tolist()
+        queries = np.ascontiguousarray(queries, np.float32)
+        ends, _, seqs = self._index.range_search_preassigned(queries, below(cosine), lists.reshape(-1, 1), None)
+        found = {
+            int(row): np.sort(seqs[int(ends[row]) : int(ends[row + 1])])
             for row in np.flatnonzero(np.diff(ends.astype(np.int64)))
         }
+        named = {row: some[some >= 0].tolist() for row, some in found.items()}
+        return {row: some for row, some in named.items() if some}
+
+
+def empty_lists(dimension: int, lists: int) -> Any:
+    """A FAISS index of so many lists that are given with the vectors."""
+    quantizer = faiss.IndexFlatIP(dimension)
+    index = faiss.IndexIVFFlat(quantizer, dimension, lists, faiss.METRIC_INNER_PRODUCT)
+    index.own_fields = True
+    quantizer.this.disown()
+    index.is_trained = True  # there is nothing to learn
+    return index
+
+
+class VectorIndex(Cells):
+    """Cells in memory: what is new, and not yet in a segment."""
+
+    def __init__(self, dimension: int) -> None:
+        super().__init__(dimension)
+        self._lists: dict[int, int] = {}
+        self._index = empty_lists(dimension, _FEWEST_LISTS)
+
+    def __len__(self) -> int:
+        return int(self._index.ntotal)
+
+    def list_of(self, cell: int) -> int:
+        return self._lists.get(cell, -1)
+
+    def lists_of(self, cells: Seqs) -> Seqs:
+        held = self._lists
+        return np.array([held[cell] if cell in held else -1 for cell in cells.tolist()], np.int64)  # noqa: SIM401 - a call
+
+    def add(self, seqs: Seqs, cells: Seqs, vectors: Vectors) -> None:
+        """Add vectors, float32[n, d]. Raises ValueError where the dimension differs."""
+        if vectors.shape != (len(seqs), self.dimension):
+            raise ValueError(f"vectors of shape {vectors.shape} do not fit dimension {self.dimension}")
+        if not len(seqs):
+            return
+        held, wanted = self._lists, cells.tolist()
+        for cell in wanted:
+            if cell not in held:
+                held[cell] = len(held)
+        lists = np.array([held[cell] for cell in wanted], np.int64)
+        if len(held) > self._index.nlist:
+            self._make_room()
+        seqs, vectors = np.ascontiguousarray(seqs, np.int64), np.ascontiguousarray(vectors, np.float32)
+        self._index.add_core(len(seqs), faiss.swig_ptr(vectors), faiss.swig_ptr(seqs), faiss.swig_ptr(lists))
+
+    def _make_room(self) -> None:
+        """Four times as many lists, or more."""
+        old, lists = self._index, self._index.nlist
+        while lists < len(self._lists):
+            lists *= 4
+        self._index = empty_lists(self.dimension, lists)
+        fresh, held = self._index.invlists, old.invlists
+        for place in range(old.nlist):
+            if size := held.list_size(place):
+                fresh.add_entries(place, size, held.get_ids(place), held.get_codes(place))
+        self._index.ntotal = old.ntotal
+
+    def remove(self, seqs: Seqs) -> int:
+        """How many of these there were."""
+        return int(self._index.remove_ids(np.ascontiguousarray(seqs, np.int64))) if len(seqs) and len(self) else 0
+
+    def lists(self) -> list[tuple[int, Seqs, Vectors]]:
+        """Cell, numbers and vectors of each that has any, by ascending cell; good until the next change."""
+        lists, found = self._index.invlists, []
+        for cell, place in sorted(self._lists.items()):
+            if size := lists.list_size(place):
+                codes = faiss.rev_swig_ptr(lists.get_codes(place), size * 4 * self.dimension)
+                vectors = codes.view(np.float32).reshape(size, -1)
+                found.append((cell, faiss.rev_swig_ptr(lists.get_ids(place), size), vectors))
+        return found
 
     def seqs(self) -> Seqs:
-        """The numbers of all vectors, ascending."""
-        probes, self._index.nprobe = self._index.nprobe, CELLS
-        try:  # all that is nearer than infinitely far, of all cells: one call, where asking each cell takes 65,536
-            _, _, found = self._index.range_search_preassigned(
-                np.zeros((1, self.dimension), np.float32), -np.inf, np.arange(CELLS).reshape(1, -1), None
-            )
-        finally:
-            self._index.nprobe = probes
-        return np.sort(found)
-
-    def save(self, path: Path, stamp: Stamp) -> None:
-        """Write the file whole or not at all. Raises `DataDirError`."""
-        fresh = _draft(path)
-        try:
-            faiss.write_index(self._index, str(fresh))
-            with fresh.open("ab") as written:
-                written.write(_STAMP.pack(_MARK, stamp.shard.bytes, stamp.generation))
-                written.flush()
-                os.fsync(written.fileno())
-            fresh.replace(path)
-        except (RuntimeError, OSError) as exc:  # its own text is of the library's inside
-            fresh.unlink(missing_ok=True)
-            raise DataDirError(path, "the index cannot be written (is the disk full?)") from exc
-        self.unsaved = 0
-
-    @classmethod
-    def load(cls, path: Path, dimension: int) -> VectorIndex | None:
-        """The saved index, or None where there is none that is whole and can be read with this dimension."""
-        if stamp_of(path) is None:
-            return None
-        try:
-            loaded = faiss.read_index(str(path))
-        except RuntimeError:
-            return None
-        if not isinstance(loaded, faiss.IndexIVFFlat) or loaded.d != dimension or loaded.nlist != CELLS:
-            return None
-        index = cls(dimension)
-        index._index = loaded
-        return index
-
-
-def drop_draft(path: Path) -> None:
-    """Remove what a crash left of a writing of the file at `path`."""
-    _draft(path).unlink(missing_ok=True)
-
-
-def _draft(path: Path) -> Path:
-    return path.with_suffix(".tmp")
-
-
-def stamp_of(path: Path) -> Stamp | None:
-    """What the file at `path` belongs to; None where there is none, or none that says so."""
-    with contextlib.suppress(OSError), path.open("rb") as file:
-        file.seek(-min(_STAMP.size, path.stat().st_size), os.SEEK_END)
-        if len(end := file.read()) == _STAMP.size:
-            mark, shard, generation = _STAMP.unpack(end)
-            return Stamp(uuid.UUID(bytes=shard), generation) if mark == _MARK else None
-    return None
+        held = [seqs for _, seqs, _ in self.lists()]
+        return np.sort(np.concatenate(held)) if held else np.empty(0, np.int64)

@@ -18,8 +18,8 @@ from schemas.topics import Topics
 from streams.clients.broker import client_options
 from streams.rules.exchanges import Limits
 from streams.rules.summary.drafting import Order, drafted
-from tables.vectors.index import VectorIndex
 from tests.crash.chatter import USERS
+from tests.support.segments import indexed
 from tests.support.stored import stored_in
 from tests.support.workers import asked
 
@@ -55,16 +55,14 @@ def tables(data: Path) -> dict[str, Counter[str]]:
 
 
 def vectors(data: Path) -> dict[str, np.ndarray[Any, np.dtype[np.float32]]]:
-    """The stored vectors by memory; fails where an index file holds vectors of other memories."""
+    """The stored vectors by memory; fails where segments hold vectors of other memories."""
     held: dict[str, np.ndarray[Any, np.dtype[np.float32]]] = {}
     for path in data.glob("shards/*/catalog.duckdb"):
         with duckdb.connect(str(path), read_only=True) as db:
             found = db.execute("SELECT m.id, m.seq FROM memories m JOIN vectors v USING (seq)").fetchall()
         stored = stored_in(path.parent) if found else {}
         held |= {str(identity): stored[seq] for identity, seq in found}
-        index = VectorIndex.load(path.parent / "vectors.faiss", DIMENSION)
-        indexed = [] if index is None else index.seqs().tolist()
-        assert sorted(indexed) == sorted(seq for _, seq in found), path
+        assert indexed(path.parent, DIMENSION) == sorted(seq for _, seq in found), path
     return held
 
 

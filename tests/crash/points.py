@@ -51,8 +51,9 @@ POINTS = (
     Point(
         "a summary is written, its request not acknowledged", "after", "tables.summaries.day_files:DayFiles.append", 2
     ),
-    Point("the index is about to be saved", "before", "tables.vectors.index:VectorIndex.save"),
-    Point("the index is saved", "after", "tables.vectors.index:VectorIndex.save"),
+    Point("a segment is being written", "before", "tables.vectors.segment_file:_tables"),
+    Point("a segment is written, no manifest names it", "before", "tables.vectors.segmented:write_manifest"),
+    Point("the manifest is swapped", "after", "tables.vectors.segmented:write_manifest"),
     Point("states are stored, transitions not sent", "after", "tables.shard.shard:Shard.unpublished", 3),
     Point("transitions are sent, not marked", "before", "tables.shard.shard:Shard.mark_published"),
     Point("the analysts' copy is being made", "before", "streams.jobs.analytics:assemble"),

@@ -48,8 +48,8 @@ async def killed_at_any_instant(settings: Settings, seconds: float) -> None:
 
 
 def damage_an_index(data: Path, chance: random.Random) -> None:
-    """Cut a FAISS file in half, as a disk might that was full or lost power."""
-    if files := sorted(data.glob("shards/*/vectors.faiss")):
+    """Cut a segment in half, as a disk might that was full or lost power."""
+    if files := sorted(data.glob("shards/*/segments/*.ivf")):
         cut = chance.choice(files)
         cut.write_bytes(cut.read_bytes()[: cut.stat().st_size // 2])
 

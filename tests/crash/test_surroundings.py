@@ -237,7 +237,7 @@ async def test_everything_is_delivered_once_more(
     await produce(disturbed, [record for records in said for record in records])
     await peaceful_end(disturbed, PORTIONS)
     if index == "lost":
-        for file in disturbed.data_dir.glob("shards/*/vectors.faiss"):
+        for file in disturbed.data_dir.glob("shards/*/segments/*.ivf"):
             file.unlink()
     again = disturbed.model_copy(update={"kafka": disturbed.kafka.model_copy(update={"group_id": "again"})})
     assert_equal(await peaceful_end(again, PORTIONS), expected)

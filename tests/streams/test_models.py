@@ -16,7 +16,6 @@ from streams.shards import OwnedShards
 from tables.shard.batch import Applied
 from tables.shard.reembedding import VectorModel
 from tables.shard.shard import Shard
-from tables.vectors.index import VectorIndex
 from tests.support.making import START, axis, promotion, until
 
 DIMENSION = 16
@@ -105,7 +104,9 @@ class Setting:
 
         self.shards.models.next = self.embedding
         await self.shards.call(0, prepared)
-        assert await self.shards.change_model(0, self.embedding, VectorIndex(DIMENSION))
+        assert await self.shards.change_model(
+            0, self.embedding, await self.shards.call(0, Shard.index_beside, DIMENSION)
+        )
 
 
 @pytest.fixture

@@ -598,14 +598,14 @@ async def test_what_is_wrong_is_told_without_secrets(broker: EmbeddedBroker, ser
 
 def test_what_the_worker_may_take_is_told_with_its_parts(tmp_path: Path) -> None:
     gib = 1 << 30
-    index = tmp_path / "shards" / "3" / "vectors.faiss"
+    index = tmp_path / "shards" / "3" / "segments" / "1.ivf"
     index.parent.mkdir(parents=True)
     index.write_bytes(bytes(5 << 20))
     settings = DEFAULT.model_copy(update={"data_dir": tmp_path, "memory_limit": 4 * gib})
     (found,) = check_memory(settings, lambda: 16 * gib)
     assert outcomes([found]) == [("memory", OK)]
     assert "memory_limit 4.0 GiB of 16.0 GiB: 440 MiB for the database of each of 8 shards, 64 MiB" in found.what
-    assert "vectors come on top (5 MiB so far)" in found.what
+    assert "vectors (5 MiB so far) are mapped" in found.what
     half = settings.model_copy(update={"memory_limit": None})
     assert check_memory(half, lambda: 16 * gib)[0].what.startswith("memory_limit 8.0 GiB of 16.0 GiB (half of it")
 
@@ -614,7 +614,7 @@ def test_what_the_worker_may_take_is_told_with_its_parts(tmp_path: Path) -> None
     ("limit", "here", "todo"), [(1, 16, "memory_limit to 2.2 GiB"), (4, 4, "smaller memory_limit")]
 )
 def test_too_little_memory_is_a_warning(tmp_path: Path, limit: int, here: int, todo: str) -> None:
-    index = tmp_path / "shards" / "3" / "vectors.faiss"
+    index = tmp_path / "shards" / "3" / "segments" / "1.ivf"
     index.parent.mkdir(parents=True)
     index.write_bytes(bytes(1))
     settings = DEFAULT.model_copy(update={"data_dir": tmp_path, "memory_limit": limit << 30})

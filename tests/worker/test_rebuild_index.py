@@ -15,9 +15,12 @@ import pytest
 
 from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.shard.shard import Shard
-from tables.vectors.index import Stamp, VectorIndex, cell_of
+from tables.vectors.index import cell_of
+from tables.vectors.manifest import Stamp, segment_files
+from tables.vectors.segmented import SegmentedIndex
 from tests.support.making import START, axis, promotion
 from tests.support.quick_commands import siltstone
+from tests.support.segments import copied, lose, put_back
 
 
 def opened(data: Path, partition: int) -> Shard:
@@ -39,21 +42,24 @@ def data(tmp_path: Path) -> Path:
         shard = opened(data, partition)
         keep(shard, 1, 2)
         shard.close()
-        file = data / "shards" / str(partition) / "vectors.faiss"
-        older = file.read_bytes()
+        folder = data / "shards" / str(partition)
+        older = copied(folder)
         shard = opened(data, partition)
         keep(shard, 3)
         shard.close()
         if partition == 0:
-            file.unlink()
+            lose(folder)
         elif partition == 1:
-            file.write_bytes(file.read_bytes()[:200])
+            damaged = segment_files(folder)[0]
+            damaged.write_bytes(damaged.read_bytes()[:200])
         elif partition == 2:
-            file.write_bytes(older)
+            put_back(folder, older)
         elif partition == 3:
-            foreign = VectorIndex(8)
+            lose(folder)
+            foreign = SegmentedIndex(folder, 8, "foreign")
             foreign.add(np.array([77]), np.array([cell_of("u")]), axis(5)[None])
-            foreign.save(file, Stamp(uuid.uuid4(), 1))
+            foreign.seal()
+            foreign.publish(lambda _: Stamp(uuid.uuid4(), 1))
     return data
 
 

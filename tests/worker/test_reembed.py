@@ -327,7 +327,7 @@ async def test_files_are_changed_where_there_is_no_worker(one: Settings, service
     assert result.returncode == 0, result.stderr
     done = orjson.loads(result.stdout)
     assert (done["model"], done["total"], done["switched"]) == ("two", 30, one.kafka.partitions)
-    assert all(path.with_name("vectors.faiss").exists() for path in catalogs(one.data_dir).values())
+    assert all(path.with_name("segments.json").exists() for path in catalogs(one.data_dir).values())
     async with working(with_model(one, "two")) as (_, http):
         for number in range(30):
             await finds(http, number)
@@ -349,7 +349,7 @@ async def test_a_change_that_ended_between_two_shards_is_finished_by_the_next_st
             made = np.array([vector("two", text) for text in texts], np.float32)
             side.put(seqs, made / np.linalg.norm(made, axis=1, keepdims=True))
         if partition == partition_of(USERS[0], one.kafka.partitions):
-            assert side.adopt(path.with_name("vectors.faiss"))
+            assert side.adopt(path.with_name("segments.json"))
         catalog.close()
     async with running.started(one) as refused:
         with pytest.raises(EmbeddingMismatch):

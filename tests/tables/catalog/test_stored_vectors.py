@@ -19,6 +19,7 @@ from tables.shard.reembedding import VectorModel
 from tables.shard.shard import Shard
 from tables.vectors.vector_file import VectorFile
 from tests.support.making import START, leaning, promotion
+from tests.support.segments import lose
 from tests.support.stored import as_version_7, stored_in
 from tests.tables.commands import event
 
@@ -175,7 +176,7 @@ def test_a_vector_that_is_not_what_the_catalog_says_is_not_believed(
     path = tmp_path / "vectors-1.f32"
     held = path.read_bytes()
     path.write_bytes(held[:-32] + (bytes_of(5) if damage == "another vector" else b""))
-    (tmp_path / "vectors.faiss").unlink()
+    lose(tmp_path)
     with caplog.at_level(logging.WARNING):
         shard = opened(tmp_path)
     assert any("vectors-1.f32 does not hold 1 vectors that its catalog names" in one for one in caplog.messages)
@@ -261,7 +262,7 @@ def test_a_shard_of_an_earlier_version_has_its_vectors_moved(
         with pytest.raises(KeyboardInterrupt):
             opened(tmp_path)
         monkeypatch.undo()
-    (tmp_path / "vectors.faiss").unlink()
+    lose(tmp_path)
     shard = opened(tmp_path)
     assert in_it(shard) == [1, 1, 1, 1]
     assert in_next(shard, [2, 3]) == made[::-1].tolist()

@@ -26,8 +26,10 @@ from schemas.events import (
 )
 from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.shard.shard import Shard
-from tables.vectors.index import VectorIndex, Vectors
+from tables.vectors.index import Vectors
+from tables.vectors.manifest import segment_files
 from tests.support.making import START, axis, leaning, promotion
+from tests.support.segments import indexed, manifest_of
 from tests.tables.commands import event
 from tests.tables.shard.test_shard import HELD, table
 
@@ -118,7 +120,7 @@ def through(shard: Shard, told: Sequence[Sequence[LongTermEvent]], steps: Steps)
     catalog, index = shard._catalog, shard._index
     for part in (catalog, catalog.ageing, catalog.archive, catalog._vectors):
         part._db = Connection(part._db, steps)  # type: ignore[assignment]
-    for name in ("add", "remove", "save"):
+    for name in ("add", "remove", "tidy", "_swap", "_finish"):
         setattr(index, name, steps.before(getattr(index, name)))
     for batch in told:
         shard.apply(batch, vectors, START)
@@ -181,11 +183,11 @@ def test_after_any_crash_point_catalog_and_index_agree_and_nothing_is_lost_or_do
 
 
 def test_a_saved_index_is_whole_or_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A crash while the file is written leaves the file before it."""
+    """A crash while the manifest is swapped leaves the one before; the segment that it does not name goes."""
     shard, one, two = opened(tmp_path), promotion("text 1", "a"), promotion("text 2", "b")
     shard.apply([one], {one.event_id: axis(1)}, START)
     shard.save()
-    before = (tmp_path / "vectors.faiss").read_bytes()
+    before = manifest_of(tmp_path).read_bytes()
     shard.apply([two], {two.event_id: axis(2)}, START)
 
     def die(*_: Any) -> None:
@@ -196,8 +198,9 @@ def test_a_saved_index_is_whole_or_the_old_one(tmp_path: Path, monkeypatch: pyte
         shard.save()
     monkeypatch.undo()
     crash(shard)
-    assert (tmp_path / "vectors.faiss").read_bytes() == before
-    assert VectorIndex.load(tmp_path / "vectors.faiss", 8) is not None
+    assert manifest_of(tmp_path).read_bytes() == before
+    assert indexed(tmp_path, 8) == [1]
     shard = opened(tmp_path)
     assert shard.in_step()
+    assert len(segment_files(tmp_path)) == 1
     shard.close()

@@ -20,8 +20,9 @@ from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.shard.batch import Applied
 from tables.shard.reembedding import VectorModel
 from tables.shard.shard import Shard
-from tables.vectors.index import VectorIndex, Vectors
+from tables.vectors.index import Vectors
 from tests.support.making import START, axis, promotion
+from tests.support.segments import manifest_of
 from tests.support.sparse import Held, held
 
 
@@ -73,7 +74,7 @@ def embed_missing(shard: Shard, toy: Toy, most: int | None = None) -> int:
 
 def change(shard: Shard, toy: Toy) -> None:
     embed_missing(shard, toy)
-    assert shard.adopt(VectorIndex(toy.dimension))
+    assert shard.adopt(shard.index_beside(toy.dimension))
 
 
 def has_vectors_of(shard: Shard, toy: Toy) -> bool:
@@ -152,7 +153,7 @@ def test_what_comes_changes_and_goes_meanwhile(shard: Shard, new: Toy) -> None:
     kept = [promotion(str(n), f"k{n}") for n in range(8, 14)]
     edited, archived, restored, removed, forgotten, forgotten_there = kept
     apply(shard, OLD, *kept, *(about(Archive, memory) for memory in (restored, removed, forgotten_there)))
-    index = VectorIndex(new.dimension)
+    index = shard.index_beside(new.dimension)
     assert embed_missing(shard, new) == 14
     while shard.reembedding.bring_nearer(index, 3):
         pass
@@ -216,14 +217,15 @@ def test_an_empty_shard_changes_its_model_too(tmp_path: Path) -> None:
 
 
 def test_a_commit_that_fails_leaves_the_shard_as_it_was(shard: Shard, tmp_path: Path) -> None:
-    """The file of the index is gone by then: it is written again."""
+    """The manifest of the segments is gone by then: it is written again."""
     embed_missing(shard, SAME_SIZE)
     with pytest.raises(RuntimeError, match="no space"), at_each_line(_fail_at("ALTER TABLE")):
-        shard.adopt(VectorIndex(SAME_SIZE.dimension))
-    assert not (tmp_path / "0" / "vectors.faiss").exists()
+        shard.adopt(shard.index_beside(SAME_SIZE.dimension))
+    assert not manifest_of(tmp_path / "0").exists()
     assert has_vectors_of(shard, OLD)
+    apply(shard, OLD, promotion("9", "more"))
     shard.save()
-    assert (tmp_path / "0" / "vectors.faiss").exists()
+    assert manifest_of(tmp_path / "0").exists()
     change(shard, SAME_SIZE)
     assert has_vectors_of(shard, SAME_SIZE)
 
@@ -234,7 +236,11 @@ def test_a_crash_between_any_two_steps_leaves_a_shard_of_one_model(tmp_path: Pat
     left: list[dict[str, Held]] = []
 
     def keep(_: FrameType) -> None:
-        files = {path.name: held(path) for path in (tmp_path / "0").iterdir()}
+        files = {
+            str(path.relative_to(tmp_path / "0")): held(path)
+            for path in (tmp_path / "0").rglob("*")
+            if path.is_file()
+        }
         if files not in left[-1:]:
             left.append(files)
 
@@ -245,14 +251,14 @@ def test_a_crash_between_any_two_steps_leaves_a_shard_of_one_model(tmp_path: Pat
     shard.close()
     ends = [_opened_after(files, tmp_path / f"crash-{number}", new) for number, files in enumerate(left)]
     assert ends == ["old"] * ends.count("old") + ["new"] * ends.count("new")
-    indexed = ["vectors.faiss" in files for files in left]
+    indexed = ["segments.json" in files for files in left]
     gone, back = indexed.index(False), len(indexed) - indexed[::-1].index(False)
-    assert gone < ends.index("new") < back  # the old file is gone before, the new one comes after
+    assert gone < ends.index("new") < back  # the old manifest is gone before, the new one comes after
 
 
 def _opened_after(files: dict[str, Held], folder: Path, new: Toy) -> str:
     """Of which model the shard is, whose vectors are right whichever it is; and goes on to the new one."""
-    folder.mkdir()
+    (folder / "segments").mkdir(parents=True)
     for name, content in files.items():
         content.put(folder / name)
     try:
@@ -276,7 +282,7 @@ def at_each_line(call: Callable[[FrameType], None]) -> Iterator[None]:
             "tables.catalog.stored_vectors",
             "tables.shard.reembedding",
             "tables.shard.shard",
-            "tables.vectors.index",
+            "tables.vectors.segmented",
         )
     }
 
@@ -296,7 +302,7 @@ def at_each_line(call: Callable[[FrameType], None]) -> Iterator[None]:
         sys.settrace(before)
 
 
-STEPS = {"adopt", "adopted", "begin", "bring_nearer", "put", "save", "synced"}
+STEPS = {"adopt", "adopted", "begin", "bring_nearer", "discard", "publish", "put", "save", "synced", "_swap"}
 
 
 def _fail_at(statement: str) -> Callable[[FrameType], None]:

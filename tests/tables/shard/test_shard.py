@@ -37,8 +37,10 @@ from tables.catalog.migrations import statement
 from tables.shard.batch import Applied
 from tables.shard.shard import Shard
 from tables.vectors.index import Vectors, cell_of
+from tables.vectors.manifest import segment_files
 from tests.support.examples import examples
 from tests.support.making import START, axis, leaning, memory_of, promotion
+from tests.support.segments import copied, indexed, lose, put_back
 from tests.support.stored import stored_in
 from tests.tables.commands import COMMANDS, VECTORS, WHO, event, vectors_of
 
@@ -133,17 +135,20 @@ def test_what_is_forgotten_stays_forgotten_when_replayed(reopen: Open) -> None:
 
 @pytest.mark.parametrize("damage", ["missing", "truncated", "older"])
 def test_a_lost_or_old_index_is_rebuilt_from_the_catalog(reopen: Open, tmp_path: Path, damage: str) -> None:
-    index = tmp_path / "0" / "vectors.faiss"
+    folder = tmp_path / "0"
     shard = reopen()
     apply(shard, promotion("1", "a"))
     shard.save()
-    older = index.read_bytes()
+    older = copied(folder)
     apply(shard, promotion("2", "b"), promotion("3", "c"))
     shard.close()
     if damage == "missing":
-        index.unlink()
+        lose(folder)
+    elif damage == "older":
+        put_back(folder, older)
     else:
-        index.write_bytes(older if damage == "older" else index.read_bytes()[:1000])
+        for segment in segment_files(folder):
+            segment.write_bytes(segment.read_bytes()[:200])
     shard = reopen()
     memories = shard.memories_of("u")
     assert shard.similarities("u", axis(3), memories).tolist() == [0, 0, 1]
@@ -525,14 +530,10 @@ def test_a_users_memories_are_the_same_object_until_one_changes(reopen: Open) ->
     shard.close()
 
 
-def crash(reopen: Open, folder: Path, shard: Shard, file: bytes | None) -> Shard:
-    """Reopen with the index file as it was before: everything since then died with the process."""
+def crash(reopen: Open, folder: Path, shard: Shard, files: dict[str, bytes]) -> Shard:
+    """Reopen with the index's files as they were before: everything since then died with the process."""
     shard.close()
-    path = folder / "vectors.faiss"
-    if file is None:
-        path.unlink()
-    else:
-        path.write_bytes(file)
+    put_back(folder, files)
     return reopen()
 
 
@@ -540,7 +541,7 @@ def test_a_forgotten_memory_does_not_come_back_from_an_older_index(reopen: Open,
     shard, one, two = reopen(), promotion("1", "a"), promotion("2", "b")
     apply(shard, one, two)
     shard.save()
-    older = (tmp_path / "0" / "vectors.faiss").read_bytes()
+    older = copied(tmp_path / "0")
     both = shard.memories_of("u")
     apply(shard, forget(one.memory_id))
     shard = crash(reopen, tmp_path / "0", shard, older)
@@ -553,11 +554,10 @@ def test_a_new_memory_never_has_a_forgotten_ones_vector(reopen: Open, tmp_path: 
     shard, one, two = reopen(), promotion("1", "a"), promotion("2", "b")
     apply(shard, one)
     shard.save()
-    path = tmp_path / "0" / "vectors.faiss"
-    older = path.read_bytes()
+    older = copied(tmp_path / "0")
     apply(shard, forget(one.memory_id))
     shard = crash(reopen, tmp_path / "0", shard, older)
-    at_opening = path.read_bytes()  # what a crash right after this opening finds
+    at_opening = copied(tmp_path / "0")  # what a crash right after this opening finds
     apply(shard, two)
     shard = crash(reopen, tmp_path / "0", shard, at_opening)
     assert shard.similarities("u", axis(2), shard.memories_of("u")).tolist() == [1]
@@ -568,9 +568,9 @@ def test_a_mended_index_is_saved(reopen: Open, tmp_path: Path) -> None:
     """Else every opening would mend it again."""
     shard = reopen()
     apply(shard, promotion("1", "a"))
-    shard = crash(reopen, tmp_path / "0", shard, None)
+    shard = crash(reopen, tmp_path / "0", shard, {})
     shard.close()
-    assert (tmp_path / "0" / "vectors.faiss").is_file()
+    assert indexed(tmp_path / "0", 8) == [1]
 
 
 def test_a_refused_model_lets_go_of_the_file(reopen: Open, tmp_path: Path) -> None:
@@ -627,7 +627,7 @@ def test_cuts_redeliveries_and_crashes_change_nothing(
         if data.draw(st.booleans()):
             cut.close()
             if data.draw(st.booleans()):
-                (folder / "cut" / "vectors.faiss").unlink(missing_ok=True)
+                lose(folder / "cut")
             cut = fresh("cut")
         start = data.draw(st.integers(start, end)) if data.draw(st.booleans()) else end
         if start < end <= len(events):  # what is read again is read to its end

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import uuid
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from tables.vectors.index import CELLS, Stamp, VectorIndex, below, cell_of, earlier_copies, faiss, stamp_of
+from tables.vectors.index import CELLS, VectorIndex, below, cell_of, earlier_copies
 from tests.support.examples import examples
 from tests.support.making import axis, leaning
 
 DIMENSION = 8
-STAMP = Stamp(uuid.UUID(int=7), 12)
 
 
 def numbers(*seqs: int) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -123,19 +119,6 @@ def test_a_cells_numbers_are_those_of_its_vectors() -> None:
     assert index.seqs_in(3).tolist() == []
 
 
-def test_what_changed_since_the_file_is_counted(tmp_path: Path) -> None:
-    """Vectors that came and those that went; what was not there did not go."""
-    path = tmp_path / "vectors.faiss"
-    index = filled((1, 5, axis(0)), (2, 6, axis(1)))
-    index.remove(numbers(1, 99))
-    assert index.unsaved == 3
-    index.save(path, STAMP)
-    assert index.unsaved == 0
-    loaded = VectorIndex.load(path, DIMENSION)
-    assert loaded is not None
-    assert loaded.unsaved == 0
-
-
 @pytest.mark.parametrize("shape", [(1, DIMENSION + 1), (2, DIMENSION), (DIMENSION,)])
 def test_vectors_that_do_not_fit_are_refused(shape: tuple[int, ...]) -> None:
     index = VectorIndex(DIMENSION)
@@ -148,54 +131,6 @@ def test_adding_nothing_changes_nothing() -> None:
     index = VectorIndex(DIMENSION)
     index.add(numbers(), numbers(), np.zeros((0, DIMENSION), np.float32))
     assert len(index) == 0
-
-
-def test_a_saved_index_reads_back(tmp_path: Path) -> None:
-    """And goes on as before: it takes vectors, and gives them up."""
-    path = tmp_path / "vectors.faiss"
-    filled((1, 5, axis(0)), (2, 6, axis(1))).save(path, STAMP)
-    index = VectorIndex.load(path, DIMENSION)
-    assert index is not None
-    assert index.similarities(6, axis(1), numbers(2)).tolist() == [1]
-    index.add(numbers(3), numbers(6), axis(2)[None])
-    index.remove(numbers(1))
-    assert index.seqs().tolist() == [2, 3]
-
-
-def test_saving_leaves_one_file(tmp_path: Path) -> None:
-    path = tmp_path / "vectors.faiss"
-    for _ in range(2):
-        filled((1, 5, axis(0))).save(path, STAMP)
-    assert [file.name for file in tmp_path.iterdir()] == ["vectors.faiss"]
-
-
-def test_a_file_that_is_not_there_is_none(tmp_path: Path) -> None:
-    assert VectorIndex.load(tmp_path / "vectors.faiss", DIMENSION) is None
-
-
-@pytest.mark.parametrize("kept", [0, 1, 4, 30, 0.3, 0.6, 0.9, -1])
-def test_a_file_that_ends_too_early_is_none(tmp_path: Path, kept: float) -> None:
-    """Cut after so many bytes, or that part of it."""
-    path = tmp_path / "vectors.faiss"
-    filled(*((seq, seq, axis(seq % DIMENSION)) for seq in range(50))).save(path, STAMP)
-    whole = path.read_bytes()
-    path.write_bytes(whole[: int(kept * len(whole)) if 0 < kept < 1 else int(kept)])
-    assert VectorIndex.load(path, DIMENSION) is None
-
-
-@pytest.mark.parametrize("content", [b"not an index", b"IwFl" + b"\xff" * 100, b"IwFl" + b"\0" * 1000])
-def test_a_file_that_is_no_index_is_none(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "vectors.faiss"
-    path.write_bytes(content)
-    assert VectorIndex.load(path, DIMENSION) is None
-
-
-def test_an_index_of_another_dimension_or_kind_is_none(tmp_path: Path) -> None:
-    path = tmp_path / "vectors.faiss"
-    VectorIndex(DIMENSION).save(path, STAMP)
-    assert VectorIndex.load(path, DIMENSION + 1) is None
-    faiss.write_index(faiss.IndexFlatIP(DIMENSION), str(path))
-    assert VectorIndex.load(path, DIMENSION) is None
 
 
 @examples(30)
@@ -226,34 +161,6 @@ def test_earlier_copies_are_those_that_a_loop_finds(rows: int) -> None:
     expected = {row: [i for i in range(row) if cosines[row, i] >= 0.95] for row in range(rows)}
     found = {row: list(copies) for row, copies in earlier_copies(vectors, 0.95).items()}
     assert found == {row: copies for row, copies in expected.items() if copies}
-
-
-def test_a_file_says_what_it_belongs_to(tmp_path: Path) -> None:
-    """One that was cut off, or written by an older version, or is not there, says nothing."""
-    path = tmp_path / "vectors.faiss"
-    assert stamp_of(path) is None
-    filled((1, 5, axis(0))).save(path, STAMP)
-    assert stamp_of(path) == STAMP
-    whole = path.read_bytes()
-    for cut in (whole[:-1], whole[:-32], whole[:10], b""):
-        path.write_bytes(cut)
-        assert stamp_of(path) is None
-
-
-def test_a_file_is_on_the_disk_before_it_takes_the_old_ones_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whole, with its stamp: a power cut leaves the old file or the new one."""
-    path, synced = tmp_path / "vectors.faiss", list[tuple[str, int]]()
-    filled((1, 5, axis(0))).save(path, STAMP)
-    size = path.stat().st_size
-
-    def fsync(descriptor: int) -> None:
-        synced.append((str(Path(f"/proc/self/fd/{descriptor}").readlink()), os.fstat(descriptor).st_size))
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    filled((1, 5, axis(0))).save(path, STAMP)
-    assert synced == [(str(path.with_suffix(".tmp")), size)]
 
 
 @pytest.mark.parametrize("cosine", [0.95, 0.5, 0.9, 1 / 3, 1.0])

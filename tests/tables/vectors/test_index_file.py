@@ -1,4 +1,4 @@
-"""When a shard writes its index's file, how it makes up for an old one, and whose rows it reads by the index."""
+"""When a shard seals what is new, how it makes up for old segments, and whose rows it reads by the index."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from typing import Literal
 
 import pytest
 
-from schemas.errors import DataDirError
 from schemas.settings import LifecycleSettings, LongTermSettings
+from tables.shard import mending
 from tables.shard import shard as module
 from tables.shard.shard import Shard
-from tables.vectors.index import Stamp, VectorIndex, cell_of
+from tables.vectors import segmented
+from tables.vectors.index import cell_of
+from tables.vectors.manifest import Manifest, write_manifest
 from tests.support.making import START, axis, promotion
+from tests.support.segments import copied, indexed, lose, put_back
 from tests.tables.shard.test_shard import apply, forget, placed, texts
 
 Open = Callable[[], Shard]
@@ -30,7 +33,7 @@ def reopen(tmp_path: Path) -> Open:
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any index is a large one."""
-    monkeypatch.setattr(module, "_SMALL_INDEX", 0)
+    monkeypatch.setattr(segmented, "SMALL", 0)
 
 
 def more(shard: Shard, *users: int) -> None:
@@ -38,10 +41,13 @@ def more(shard: Shard, *users: int) -> None:
     placed(shard, *((promotion("x", "a", user=f"user-{user}"), axis(0)) for user in users))
 
 
+class Died(BaseException):
+    """The process is gone: nothing catches it."""
+
+
 def saved(folder: Path) -> int:
-    """How many vectors the file holds."""
-    index = VectorIndex.load(folder / "vectors.faiss", 8)
-    return 0 if index is None else len(index)
+    """How many vectors the segments hold."""
+    return len(indexed(folder, 8))
 
 
 def test_a_small_index_is_written_whenever_it_changed(reopen: Open, tmp_path: Path) -> None:
@@ -54,8 +60,8 @@ def test_a_small_index_is_written_whenever_it_changed(reopen: Open, tmp_path: Pa
 
 
 @pytest.mark.usefixtures("large")
-def test_a_large_index_is_written_when_a_tenth_of_it_changed(reopen: Open, tmp_path: Path) -> None:
-    """Vectors that went count as those that came."""
+def test_a_large_index_is_written_when_a_tenth_of_it_is_new(reopen: Open, tmp_path: Path) -> None:
+    """What went is gone from the file at once."""
     shard, gone = reopen(), promotion("1", "a")
     apply(shard, gone)
     more(shard, *range(28))
@@ -64,17 +70,18 @@ def test_a_large_index_is_written_when_a_tenth_of_it_changed(reopen: Open, tmp_p
     shard.save()
     assert saved(tmp_path) == 29
     apply(shard, forget(gone.memory_id))
+    assert saved(tmp_path) == 28
     shard.save()
-    assert saved(tmp_path) == 29
-    more(shard, 29)
+    assert saved(tmp_path) == 28
+    more(shard, 29, 30, 31)
     shard.save()
-    assert saved(tmp_path) == 30
+    assert saved(tmp_path) == 32
     shard.close()
 
 
 @pytest.mark.usefixtures("large")
 def test_a_small_change_of_a_large_index_is_put_off_for_an_hour_of_minutes(reopen: Open, tmp_path: Path) -> None:
-    """So a forgotten memory's vector leaves the file, too; where nothing changed there is nothing to put off."""
+    """Where nothing changed there is nothing to put off."""
     shard = reopen()
     more(shard, *range(20))
     shard.save()
@@ -104,7 +111,9 @@ def test_a_file_that_was_deleted_is_written_again(reopen: Open, tmp_path: Path) 
     shard = reopen()
     more(shard, *range(20))
     shard.save()
-    (tmp_path / "vectors.faiss").unlink()
+    shard.close()
+    lose(tmp_path)
+    shard = reopen()
     shard.save()
     assert saved(tmp_path) == 20
     shard.close()
@@ -114,7 +123,7 @@ def test_an_empty_shard_has_no_file(reopen: Open, tmp_path: Path) -> None:
     shard = reopen()
     shard.save()
     shard.close()
-    assert not (tmp_path / "vectors.faiss").exists()
+    assert copied(tmp_path) == {}
 
 
 def test_a_rebuilding_tells_how_far_it_is(
@@ -124,12 +133,12 @@ def test_a_rebuilding_tells_how_far_it_is(
     shard = reopen()
     more(shard, *range(5))
     shard.close()
-    monkeypatch.setattr(module, "_REBUILD_ROWS", 1)
+    monkeypatch.setattr(mending, "_AT_A_TIME", 1)
     monkeypatch.setattr(module, "_TOLD_ROWS", 2)
     with caplog.at_level(logging.INFO, logger="tables.shard.shard"):
         reopen().close()
         assert caplog.messages == []
-        (tmp_path / "vectors.faiss").unlink()
+        lose(tmp_path)
         reopen().close()
     assert caplog.messages == [f"shard 0: {done} of 5 missing vectors added to the index" for done in (2, 4, 5)]
 
@@ -158,24 +167,27 @@ def ended(shard: Shard) -> None:
     shard._catalog.close()
 
 
-@pytest.mark.parametrize("restored", ["catalog.duckdb", "vectors.faiss"])
+@pytest.mark.parametrize("restored", ["catalog.duckdb", "segments.json"])
 def test_an_older_copy_of_one_file_takes_no_memory_for_another(
     reopen: Open,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
-    restored: Literal["catalog.duckdb", "vectors.faiss"],
+    restored: Literal["catalog.duckdb", "segments.json"],
 ) -> None:
     """The numbers of the newer one are those of other memories. An index of one save ago only lacks some."""
     shard = reopen()
     apply(shard, promotion("0", "a"))
     shard.close()
+    backup = copied(tmp_path)
     shutil.copy(tmp_path / restored, tmp_path / "backup")
     shard = reopen()
     apply(shard, promotion("1", "b"))
     shard.close()
+    if restored == "segments.json":
+        put_back(tmp_path, backup)
     shutil.copy(tmp_path / "backup", tmp_path / restored)
     shard = reopen()
-    told = "shard 0: vectors.faiss is not of this catalog and is rebuilt" in caplog.messages
+    told = "shard 0: segments.json is not of this catalog: its segments are rebuilt" in caplog.messages
     assert told == (restored == "catalog.duckdb")
     apply(shard, promotion("3", "c"))
     ended(shard)
@@ -190,7 +202,7 @@ def test_a_file_of_another_shard_is_not_believed(reopen: Open, tmp_path: Path) -
         shard = Shard(0, tmp_path / place, "toy", 8, LongTermSettings(), LifecycleSettings())
         apply(shard, promotion(said, "a"))
         shard.close()
-    shutil.copy(tmp_path / "other" / "vectors.faiss", tmp_path / "mine" / "vectors.faiss")
+    put_back(tmp_path / "mine", copied(tmp_path / "other"))
     shard = Shard(0, tmp_path / "mine", "toy", 8, LongTermSettings(), LifecycleSettings())
     assert own_cosines(shard) == [1]
     shard.close()
@@ -200,25 +212,26 @@ def test_a_file_of_another_shard_is_not_believed(reopen: Open, tmp_path: Path) -
 def test_a_save_that_a_crash_cuts_off_costs_no_rebuilding(
     reopen: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fails: str
 ) -> None:
-    """However often: the file before it fits, and so does the new one."""
+    """However often: the manifest before it fits, and so does the new one."""
     shard = reopen()
     apply(shard, promotion("0", "a"))
     shard.save()
-    save = VectorIndex.save
+    write = write_manifest
 
-    def cut_off(index: VectorIndex, path: Path, stamp: Stamp) -> None:
+    def cut_off(folder: Path, manifest: Manifest) -> None:
         if fails == "after it is written":
-            save(index, path, stamp)
-        raise DataDirError(path, "cut off")
+            write(folder, manifest)
+        raise Died
 
     for number in (1, 2, 3):
-        monkeypatch.setattr(VectorIndex, "save", cut_off)
+        monkeypatch.setattr(segmented, "write_manifest", cut_off)
         apply(shard, promotion(str(number), str(number)))
-        with pytest.raises(DataDirError):
+        with pytest.raises(Died):
             shard.save()
         monkeypatch.undo()
-    ended(shard)
-    shard = reopen()
+        ended(shard)
+        shard = reopen()
+        assert shard.in_step()
     assert own_cosines(shard) == [1] * 4
-    assert [message for message in caplog.messages if "is rebuilt" in message] == []
+    assert [message for message in caplog.messages if "rebuilt" in message or "damaged" in message] == []
     shard.close()

@@ -1,0 +1,152 @@
+"""A sealed segment of a shard's vectors, mapped: the page cache holds what is asked for.
+
+    segment = Segment.opened(path, 384)      # None where the file is not whole
+    segment.similarities(cell, query, seqs)
+    segment.wipe(seqs)                       # in the file, at once
+
+Its rows stay as they are, but for those that go: their bytes become zeros and their numbers -1, which nobody has.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tables.vectors.index import Cells, Seqs, faiss
+from tables.vectors.segment_file import Layout, read_layout
+
+
+class Segment(Cells):
+    """One of the sealed files of a shard."""
+
+    def __init__(self, path: Path, layout: Layout, index: Any) -> None:
+        super().__init__(layout.dimension)
+        self.path, self.layout = path, layout
+        self._index = index
+        self._cells = layout.cells
+        self._seqs = np.memmap(path, "<i8", "r", layout.seqs_at, (layout.rows,))
+        self._places = np.memmap(path, "<i4", "r", layout.places_at, (layout.rows,))
+        with path.open("rb") as file:
+            file.seek(layout.gone_at)
+            self._bits = np.frombuffer(bytearray(file.read((layout.rows + 7) // 8)), np.uint8)
+        #: Rows that are gone, ascending.
+        self._gone = np.empty(0, np.int64)
+        if self._bits.any():
+            self._gone = np.sort(self._places[self._is_gone()].astype(np.int64))
+
+    @classmethod
+    def opened(cls, path: Path, dimension: int) -> Segment | None:
+        """The segment, or None where its file is gone or not whole."""
+        try:
+            layout = read_layout(path)
+            if layout is None or layout.dimension != dimension or not layout.rows:
+                return None
+            index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP)
+            segment = cls(path, layout, index)
+        except (OSError, RuntimeError):
+            return None
+        if (index.d, index.ntotal, index.nlist) != (dimension, layout.rows, len(layout.cells)):
+            return None
+        return segment
+
+    def __len__(self) -> int:
+        return self.layout.rows - len(self._gone)
+
+    @property
+    def gone(self) -> int:
+        """How many of its rows are nobody's any more."""
+        return len(self._gone)
+
+    def list_of(self, cell: int) -> int:
+        place = int(self._cells.searchsorted(cell))
+        return place if place < len(self._cells) and self._cells[place] == cell else -1
+
+    def lists_of(self, cells: Seqs) -> Seqs:
+        places = np.minimum(np.searchsorted(self._cells, cells), len(self._cells) - 1)
+        return np.where(self._cells[places] == cells, places, -1)
+
+    def gone_in(self, place: int) -> int:
+        if not len(self._gone):
+            return 0
+        first, end = np.searchsorted(self._gone, self.layout.starts[place : place + 2])
+        return int(end - first)
+
+    def seqs(self) -> Seqs:
+        held = np.asarray(self._seqs, np.int64)
+        return held[~self._is_gone()] if len(self._gone) else held
+
+    def _is_gone(self) -> npt.NDArray[np.bool_]:
+        """By the table of numbers, bool[n]."""
+        return np.unpackbits(self._bits, count=self.layout.rows, bitorder="little").astype(np.bool_)
+
+    def wipe(self, seqs: Seqs) -> int:
+        """Nothing of these stays in the file; how many it had. Raises OSError: they are gone but for the file."""
+        if not len(seqs):
+            return 0
+        at = np.minimum(np.searchsorted(self._seqs, seqs), self.layout.rows - 1)
+        hits = at[(self._seqs[at] == seqs) & (seqs >= 0)]
+        hits = np.unique(hits[(self._bits[hits // 8] >> (hits % 8).astype(np.uint8)) & 1 == 0])
+        if not len(hits):
+            return 0
+        rows = self._places[hits].astype(np.int64)
+        for hit in hits.tolist():
+            self._bits[hit // 8] |= np.uint8(1 << hit % 8)
+        self._gone = np.sort(np.concatenate([self._gone, rows]))
+        self._wipe_rows(rows)
+        with self.path.open("r+b", buffering=0) as file:
+            for byte in np.unique(hits // 8).tolist():  # after the bytes: what is said to be gone is
+                os.pwrite(file.fileno(), self._bits[byte].tobytes(), self.layout.gone_at + byte)
+        return len(hits)
+
+    def wipe_again(self) -> None:
+        """What is said to be gone is overwritten, whoever said so. Raises OSError."""
+        self._wipe_rows(self._gone)
+
+    def sync(self) -> None:
+        """All that is gone is overwritten, and on the disk, when it returns. Raises OSError."""
+        self._wipe_rows(self._gone)
+        with self.path.open("r+b", buffering=0) as file:
+            os.pwrite(file.fileno(), self._bits.tobytes(), self.layout.gone_at)
+            os.fsync(file.fileno())
+
+    def _wipe_rows(self, rows: Seqs) -> None:
+        layout, zeros = self.layout, bytes(4 * self.dimension)
+        lists = np.searchsorted(layout.starts, rows, "right") - 1
+        with self.path.open("r+b", buffering=0) as file:
+            for place, row in zip(lists.tolist(), rows.tolist(), strict=True):
+                os.pwrite(file.fileno(), zeros, layout.vector_at(place, row))
+                os.pwrite(file.fileno(), b"\xff" * 8, layout.number_at(place, row))
+
+
+class SegmentRows:
+    """The rows of a segment that stay, as they are now: what is gone later is copied as such."""
+
+    def __init__(self, segment: Segment) -> None:
+        layout = segment.layout
+        self._layout, self._gone, self.cells = layout, segment._gone, layout.cells
+        gone = np.diff(np.searchsorted(self._gone, layout.starts))
+        self.sizes: Seqs = np.diff(layout.starts) - gone
+        with segment.path.open("rb") as file:
+            self._bytes = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+    def pieces(self, place: int) -> tuple[list[Any], list[Any]]:
+        layout = self._layout
+        start, end = int(layout.starts[place]), int(layout.starts[place + 1])
+        first, last = np.searchsorted(self._gone, [start, end]) if len(self._gone) else (0, 0)
+        gone = self._gone[first:last].tolist()
+        runs = [
+            (before, after)
+            for before, after in zip([start, *(row + 1 for row in gone)], [*gone, end], strict=True)
+            if before < after
+        ]
+        vectors, numbers = layout.vector_at(place, start), layout.number_at(place, start)
+        width = 4 * layout.dimension
+        return (
+            [self._bytes[vectors + (a - start) * width : vectors + (b - start) * width] for a, b in runs],
+            [self._bytes[numbers + (a - start) * 8 : numbers + (b - start) * 8] for a, b in runs],
+        )

@@ -1,0 +1,209 @@
+"""The file of a sealed segment: a FAISS inverted file with a list for each cell, and tables behind it.
+
+    write(path, 7, 384, [rows_of_an_index, rows_of_a_segment])
+    layout = read_layout(path)           # None where it is not whole
+
+FAISS maps the first part and reads no further. A user's rows lie side by side: the vectors of a cell, then their
+numbers. The tables say which cells there are, and for each number where its row is; a bit for each number says
+whether it is gone. All but these bits, and the bytes of what is gone, stays as it was written.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+import zlib
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+
+import numpy as np
+
+from tables.vectors.index import Seqs, empty_lists, faiss
+
+_FOOT: Final = struct.Struct("<8sQQQIIII")
+_MARK: Final = b"SltSeg_1"
+#: Where FAISS keeps how many vectors and how many lists there are, in what it writes of an empty index.
+_TOTAL_AT: Final = 8
+_LISTS_AT: Final = 37
+#: So much is written at a time: buffers (the system takes 1,024 in one call), and bytes about.
+_BUFFERS: Final = 512
+_BYTES: Final = 1 << 20
+
+
+class Layout(NamedTuple):
+    """Where what lies. `number` is the segment's own; `starts`: how many rows lie before each list, and of all."""
+
+    number: int
+    dimension: int
+    cells: Seqs
+    starts: Seqs
+    data_at: int
+    seqs_at: int
+    places_at: int
+    gone_at: int
+    bytes: int
+
+    @property
+    def rows(self) -> int:
+        return int(self.starts[-1])
+
+    def vector_at(self, place: int, row: int) -> int:
+        """The byte where the vector of a row begins that lies in this list."""
+        start = int(self.starts[place])
+        return self.data_at + start * (4 * self.dimension + 8) + (row - start) * 4 * self.dimension
+
+    def number_at(self, place: int, row: int) -> int:
+        """The byte where its number begins."""
+        start, end = int(self.starts[place]), int(self.starts[place + 1])
+        return self.data_at + start * 8 + end * 4 * self.dimension + (row - start) * 8
+
+
+class Lists(Protocol):
+    """What a segment is made of: `cells`, ascending, and how many rows each has that stay."""
+
+    cells: Seqs
+    sizes: Seqs
+
+    def pieces(self, place: int) -> tuple[list[Any], list[Any]]:
+        """Vectors and numbers of the rows of a list that stay, as buffers."""
+
+
+class Stopped(Exception):
+    """Whoever had it written wants it no more."""
+
+
+def write(
+    path: Path,
+    number: int,
+    dimension: int,
+    sources: Sequence[Lists],
+    stop: Callable[[], bool],
+    guard: threading.Lock,
+) -> int:
+    """Write the rows of all sources, those of a cell side by side; they are on the disk when it returns: how many.
+
+    `guard` is held while some of them are copied: who writes over rows of the sources holds it as well. It takes 28
+    bytes of memory a row. Raises OSError, and `Stopped` where `stop` says so; a part of the file is left then.
+    """
+    cells = np.unique(np.concatenate([source.cells for source in sources]))
+    sizes = np.zeros(len(cells), np.int64)
+    for source in sources:
+        sizes[np.searchsorted(cells, source.cells)] += source.sizes
+    cells, sizes = cells[sizes > 0], sizes[sizes > 0]
+    asked = [_places(source.cells, cells) for source in sources]
+    numbers, head = list[bytes](), _head(dimension, sizes)
+    with path.open("wb", buffering=0) as file:
+        _write(file.fileno(), [head])
+        place = 0
+        while place < len(cells):
+            if stop():
+                raise Stopped
+            with guard:
+                buffers, size = list[Any](), 0
+                while place < len(cells) and len(buffers) < _BUFFERS and size < _BYTES:
+                    found = [
+                        source.pieces(at[place]) for source, at in zip(sources, asked, strict=True) if at[place] >= 0
+                    ]
+                    ids = [piece for _, some in found for piece in some]
+                    buffers += [piece for some, _ in found for piece in some] + ids
+                    numbers += [bytes(piece) for piece in ids]
+                    size += int(sizes[place]) * 4 * dimension
+                    place += 1
+                _write(file.fileno(), buffers)
+        _write(file.fileno(), _tables(number, dimension, cells, head, np.frombuffer(b"".join(numbers), np.int64)))
+        os.fsync(file.fileno())
+    return int(sizes.sum())
+
+
+def _places(cells: Seqs, wanted: Seqs) -> list[int]:
+    """Where each of the wanted is among the cells, or -1."""
+    if not len(cells):
+        return [-1] * len(wanted)
+    places = np.minimum(np.searchsorted(cells, wanted), len(cells) - 1)
+    found: list[int] = np.where(cells[places] == wanted, places, -1).tolist()
+    return found
+
+
+def _head(dimension: int, sizes: Seqs) -> bytes:
+    """As FAISS writes it: the index, its lists' kind and their sizes."""
+    empty = faiss.serialize_index(empty_lists(dimension, 1)).tobytes()
+    head = bytearray(empty[: empty.index(b"ilar")])
+    struct.pack_into("<q", head, _TOTAL_AT, int(sizes.sum()))
+    struct.pack_into("<Q", head, _LISTS_AT, len(sizes))
+    lists = struct.pack("<4sQQ4sQ", b"ilar", len(sizes), 4 * dimension, b"full", len(sizes))
+    return bytes(head) + lists + sizes.astype("<u8").tobytes()
+
+
+def _tables(number: int, dimension: int, cells: Seqs, head: bytes, numbers: Seqs) -> list[bytes]:
+    """What went while the rows were copied has the number -1, and is gone."""
+    places = np.argsort(numbers, kind="stable")
+    tables = numbers[places].astype("<i8").tobytes(), places.astype("<i4").tobytes()
+    bits = np.packbits(numbers[places] < 0, bitorder="little").tobytes()
+    named = cells.astype("<i4").tobytes()
+    foot = (_MARK, number, len(numbers), len(cells), dimension)
+    checks = zlib.crc32(named, zlib.crc32(head)), zlib.crc32(tables[1], zlib.crc32(tables[0]))
+    packed = _FOOT.pack(*foot, *checks, 0)
+    sealed = _FOOT.pack(*foot, *checks, zlib.crc32(packed))
+    data_ends = len(head) + len(numbers) * (4 * dimension + 8)
+    return [bytes(-data_ends % 8), *tables, named, bits, sealed]
+
+
+def read_layout(path: Path) -> Layout | None:
+    """None where the file is cut, or any of its tables is not as it was written. Raises OSError.
+
+    All but the rows is read: twelve bytes a row.
+    """
+    with path.open("rb") as file:
+        length = os.fstat(file.fileno()).st_size
+        file.seek(max(0, length - _FOOT.size))
+        if len(foot := file.read()) < _FOOT.size:
+            return None
+        *said, check = _FOOT.unpack(foot)
+        mark, number, rows, lists, dimension, head_check, tables_check = said
+        if mark != _MARK or zlib.crc32(_FOOT.pack(*said, 0)) != check:
+            return None
+        data_at = len(_head(dimension, np.empty(0, np.int64))) + 8 * lists
+        data_ends = data_at + rows * (4 * dimension + 8)
+        seqs_at = data_ends + -data_ends % 8
+        cells_at = seqs_at + 12 * rows
+        gone_at = cells_at + 4 * lists
+        if length != gone_at + (rows + 7) // 8 + _FOOT.size:
+            return None
+        file.seek(0)
+        head = file.read(data_at)
+        file.seek(seqs_at)
+        check, left = 0, 12 * rows
+        while left and (part := file.read(min(left, _BYTES))):
+            check, left = zlib.crc32(part, check), left - len(part)
+        named = file.read(4 * lists)
+    if check != tables_check or zlib.crc32(named, zlib.crc32(head)) != head_check:
+        return None
+    sizes = np.frombuffer(head[data_at - 8 * lists :], "<u8").astype(np.int64)
+    return Layout(
+        number=number,
+        dimension=dimension,
+        cells=np.frombuffer(named, "<i4").astype(np.int64),
+        starts=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        data_at=data_at,
+        seqs_at=seqs_at,
+        places_at=seqs_at + 8 * rows,
+        gone_at=gone_at,
+        bytes=length,
+    )
+
+
+def _write(file: int, buffers: Sequence[Any]) -> None:
+    """All of it. The interpreter's lock is free meanwhile."""
+    views = [memoryview(buffer).cast("B") for buffer in buffers]
+    bounds = [*range(0, len(views), _BUFFERS), len(views)]
+    for start, end in pairwise(bounds):
+        left = [view for view in views[start:end] if len(view)]
+        while left:
+            written = os.writev(file, left)
+            while left and written >= len(left[0]):
+                written -= len(left.pop(0))
+            if left:
+                left[0] = left[0][written:]

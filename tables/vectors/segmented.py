@@ -1,0 +1,439 @@
+"""All vectors of a shard in cells: sealed segments, mapped, and what is new, in memory.
+
+    index = SegmentedIndex(folder, 384, "shard 0")
+    index.stamp = catalog.next_stamp               # each swap is noted in the manifest
+    index.load(catalog.fits, catalog.changes)      # what is there; False: compare it with the catalog
+    index.add(seqs, cells, vectors)
+    index.tidy()                                   # now and then
+    index.close(catalog.changes)
+
+Once enough is new it is frozen, and a thread seals it; another brings segments together. What is done is taken over
+by the next call that adds or tidies: it swaps the manifest, and nothing else waits. A crash leaves the manifest
+before or after; what is in neither is in the catalog's vectors, and added at the next opening. What the disk has no
+room for is put off.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from schemas.errors import DataDirError
+from tables.paths import synced
+from tables.vectors import manifest as files
+from tables.vectors.index import Cells, Seqs, VectorIndex, Vectors
+from tables.vectors.manifest import Manifest, Named, Stamp, name_of, read_manifest, segment_files, write_manifest
+from tables.vectors.merging import Writing, to_merge
+from tables.vectors.segment import Segment, SegmentRows
+from tables.vectors.segment_file import Lists
+
+log = logging.getLogger(__name__)
+
+#: So many bytes of vectors are new at least before they are sealed, and one row of so many that are held.
+_SEAL_BYTES: Final = 16 << 20
+_SEAL_SHARE: Final = 128
+#: What is so much smaller is waited for.
+_LITTLE: Final = 8
+#: More segments are brought together as soon as that is seen.
+_MANY: Final = 8
+#: An index of at most so many rows is sealed whenever it changed, a larger one when a tenth is new or when that was
+#: put off so many times.
+SMALL: Final = 10_000
+PUT_OFF: Final = 60
+
+
+class _NewLists:
+    """What is sealed of an index in memory, which is not changed meanwhile."""
+
+    def __init__(self, index: VectorIndex) -> None:
+        held = index.lists()
+        self.cells = np.array([cell for cell, _, _ in held], np.int64)
+        self.sizes: Seqs = np.array([len(seqs) for _, seqs, _ in held], np.int64)
+        self._held = held
+
+    def pieces(self, place: int) -> tuple[list[Vectors], list[Seqs]]:
+        _, seqs, vectors = self._held[place]
+        return [vectors], [seqs]
+
+
+class SegmentedIndex:
+    """Not thread-safe: the shard serialises its use. `name` is what log lines call it."""
+
+    def __init__(self, folder: Path, dimension: int, name: str) -> None:
+        self.dimension = dimension
+        #: What a manifest that is about to be written belongs to, given what the one before belongs to. Without it
+        #: none is written: nobody else knows of the segments then.
+        self.stamp: Callable[[Stamp | None], Stamp] | None = None
+        self._folder, self._name = folder, name
+        self._manifest: Manifest | None = None
+        self._segments: list[Segment] = []
+        self._new, self._frozen = VectorIndex(dimension), VectorIndex(dimension)
+        self._parts: tuple[Cells, ...] = ()
+        self._sealing: Writing | None = None
+        self._merging: Writing | None = None
+        #: What went while segments were being merged.
+        self._went: list[Seqs] = []
+        self._guard = threading.Lock()
+        self._sizes: dict[int, int] = {}
+        #: What could not be written waits until it is tidied; that is told once.
+        self._told = self._stuck = self._held = False
+        self._put_off = 0
+        self._set_parts()
+
+    # what is there
+
+    def load(self, fits: Callable[[Stamp], bool], changes: int) -> bool:
+        """Open the segments that belong to the catalog; whether they hold just what it holds, after so many changes.
+
+        Else they are to be compared with it. Files that no manifest names, or a manifest that does not fit, go.
+        """
+        found = read_manifest(self._folder)
+        if found is None and (self._folder / files.NAME).exists():
+            log.warning("%s: %s cannot be read: its segments are rebuilt", self._name, files.NAME)
+        if found is not None and (found.dimension != self.dimension or not fits(found.stamp)):
+            log.warning("%s: %s is not of this catalog: its segments are rebuilt", self._name, files.NAME)
+            found = None
+        whole = found is not None and found.changes == changes
+        for named in found.segments if found is not None else ():
+            segment = Segment.opened(self._folder / files.FOLDER / named.name, self.dimension)
+            if segment is not None and _is(segment, named):
+                self._segments.append(segment)
+                whole = whole and segment.gone == named.gone
+                continue
+            whole = False
+            log.warning(
+                "%s: %s is damaged: its %d vectors are added anew from those that are stored",
+                self._name,
+                named.name,
+                named.rows,
+            )
+        if found is None:
+            (self._folder / files.NAME).unlink(missing_ok=True)
+        if not whole:
+            for segment in self._segments:
+                segment.wipe_again()
+        self._manifest = found
+        self.drop_others()
+        self._set_parts()
+        return whole
+
+    def drop_others(self) -> None:
+        """Remove the files that are no segment of this index."""
+        kept = {segment.path for segment in self._segments}
+        for path in segment_files(self._folder):
+            if path not in kept:
+                path.unlink(missing_ok=True)
+
+    def _set_parts(self) -> None:
+        self._parts = tuple(part for part in (*self._segments, self._frozen, self._new) if len(part))
+        self._sizes.clear()
+
+    def __len__(self) -> int:
+        return sum(len(part) for part in self._parts)
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """The sealed ones."""
+        return tuple(self._segments)
+
+    @property
+    def unsealed(self) -> int:
+        """How many vectors are in memory alone."""
+        return len(self._new) + len(self._frozen)
+
+    def seqs(self) -> Seqs:
+        """The numbers of all vectors, ascending."""
+        held = [part.seqs() for part in self._parts]
+        return np.sort(np.concatenate(held)) if held else np.empty(0, np.int64)
+
+    # what is asked
+
+    def seqs_in(self, cell: int) -> Seqs:
+        """The numbers of a cell's vectors, whoever's, in no order."""
+        found = [seqs for part in self._parts if len(seqs := part.seqs_in(cell))]
+        return np.concatenate(found) if found else np.empty(0, np.int64)
+
+    def size_of(self, cell: int) -> int:
+        """How many vectors lie in a cell, whoever's."""
+        size = self._sizes.get(cell)
+        if size is None:
+            size = 0
+            for part in self._parts:
+                size += part.size_of(cell)
+            self._sizes[cell] = size
+        return size
+
+    def similarities(self, cell: int, query: Vectors, seqs: Seqs) -> Vectors:
+        """Cosine of `query`, float32[d], with the vectors of `seqs`, in their order; 0 where one is missing."""
+        found = np.zeros(len(seqs), np.float32)
+        for part in self._parts:
+            if part.list_of(cell) >= 0:
+                found += part.similarities(cell, query, seqs)
+        return found
+
+    def nearest(self, cell: int, query: Vectors, k: int) -> list[tuple[int, float]]:
+        """The `k` nearest of a cell, of whichever user: (seq, cosine), nearest first."""
+        found = [one for part in self._parts for one in part.nearest(cell, query, k)]
+        return sorted(found, key=lambda one: -one[1])[:k]
+
+    def near(self, cells: Seqs, queries: Vectors, cosine: float) -> dict[int, list[int]]:
+        """By row of the queries, float32[n, d], all that is so near in its cell, whoever's: seqs, ascending."""
+        found: dict[int, list[int]] = {}
+        for part in self._parts:
+            for row, seqs in part.near(cells, queries, cosine).items():
+                found[row] = sorted([*found[row], *seqs]) if row in found else seqs
+        return found
+
+    # what changes
+
+    def add(self, seqs: Seqs, cells: Seqs, vectors: Vectors) -> None:
+        """Add vectors, float32[n, d]. Raises ValueError where the dimension differs."""
+        if not len(self._new) and len(seqs):
+            self._new.add(seqs, cells, vectors)
+            self._set_parts()
+        else:
+            self._new.add(seqs, cells, vectors)
+            for cell in cells.tolist():
+                if cell in self._sizes:
+                    self._sizes[cell] += 1
+        if len(self._new) * 4 * self.dimension >= _SEAL_BYTES:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        self._take_over()
+        if self._stuck or len(self._new) < self._enough():
+            return
+        if self._sealing is not None and len(self._new) >= 2 * self._enough():
+            self._finish(self._sealing)  # memory is bounded, however slow the disk
+        self._seal()
+        if len(self._segments) > _MANY:
+            self._merge()
+
+    def _enough(self) -> int:
+        return max(_SEAL_BYTES // (4 * self.dimension), len(self) // _SEAL_SHARE)
+
+    def remove(self, seqs: Seqs) -> None:
+        """Nothing of these stays, in memory or in the files. What cannot be overwritten is left to `sync`."""
+        if not len(seqs):
+            return
+        seqs = np.ascontiguousarray(seqs, np.int64)
+        if self._sealing is not None:
+            self._sealing.wait()  # it reads what is frozen, and not for long
+        self._new.remove(seqs)
+        self._frozen.remove(seqs)
+        if self._sealing is not None or self._merging is not None:
+            self._went.append(seqs)
+        with self._guard:
+            for segment in self._segments:
+                try:
+                    segment.wipe(seqs)
+                except OSError as exc:
+                    told = "%s: vectors that were forgotten stay in %s for now: %s"
+                    log.warning(told, self._name, segment.path.name, exc.strerror)
+        self._set_parts()
+
+    def tidy(self) -> None:
+        """Take over what is done; seal what is new where it is worth it, and begin to merge. Once a minute, say.
+
+        Little is waited for, and is done when it returns.
+        """
+        self._take_over()
+        self._stuck = False
+        new, held = self.unsealed, len(self)
+        if new and (held <= SMALL or new * 10 >= held or self._put_off >= PUT_OFF or len(self._frozen)):
+            self._put_off = 0
+            self._seal()
+            if new * _LITTLE <= self._enough():
+                self._finish(self._sealing)
+        elif new:
+            self._put_off += 1
+        self._merge()
+        if self._merging is not None and sum(map(len, self._merging.sources)) * _LITTLE <= self._enough():
+            self._finish(self._merging)
+
+    def seal(self) -> None:
+        """Have all in segments when it returns, but for what the disk has no room for."""
+        for _ in range(3):  # what was being sealed, what is frozen because it could not be, and what is new
+            self._finish(self._sealing)
+            self._seal()
+
+    def merge_all(self) -> None:
+        """Bring together what is to be one. It takes as long as it takes."""
+        self._stuck = False
+        while not self._stuck:
+            self._merge()
+            if self._merging is None:
+                return
+            self._finish(self._merging)
+
+    def sync(self) -> None:
+        """No byte of what went is in any file when it returns. Raises `DataDirError`."""
+        self._give_up_merging()
+        self._finish(self._sealing)
+        try:
+            for segment in self._segments:
+                if segment.gone:
+                    segment.sync()
+        except OSError as exc:
+            raise DataDirError(self._folder, f"forgotten vectors cannot be overwritten: {exc.strerror}") from exc
+
+    def hold(self, held: bool) -> None:
+        """While it is held, the files are those that they are; only what is removed is overwritten in them."""
+        self._held = held
+
+    def note(self, changes: int | None) -> None:
+        """Have the manifest say after how many changes of the catalog all of it was in; None: not any more.
+
+        Raises OSError.
+        """
+        if self._manifest is not None and self._manifest.changes != changes:
+            noted = msgspec.structs.replace(self._manifest, changes=changes, segments=_named(self._segments))
+            write_manifest(self._folder, noted)
+            self._manifest = noted
+
+    def close(self, changes: int) -> None:
+        """Seal what is new, and note that all is in after so many changes of the catalog. Raises `DataDirError`."""
+        self._held = self._stuck = False
+        self._give_up_merging()
+        try:
+            self.seal()
+            if not self.unsealed:
+                self.note(changes)
+        except OSError as exc:
+            raise DataDirError(self._folder, f"{files.NAME} cannot be written: {exc.strerror}") from exc
+        finally:
+            self._parts, self._segments = (), []
+
+    def publish(self, stamp: Callable[[Stamp | None], Stamp]) -> None:
+        """Be the shard's index from now on, in the place of the one that is there. Raises `DataDirError`."""
+        self.stamp, self._manifest = stamp, read_manifest(self._folder)
+        self._finish(self._sealing)
+        self._finish(self._merging)
+        try:
+            self._swap(self._segments)
+        except OSError as exc:
+            raise DataDirError(self._folder, f"{files.NAME} cannot be written: {exc.strerror}") from exc
+        self.drop_others()
+
+    def discard(self) -> None:
+        """Let go of all, and remove the files: nobody else has them."""
+        self._give_up_merging()
+        if self._sealing is not None:
+            self._sealing.give_up()
+            self._sealing = None
+        for segment in self._segments:
+            segment.path.unlink(missing_ok=True)
+        self._parts, self._segments = (), []
+
+    # sealing, merging, and what becomes of it
+
+    def _seal(self) -> None:
+        """Begin to, where there is anything."""
+        if self._sealing is not None or self._held or not self.unsealed:
+            return
+        if not len(self._frozen):
+            self._frozen, self._new = self._new, VectorIndex(self.dimension)
+        frozen = self._frozen
+        self._sealing = self._writing([frozen], lambda: [_NewLists(frozen)])
+
+    def _merge(self) -> None:
+        """Begin to, where it is worth it."""
+        if self._merging is not None or self._held or self._stuck:
+            return
+        sizes = [(segment.layout.rows, segment.gone) for segment in self._segments]
+        if chosen := to_merge(sizes, self._enough() // 2):
+            sources = [self._segments[place] for place in chosen]
+            self._merging = self._writing(sources, lambda: [SegmentRows(source) for source in sources])
+
+    def _writing(self, sources: Sequence[Cells], lists: Callable[[], Sequence[Lists]]) -> Writing:
+        with suppress(OSError):  # what cannot be made is told by who writes there
+            (self._folder / files.FOLDER).mkdir(exist_ok=True)
+        number = secrets.randbits(63)
+        path = self._folder / files.FOLDER / name_of(number)
+        return Writing(path, number, self.dimension, sources, lists, self._guard)
+
+    def _take_over(self) -> None:
+        """What is done."""
+        for job in (self._sealing, self._merging):
+            if job is not None and job.done:
+                self._finish(job)
+
+    def _finish(self, job: Writing | None) -> None:
+        """Wait for it, and have its segment in the place of what it was made of. Nothing happens while it is held."""
+        if job is None or self._held:
+            return
+        job.wait()
+        if job is self._sealing:
+            self._sealing = None
+        else:
+            self._merging = None
+        try:
+            if job.error is not None:
+                raise job.error
+            fresh = self._sealed(job)
+            kept = [segment for segment in self._segments if segment not in job.sources]
+            self._swap([*kept, *fresh])
+        except (OSError, DataDirError) as exc:
+            job.discard()
+            self._stuck = True
+            if not self._told:
+                log.warning("%s: segments cannot be written, which is tried again each minute: %s", self._name, exc)
+            self._told = True
+            return
+        self._told = False
+        for source in job.sources:
+            if isinstance(source, Segment):
+                source.path.unlink(missing_ok=True)
+            else:
+                self._frozen = VectorIndex(self.dimension)
+        self._segments = [*kept, *fresh]
+        if self._sealing is None and self._merging is None:
+            self._went.clear()
+        self._set_parts()
+
+    def _sealed(self, job: Writing) -> list[Segment]:
+        """The segment that was written, without what went meanwhile; none where nothing was left to write."""
+        if not job.rows:
+            job.discard()
+            return []
+        segment = Segment.opened(job.path, self.dimension)
+        if segment is None:
+            raise DataDirError(job.path, "it does not hold what was written; look at the disk")
+        if self._went:
+            segment.wipe(np.unique(np.concatenate(self._went)))
+        return [segment]
+
+    def _swap(self, segments: Sequence[Segment]) -> None:
+        """The manifest names these. Raises OSError and `DataDirError`."""
+        if self.stamp is None:
+            return
+        if segments:
+            synced(self._folder / files.FOLDER)
+        stamp = self.stamp(self._manifest.stamp if self._manifest is not None else None)
+        manifest = Manifest(stamp.shard, stamp.generation, self.dimension, _named(segments))
+        write_manifest(self._folder, manifest)
+        self._manifest = manifest
+
+    def _give_up_merging(self) -> None:
+        if self._merging is not None:
+            self._merging.give_up()
+            self._merging = None
+        if self._sealing is None:
+            self._went.clear()
+
+
+def _named(segments: Sequence[Segment]) -> list[Named]:
+    return [Named(one.layout.number, one.layout.rows, one.layout.bytes, one.gone) for one in segments]
+
+
+def _is(segment: Segment, named: Named) -> bool:
+    layout = segment.layout
+    return (layout.number, layout.rows, layout.bytes) == (named.number, named.rows, named.bytes)
