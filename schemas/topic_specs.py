@@ -68,7 +68,7 @@ class TopicSpec:
 def topic_specs(kafka: KafkaSettings, log_ms: int | None = None) -> tuple[TopicSpec, ...]:
     """Those of the five topics under the prefix, in the order of `Topics.all()`.
 
-    `log_ms` is how far back `long-term` must reach where checkpoints have what is older: `CheckpointsSettings.log_ms`.
+    `log_ms` is how far back `long-term` must reach where checkpoints have what is older (`CheckpointsSettings`).
     A longer `kafka.long_term_retention_ms` is what somebody wants of it, and stays the least.
     """
     names = Topics.with_prefix(kafka.topic_prefix)
