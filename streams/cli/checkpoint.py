@@ -88,7 +88,7 @@ def now(partitions: tuple[int, ...], seconds: float, url: str, as_json: bool) ->
                 )
             time.sleep(LOOK_AGAIN_SECONDS)
             for partition in under_way:
-                runs[partition] = ask(url, "GET", f"{PATH}/{partition}")
+                runs[partition] = _looked_at(url, partition) or runs[partition]
     taken = list(runs.values())
     if as_json:
         show.as_json({"checkpoints": taken})
@@ -202,6 +202,17 @@ def restore(at: int | None, data: Path, partitions: tuple[int, ...], store: str 
         click.echo(f"There is no checkpoint of {numbered(chosen.without)}: nothing was ever kept of them.")
     models = sorted({f"{one['model']} ({one['dimension']} dimensions)" for one in taken})
     click.echo(f"A worker needs kafka.partitions: {chosen.partitions}, and the embedding {', '.join(models)}.")
+
+
+def _looked_at(url: str, partition: int) -> dict[str, Any] | None:
+    """None while nobody can answer: the partition may be moving."""
+    try:
+        state: dict[str, Any] = ask(url, "GET", f"{PATH}/{partition}")
+    except ApiError as exc:
+        if exc.status != 503:
+            raise
+        return None
+    return state
 
 
 def _checkpoints(store: str | None) -> Checkpoints:
