@@ -19,6 +19,7 @@ from schemas.errors import DataDirError, EmbeddingMismatch, ShardError, ShardLoc
 from schemas.settings import LifecycleSettings, LongTermSettings
 from streams.clients.embedding import Embedding
 from streams.clock import Clock
+from streams.coming_back import ComingBack
 from streams.memory_shares import MemoryShares, in_units
 from streams.models import ModelChanged, Models, ShardModel
 from tables.search.recent import Recent
@@ -49,6 +50,7 @@ class OwnedShards:
         self._folder, self.models, self._memory = folder, Models(embedding), memory
         self._settings, self._lifecycle = settings, lifecycle
         self._on_failure, self._recent = on_failure, Recent(memory.caches)
+        self.coming_back = ComingBack()
         self._open: dict[int, asyncio.Task[Shard]] = {}
         self._threads: dict[int, ThreadPoolExecutor] = {}
         self._closing: dict[int, asyncio.Future[None]] = {}
@@ -58,7 +60,9 @@ class OwnedShards:
         for partition in self._open.keys() - partitions:
             self._closing[partition] = asyncio.ensure_future(self._close(partition))
             self._closing[partition].add_done_callback(_log_failure)
+        self.coming_back.keep(partitions)
         for partition in partitions - self._open.keys():
+            self.coming_back.begins(partition, "memories", "opening")
             self._threads[partition] = ThreadPoolExecutor(1, thread_name_prefix=f"shard-{partition}")
             self._open[partition] = asyncio.ensure_future(self._opened(partition))
         self._share_memory()
@@ -177,7 +181,9 @@ class OwnedShards:
         if (closing := self._closing.get(partition)) is not None:
             await asyncio.wait([closing])  # it has gone and come back
         try:
-            return await self._of_either_model(partition)
+            shard = await self._of_either_model(partition)
+            self.coming_back.begins(partition, "memories", "catching up")
+            return shard
         except asyncio.CancelledError:
             raise
         except Exception as exc:
