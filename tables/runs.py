@@ -1,4 +1,4 @@
-"""Numbers in ascending order, and the place of each: held as runs of consecutive ones, sixteen bytes a run.
+"""Numbers in ascending order, and the place of each: held as runs of consecutive ones, 24 bytes a run.
 
 Numbers of memories are given one after the other, and once. So most follow each other, and where a tenth of them is
 gone, in no order, they take a byte or two each.
@@ -6,11 +6,16 @@ gone, in no order, they take a byte or two each.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import numpy.typing as npt
 
 Numbers = npt.NDArray[np.int64]
 Places = npt.NDArray[np.int64]
+
+#: It is far above all places, whatever number is added to it.
+_NOWHERE: Final = np.array([1 << 62], np.int64)
 
 
 class Runs:
@@ -24,6 +29,8 @@ class Runs:
         self._firsts: Numbers = np.empty(0, np.int64)
         #: The place of each of these, and behind them the next one's that is free.
         self._starts: Places = np.zeros(1, np.int64)
+        #: By how many runs begin at or before a number: what is added to it for its place. Of no run, the end of all.
+        self._behind: Places = _NOWHERE
         if numbers is not None:
             self.add(numbers)
 
@@ -33,7 +40,7 @@ class Runs:
     @property
     def nbytes(self) -> int:
         """Bytes of memory."""
-        return self._firsts.nbytes + self._starts.nbytes
+        return self._firsts.nbytes + self._starts.nbytes + self._behind.nbytes
 
     @property
     def highest(self) -> int:
@@ -47,19 +54,20 @@ class Runs:
         begins = np.flatnonzero(np.diff(numbers, prepend=self.highest if len(self._firsts) else numbers[0] - 2) != 1)
         self._firsts = np.concatenate([self._firsts, numbers[begins]])
         self._starts = np.concatenate([self._starts[:-1], len(self) + np.append(begins, len(numbers))])
+        self._behind = np.concatenate([_NOWHERE, self._starts[:-1] - self._firsts])
 
     def places(self, numbers: Numbers) -> Places:
         """Where these numbers are, in their order; those that it does not have are left out."""
-        places, there = self.looked_up(numbers)
-        return places[there]
+        runs = self._firsts.searchsorted(numbers, side="right")
+        places = self._behind[runs] + numbers
+        found: Places = places[places < self._starts[runs]]
+        return found
 
     def looked_up(self, numbers: Numbers) -> tuple[Places, npt.NDArray[np.bool_]]:
         """Where each of these numbers is, if it is there, and whether it is."""
-        if not len(self._firsts):
-            return np.zeros(len(numbers), np.int64), np.zeros(len(numbers), np.bool_)
-        runs = np.searchsorted(self._firsts, numbers, side="right") - 1
-        places = self._starts[runs] + (numbers - self._firsts[runs])
-        return places, (runs >= 0) & (places < self._starts[runs + 1])
+        runs = self._firsts.searchsorted(numbers, side="right")
+        places = self._behind[runs] + numbers
+        return places, places < self._starts[runs]
 
     def numbers(self, places: Places) -> Numbers:
         """Which numbers are at these places."""

@@ -90,23 +90,18 @@ class KnownIds:
     def may_hold(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
         """For each hash whether it is among them, bool[n]."""
         found = np.zeros(len(hashes), np.bool_)
-        places, live = self._places(hashes), np.arange(len(hashes))
+        places, live, size = self._places(hashes), np.arange(len(hashes)), len(self._slots)
         while len(live):
             slots = self._slots[places]
             hit = slots == hashes[live]
             found[live[hit]] = True
             going_on = (slots != _EMPTY) & ~hit
-            live, places = live[going_on], self._after(places[going_on])
+            live, places = live[going_on], (places[going_on] + 1) % size
         return found
 
     def _places(self, hashes: Hashes) -> Places:
         """The share of all hashes that lies below each is the share of the slots that lie before its place."""
         return ((hashes >> _HALF) * np.uint64(len(self._slots)) >> _HALF).view(np.int64)
-
-    def _after(self, places: Places) -> Places:
-        places = places + 1
-        places[places == len(self._slots)] = 0
-        return places
 
     def _make_room(self, more: Hashes) -> None:
         """A table that has room for these, too, and for half as many as there are then, at the least."""
@@ -124,9 +119,9 @@ class KnownIds:
 
     def _place(self, hashes: Hashes) -> None:
         """All at once, step by step: who finds a free slot takes it; who finds another's there goes to the next."""
-        places = self._places(hashes)
+        places, size = self._places(hashes), len(self._slots)
         while len(hashes):
             free = self._slots[places] == _EMPTY
             self._slots[places[free]] = hashes[free]
             left = self._slots[places] != hashes  # of several that found one slot free, the last one has it
-            hashes, places = hashes[left], self._after(places[left])
+            hashes, places = hashes[left], (places[left] + 1) % size
