@@ -572,7 +572,18 @@ async def test_beside_a_running_worker_all_is_well(settings: Settings) -> None:
         told = {finding["check"]: finding["outcome"] for finding in answer["findings"]}
         assert told.pop("shards") == "warning"
         assert set(told.values()) == {"ok"}
-        assert set(told) == {"settings", "broker", "topics", "rights", "data", "embedding", "judge", "checkpoints", "memory", "http"}
+        assert set(told) == {
+            "settings",
+            "broker",
+            "topics",
+            "rights",
+            "data",
+            "embedding",
+            "judge",
+            "checkpoints",
+            "memory",
+            "http",
+        }
         assert (result.returncode, answer["ok"], result.stderr) == (0, True, "")
 
 
