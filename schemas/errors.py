@@ -18,6 +18,7 @@ SiltstoneError                 everything that we raise on purpose
 ├── ShardError                 a shard cannot be opened or used
 │   ├── ShardLocked            another process holds the shard's DuckDB file
 │   ├── ShardNotHere           the partition is not (or no longer) this worker's
+│   ├── ShardComingBack        the partition is this worker's, and what it holds is not back yet
 │   └── EmbeddingMismatch      the shard was written with another model or dimension
 ├── MemoryNotFound             the user has no such memory
 ├── ReembeddingRefused         a change of the embedding model cannot be begun, or not be stopped
@@ -29,6 +30,7 @@ SiltstoneError                 everything that we raise on purpose
 │   ├── Fenced                 another worker owns the partition now, and has taken a checkpoint of it
 │   ├── DamagedCheckpoint      bytes of a checkpoint are missing, or are not what they were
 │   ├── CheckpointMismatch     a checkpoint is sound, and of other settings than these
+│   ├── NoCheckpoint           there is none of the partition, or none from before the time that is asked for
 │   └── SnapshotChanged        a file changed while a checkpoint was taken of it
 ├── NotReady                   the worker cannot answer yet, or not at this moment
 ├── EmbeddingUnavailable       no vectors for now: the embedding service or model does not answer
@@ -224,6 +226,17 @@ class ShardNotHere(ShardError):
     """This worker does not own the shard's partition (any more). Ask again: its new owner is taking over."""
 
 
+class ShardComingBack(ShardError):
+    """What the partition holds is not back yet. Ask again after `retry_after` seconds; `/readyz` says how far it is.
+
+    `partial=allow` asks for what is there already.
+    """
+
+    def __init__(self, partition: int, message: str, retry_after: float) -> None:
+        self.retry_after = retry_after
+        super().__init__(partition, message)
+
+
 class EmbeddingMismatch(ShardError):
     """The shard's vectors come from another model. Set `embedding` back, or run `siltstone reembed`.
 
@@ -311,6 +324,10 @@ class CheckpointMismatch(CheckpointError):
     def __init__(self, partition: int, reason: str) -> None:
         self.partition, self.reason = partition, reason
         super().__init__(f"the checkpoint of partition {partition} cannot be used here: {reason}")
+
+
+class NoCheckpoint(CheckpointError):
+    """There is nothing to restore. Ask for a later time, or raise `checkpoints.keep` for the next one."""
 
 
 class SnapshotChanged(CheckpointError):
