@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -233,7 +233,7 @@ def test_so_much_is_new_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     index.close(0)
 
 
-DAMAGES = {
+DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
     "gone": lambda content: None,
     "cut": lambda content: content[:-1],
     "cut in half": lambda content: content[: len(content) // 2],
