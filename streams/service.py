@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
-from schemas.errors import BrokerUnavailable, MemoryNotFound, NotReady, ShardNotHere
+from schemas.errors import BrokerUnavailable, MemoryNotFound, NotReady, SettingsError, ShardNotHere
 from schemas.events import LongTermEvent, SummaryRequest
 from schemas.lifecycle import wanted_states
 from schemas.memories import SHORT_TERM, Memory, SearchHit, State
@@ -24,6 +24,7 @@ from streams.clients.broker import NOT_ALLOWED
 from streams.clock import Clock, now_ms
 from streams.event_log import EventLog
 from streams.jobs.analytics import AnalyticsJob
+from streams.jobs.checkpoints import CheckpointJob, Done
 from streams.jobs.cleanup import CleanupJob
 from streams.jobs.reembedding import Reembedder
 from streams.metrics import Metrics
@@ -64,6 +65,9 @@ class Health(Protocol):
 
     def not_ready(self) -> list[str]:
         """Why the worker is not ready; empty when it is."""
+
+    def warnings(self) -> list[str]:
+        """What is amiss, though the worker works."""
 
     def lag(self) -> dict[str, int]:
         """Records that are not committed, by topic."""
@@ -116,12 +120,13 @@ class MemoryService:
         cleanup: CleanupJob,
         analytics: AnalyticsJob,
         reembedder: Reembedder,
+        checkpoints: CheckpointJob | None = None,
     ) -> None:
         self.settings, self.topics, self.clock, self.metrics = settings, topics, clock, metrics
         self.importance = Importance(settings.memory)
         self.health, self.windows, self.pending_summaries, self.shards = health, windows, pending_summaries, shards
         self.summaries, self.recall, self.explainer = summaries, recall, explainer
-        self.cleanup, self.reembedder = cleanup, reembedder
+        self.cleanup, self.reembedder, self._checkpoints = cleanup, reembedder, checkpoints
         self._event_log, self._long_term, self._analytics = event_log, long_term, analytics
 
     # Whose users these are
@@ -322,6 +327,15 @@ class MemoryService:
             for state, count in counts.items():
                 totals[state] += count
         return totals
+
+    async def checkpoint(self) -> list[Done]:
+        """Take a checkpoint of each of this worker's partitions in which something changed; what became of each.
+
+        Raises `SettingsError` where no store is set.
+        """
+        if self._checkpoints is None:
+            raise SettingsError(["checkpoints.url is not set: there are no checkpoints to take"])
+        return await self._checkpoints.now()
 
     async def snapshot(self) -> Copy:
         """Make the analysts' copy now, and answer when it is in its place; a backlog of messages goes first."""

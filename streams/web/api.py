@@ -324,11 +324,11 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
     async def readyz(response: Response) -> dict[str, Any]:
         """200 when tables are recovered, the model is loaded, the shards are open and offsets are committed.
 
-        Else 503 and why not.
+        Else 503 and why not. Warnings are of what is amiss while the worker works.
         """
         reasons = service.health.not_ready()
         response.status_code = 503 if reasons else 200
-        return {"ready": not reasons, "waiting_for": reasons}
+        return {"ready": not reasons, "waiting_for": reasons, "warnings": service.health.warnings()}
 
     @api.get("/metrics", tags=["operations"], response_class=Response)
     async def metrics() -> Response:

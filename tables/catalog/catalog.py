@@ -26,8 +26,8 @@ from tables.catalog.cleanup import Cleanup
 from tables.catalog.columns import table_of, uuids
 from tables.catalog.database import ALONE
 from tables.catalog.erasing import Erasing, Named, named_table
-from tables.catalog.memory_rows import COLUMNS, STORED, memory_of, staged
 from tables.catalog.hold import Held, Hold
+from tables.catalog.memory_rows import COLUMNS, STORED, memory_of, staged
 from tables.catalog.migrations import migrate, statement, transaction
 from tables.catalog.parsed import Parsed
 from tables.catalog.retention import Retention

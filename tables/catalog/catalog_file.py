@@ -81,7 +81,7 @@ class CatalogFile:
         limit_memory(self.db, memory)
 
     def hold(self) -> None:
-        """Write all into the main file, and from then on into the log alone, until `release`. Raises `duckdb.Error`."""
+        """Write all into the main file, and from then on into the log alone. Raises `duckdb.Error`."""
         self.db.execute("CHECKPOINT")
         self.db.execute(f"SET checkpoint_threshold = '{_NEVER}'")
 

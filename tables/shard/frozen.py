@@ -12,6 +12,8 @@ from tables.shard.reembedding import VectorModel
 
 #: The folder of a shard's files in a checkpoint.
 FOLDER: Final = "shard"
+#: The name of the position in the log of memories, whatever the topic is called.
+LONG_TERM: Final = "long-term"
 
 
 class Frozen(NamedTuple):
