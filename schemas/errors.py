@@ -18,6 +18,7 @@ SiltstoneError                 everything that we raise on purpose
 ├── ShardError                 a shard cannot be opened or used
 │   ├── ShardLocked            another process holds the shard's DuckDB file
 │   ├── ShardNotHere           the partition is not (or no longer) this worker's
+│   ├── ShardComingBack        the partition is this worker's, and what it holds is not back yet
 │   └── EmbeddingMismatch      the shard was written with another model or dimension
 ├── MemoryNotFound             the user has no such memory
 ├── ReembeddingRefused         a change of the embedding model cannot be begun, or not be stopped
@@ -222,6 +223,17 @@ class ShardLocked(ShardError):
 
 class ShardNotHere(ShardError):
     """This worker does not own the shard's partition (any more). Ask again: its new owner is taking over."""
+
+
+class ShardComingBack(ShardError):
+    """What the partition holds is not back yet. Ask again after `retry_after` seconds; `/readyz` says how far it is.
+
+    `partial=allow` asks for what is there already.
+    """
+
+    def __init__(self, partition: int, message: str, retry_after: float) -> None:
+        self.retry_after = retry_after
+        super().__init__(partition, message)
 
 
 class EmbeddingMismatch(ShardError):

@@ -40,6 +40,7 @@ class Assignment:
         self._shards, self._intake, self._notes, self._long_term = shards, intake, notes, long_term
         self._refining, self._timers = refining, timers
         self._losses = Losses(context.metrics, partial(time_of, context.settings.kafka))
+        shards.coming_back.windows = self._hot.recovering
         self._hot.on_seek.append(self._sought)
         self._hot.on_lost.append(self._losses.deleted)
         context.faust.on_partitions_revoked.connect(self._revoked)
@@ -54,6 +55,7 @@ class Assignment:
         await self._intake.short_term.recovered()
         self._notes.recovered()
         self._recovered = True
+        self._shards.coming_back.is_back(self._shards.partitions(), "windows")
 
     async def _revoked(self, _app: Any, /, *arguments: Any, signal: Any, **_: Any) -> None:
         (revoked,) = arguments
@@ -65,6 +67,8 @@ class Assignment:
         self._hot.connect()
         ours = frozenset(tp.partition for tp in assigned if tp.topic == self._topics.long_term)
         self._shards.own(ours)
+        for partition in ours:
+            self._shards.coming_back.begins(partition, "windows", "catching up")
         self._long_term.own(ours)
         if self._refining is not None:
             self._refining.own(ours)

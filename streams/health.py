@@ -7,6 +7,7 @@ from collections.abc import Callable
 from streams.agents.long_term import LongTermAgent
 from streams.assignment import Assignment
 from streams.broker_link import BrokerLink
+from streams.coming_back import Behind
 from streams.hotpath import HotPath
 from streams.shards import OwnedShards
 from streams.wiring.checkpoints import Checkpointing
@@ -53,6 +54,10 @@ class WorkerHealth:
     def warnings(self) -> list[str]:
         """What is amiss, though the worker works."""
         return self._checkpointing.warnings()
+
+    def behind(self) -> list[Behind]:
+        """What is not back yet, by partition, how far it is, and how long it will take."""
+        return self._shards.coming_back.all()
 
     @property
     def recovered(self) -> bool:

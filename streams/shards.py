@@ -20,6 +20,7 @@ from schemas.errors import DataDirError, EmbeddingMismatch, ShardError, ShardLoc
 from schemas.settings import LifecycleSettings, LongTermSettings
 from streams.clients.embedding import Embedding
 from streams.clock import Clock
+from streams.coming_back import ComingBack
 from streams.memory_shares import MemoryShares, in_units
 from streams.models import ModelChanged, Models, ShardModel
 from tables.search.recent import Recent
@@ -61,6 +62,7 @@ class OwnedShards:
         #: What is done before a shard is opened, and before it is closed.
         self.bring: Bring | None = None
         self.leaving: Leaving | None = None
+        self.coming_back = ComingBack()
         self._open: dict[int, asyncio.Task[Shard]] = {}
         self._threads: dict[int, ThreadPoolExecutor] = {}
         self._closing: dict[int, asyncio.Future[None]] = {}
@@ -70,7 +72,9 @@ class OwnedShards:
         for partition in self._open.keys() - partitions:
             self._closing[partition] = asyncio.ensure_future(self._close(partition))
             self._closing[partition].add_done_callback(_log_failure)
+        self.coming_back.keep(partitions)
         for partition in partitions - self._open.keys():
+            self.coming_back.begins(partition, "memories", "opening")
             self._threads[partition] = ThreadPoolExecutor(1, thread_name_prefix=f"shard-{partition}")
             self._open[partition] = asyncio.ensure_future(self._opened(partition))
         self._share_memory()
@@ -193,7 +197,10 @@ class OwnedShards:
                 made = [await embedding.model() for embedding in self.models.candidates(partition)]
                 models = [VectorModel(model.name, model.dimension) for model in made]
                 await self.bring(partition, self._folder / str(partition), models)
-            return await self._of_either_model(partition)
+                self.coming_back.begins(partition, "memories", "opening")
+            shard = await self._of_either_model(partition)
+            self.coming_back.begins(partition, "memories", "catching up")
+            return shard
         except asyncio.CancelledError:
             raise
         except Exception as exc:

@@ -863,6 +863,10 @@ class HotPath:
         moved = cast(_Thread, cast(Any, self.app.consumer)._thread).moved
         return {tp.partition: offset for tp, offset in moved.items() if tp.topic == topic}
 
+    def recovering(self) -> dict[int, tuple[int, int]]:
+        """Changelog records that are read, and that there are to read, of each partition whose tables come back."""
+        return cast(KeptTables, self.app.tables).kept_recovery.read_of_all()
+
     async def restored(self) -> list[Restored]:
         """What we hold since the last recovery, of each of our partitions of each table."""
         consumer = cast(_Consumer, self.app.consumer)

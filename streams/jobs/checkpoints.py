@@ -18,6 +18,7 @@ from typing import Final, Literal, NamedTuple, Protocol
 import duckdb
 
 from schemas.errors import (
+    CheckpointError,
     CheckpointMismatch,
     Fenced,
     ShardNotHere,
@@ -45,6 +46,8 @@ HOLD_SECONDS: Final = 1_800.0
 #: So long a shard that leaves, or a worker that stops, waits for its last checkpoint.
 LEAVING_SECONDS: Final = 5.0
 STOPPING_SECONDS: Final = 10.0
+#: So often old generations go of a partition in which nothing changes.
+EXPIRE_SECONDS: Final = 3_600.0
 #: Before a store that did not answer is asked again.
 STORE_AWAY: Final = Backoff(first=5.0, longest=300.0)
 
@@ -102,6 +105,7 @@ class CheckpointJob:
         self._epochs: dict[int, int] = {}
         #: How often the shard had changed when its newest checkpoint was taken.
         self._taken: dict[int, int] = {}
+        self._expired: dict[int, float] = {}
         self._fenced: dict[int, Fenced] = {}
         self._away: StoreUnavailable | None = None
         self._attempts, self._not_before, self._closing = 0, 0.0, False
@@ -196,6 +200,8 @@ class CheckpointJob:
 
     async def _taken_once(self, partition: int, call: CallShard, mine: bool) -> Done:
         if await self._is_unchanged(partition, call):
+            if mine and time.monotonic() >= self._expired.get(partition, 0.0) + EXPIRE_SECONDS:
+                await self._expire(partition)
             return Done(partition, "unchanged")
         epoch = self._epochs.get(partition, 0)
         try:
@@ -249,7 +255,17 @@ class CheckpointJob:
             taken.uploaded,
             taken.whole,
         )
+        await self._expire(partition)
         return Done(partition, "taken", taken)
+
+    async def _expire(self, partition: int) -> None:
+        """What is too old or too many goes. A store that does not let it, does so the next time."""
+        self._expired[partition] = time.monotonic()
+        try:
+            await in_background(partial(self._store.expire, partition), "checkpoint", low_priority=True)
+        except CheckpointError as exc:
+            self._metrics.checkpoints.labels("not_expired").inc()
+            log.warning("shard %d: older checkpoints stay for now: %s", partition, exc)
 
     def _facts(self, partition: int, frozen: Frozen, epoch: int, beside: Beside | None) -> Facts:
         positions = {LONG_TERM: Position(self._topic_id(), frozen.position)}

@@ -44,6 +44,7 @@ class Checkpointing:
             partitions=context.partitions,
             bounds=self._bounds,
             metrics=context.metrics,
+            begins=lambda partition: shards.coming_back.begins(partition, "memories", "restoring"),
         )
         context.faust.on_partitions_assigned.connect(self._assigned)
         shards.bring, shards.leaving = self.restoring.bring, self.job.leaving

@@ -1,16 +1,14 @@
 """The checkpoints of one store: taken, listed, restored, verified and expired.
 
-    checkpoints = Checkpoints("s3://bucket/prefix", keep=3, erase_within=timedelta(days=7))
-    checkpoints.take(snapshot)                        # a new generation of the snapshot's partition
-    manifest = checkpoints.newest(partition)
-    checkpoints.restore(manifest, folder)             # folder/shard/…, folder/windows/…
-
-Below the URL, each partition has `<p>/packs/<sha256>`, objects of blocks, and `<p>/manifests/<generation>`.
+checkpoints = Checkpoints("s3://bucket/prefix", keep=3, erase_within=timedelta(days=7))
+checkpoints.take(snapshot)                        # a new generation of the snapshot's partition
+checkpoints.expire(partition)
+manifest = checkpoints.newest(partition)
+checkpoints.restore(manifest, folder)             # folder/shard/…, folder/windows/…
 """
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable
@@ -18,18 +16,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from schemas.errors import DamagedCheckpoint, Fenced, StoreUnavailable
-from tables.checkpoints.manifest import Manifest, decoded, encoded
+from schemas.errors import DamagedCheckpoint
+from tables.checkpoints.erasing import leaving, overdue, superseded, third
+from tables.checkpoints.generations import Generations, require_highest
+from tables.checkpoints.manifest import File, Manifest, Pack
 from tables.checkpoints.restoring import Damage, Progress, restored, verified
 from tables.checkpoints.snapshot import Snapshot
 from tables.checkpoints.store import PATIENCE, Patience, Store
-from tables.checkpoints.taking import Packing, Seen, Stopped, packed, seen, with_used_packs_only
+from tables.checkpoints.taking import Packing, Seen, Stopped, packed, published, seen
 
-log = logging.getLogger(__name__)
-
-#: A take that finds another one's generation in its place tries the next so often.
-_ATTEMPTS: Final = 8
-#: A pack that no manifest names belongs to a take that is under way, unless it is as old as this, in seconds.
+#: A pack that no manifest names belongs to a take that is under way, unless it is older than this, in seconds.
 ORPHANED_AFTER: Final = 3600.0
 
 
@@ -39,6 +35,22 @@ class Taken(NamedTuple):
     generation: int
     uploaded: int
     whole: int
+
+
+class Expired(NamedTuple):
+    """What an expiry has removed."""
+
+    generations: int
+    packs: int
+    bytes: int
+
+
+class _Last(NamedTuple):
+    """What this process knows of a partition since its last take: sealed files, and the generation's packs."""
+
+    generation: int
+    seen: dict[str, Seen]
+    packs: tuple[Pack, ...]
 
 
 class Checkpoints:
@@ -53,12 +65,14 @@ class Checkpoints:
         patience: Patience = PATIENCE,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        """Asks nobody yet. `clock` says seconds since 1970. Raises `StoreUnavailable` where no client can be made."""
         self._store = Store(url, patience)
         self._keep = keep
         self._erase_within = erase_within
+        self._orphaned_after = min(ORPHANED_AFTER, third(erase_within) / 1000)
         self._clock = clock
         self._locks: dict[int, threading.Lock] = {}
-        self._seen: dict[int, tuple[int, dict[str, Seen]]] = {}
+        self._last: dict[int, _Last] = {}
         self._damaged: set[str] = set()
 
     @property
@@ -68,22 +82,21 @@ class Checkpoints:
 
     def numbers(self, partition: int) -> list[int]:
         """The generations that there are, the newest first; damaged ones too. Raises `StoreUnavailable`."""
-        names = (found.name.rpartition("/")[2] for found in self._store.listed(_manifests(partition)))
-        return sorted((int(name) for name in names if name.isdecimal()), reverse=True)
+        return self._of(partition).numbers()
 
     def read(self, partition: int, generation: int) -> Manifest | None:
         """None where it is not there. Raises `DamagedCheckpoint`, `CheckpointMismatch`, `StoreUnavailable`."""
-        content = self._store.read(_manifest(partition, generation))
-        return None if content is None else decoded(content, partition, generation)
+        return self._of(partition).read(generation)
 
     def newest(self, partition: int) -> Manifest | None:
         """The newest with a sound manifest, None without any. Raises `CheckpointMismatch`, `StoreUnavailable`."""
-        return self._newest(partition, self.numbers(partition))
+        mine = self._of(partition)
+        return mine.newest(mine.numbers())
 
     def generations(self, partition: int) -> list[Manifest]:
-        """All whose manifests are sound, the newest first. Raises `CheckpointMismatch`, `StoreUnavailable`."""
-        found = (self._sound(partition, generation) for generation in self.numbers(partition))
-        return [manifest for manifest in found if manifest is not None]
+        """All with sound manifests, the newest first. Raises `CheckpointMismatch`, `StoreUnavailable`."""
+        mine = self._of(partition)
+        return mine.all(mine.numbers())
 
     def take(self, snapshot: Snapshot, stop: Callable[[], bool] = lambda: False) -> Taken | None:
         """Keep a snapshot as a new generation. None where `stop` said so; it is asked before each block is read.
@@ -93,108 +106,116 @@ class Checkpoints:
         """
         partition = snapshot.facts.partition
         with self._lock(partition):
-            numbers = self.numbers(partition)
-            base = self._newest(partition, numbers)
-            _require_ours(snapshot, base)
-            usable = self._usable(partition, base)
+            mine, began = self._of(partition), self._clock()
+            numbers = mine.numbers()
+            base = mine.newest(numbers)
+            draft = Manifest(numbers[0] + 1 if numbers else 1, snapshot.facts, (), ())
+            require_highest(draft, base)
+            there = mine.packs()
+            left = self._damaged | (leaving(base, snapshot.facts.at, self._erase_within) if base else set())
+
+            def put(name: str, content: bytearray) -> int:
+                """A take that ended early may have put it: then it does not travel again."""
+                old = there.get(name)
+                young = old is not None and began - old.modified < self._orphaned_after / 2
+                if old is not None and young and old.length == len(content) and name not in self._damaged:
+                    return 0
+                mine.put_pack(name, content)
+                self._damaged.discard(name)
+                return len(content)
+
+            usable = {name for name, found in there.items() if name not in left}
             now_seen = {file.name: was for file in snapshot.files if (was := seen(file)) is not None}
-            at, before = self._seen.get(partition, (0, {}))
-            unread = {
-                file.name: file
-                for file in (base.files if base is not None and base.generation == at else ())
-                if file.name in now_seen and now_seen[file.name] == before.get(file.name)
-            }
-            with Packing(base, usable, lambda name, content: self._put(partition, name, content)) as packing:
-                try:
-                    files = packed(snapshot, packing, unread, stop)
-                except Stopped:
-                    return None
-                packs = packing.finish()
-                if stop():
-                    return None
-            manifest = with_used_packs_only(numbers[0] + 1 if numbers else 1, snapshot, files, packs)
-            manifest, sent = self._publish(snapshot, manifest)
-            self._seen[partition] = manifest.generation, now_seen
+            try:
+                with Packing(base, {name: there[name].length for name in usable}, put) as packing:
+                    files = packed(snapshot, packing, self._unread(partition, base, now_seen), stop)
+                    packs = packing.finish()
+                    if stop():
+                        return None
+            except Stopped:
+                return None
+            manifest = published(draft, files, packs)
+            if self._clock() - began > self._orphaned_after / 2:
+                mine.require_packs(manifest)
+            manifest, sent = mine.publish(manifest)
+            self._last[partition] = _Last(manifest.generation, now_seen, manifest.packs)
             return Taken(manifest.generation, packing.uploaded + sent, manifest.whole)
 
     def restore(self, manifest: Manifest, folder: Path, progress: Progress = lambda done, whole: None) -> None:
         """Put a generation's files into `folder`, which must not be there or be empty: all of them, or no folder.
 
         `progress` gets the bytes that are done, and those of all; what it raises ends the restore. Raises
-        `DamagedCheckpoint` (take the generation before), `DataDirError`, `StoreUnavailable`.
+        `DamagedCheckpoint` (take the generation before, or a newer one: it may have been removed in the meantime),
+        `DataDirError`, `StoreUnavailable`. What it found damaged the next take puts again.
         """
         try:
-            restored(self._store, _packs(manifest.facts.partition), manifest, folder, progress)
+            restored(self._store, self._of(manifest.facts.partition).packs_folder, manifest, folder, progress)
         except DamagedCheckpoint as exc:
             if exc.pack is not None:
                 self._damaged.add(exc.pack)
             raise
 
     def verify(self, manifest: Manifest, progress: Progress = lambda done, whole: None) -> list[Damage]:
-        """Read every byte of a generation: what is missing, or not what it was. Raises `StoreUnavailable`."""
-        damaged = verified(self._store, _packs(manifest.facts.partition), manifest, progress)
+        """Read every byte of a generation: what is missing, or not what it was. Raises `StoreUnavailable`.
+
+        What it found damaged the next take of this process puts again.
+        """
+        damaged = verified(self._store, self._of(manifest.facts.partition).packs_folder, manifest, progress)
         self._damaged |= {damage.pack for damage in damaged}
         return damaged
 
-    def _newest(self, partition: int, numbers: list[int]) -> Manifest | None:
-        found = (self._sound(partition, generation) for generation in numbers)
-        return next((manifest for manifest in found if manifest is not None), None)
+    def overdue(self, partition: int) -> bool:
+        """Whether a take is due though nothing has changed: packs hold what was forgotten a third of the term ago.
 
-    def _sound(self, partition: int, generation: int) -> Manifest | None:
-        try:
-            return self.read(partition, generation)
-        except DamagedCheckpoint as exc:
-            log.warning("%s", exc)
-            return None
+        Asks the store where this process has taken none of the partition. Raises as `newest` does.
+        """
+        last = self._last.get(partition)
+        if last is None:
+            newest = self.newest(partition)
+            last = self._last[partition] = _Last(0, {}, newest.packs if newest is not None else ())
+        return overdue(last.packs, int(self._clock() * 1000), self._erase_within)
 
-    def _usable(self, partition: int, base: Manifest | None) -> set[str]:
-        """The packs of a manifest that are on the store as they were, as far as a list of them says."""
-        if base is None:
-            return set()
-        there = {found.name.rpartition("/")[2]: found.length for found in self._store.listed(_packs(partition))}
-        return {pack.name for pack in base.packs if there.get(pack.name) == pack.length} - self._damaged
+    def expire(self, partition: int) -> Expired:
+        """Remove generations beyond `keep`, those that are too old (`erasing.py`), and packs that none names.
 
-    def _put(self, partition: int, name: str, content: bytearray) -> None:
-        """A pack that is there was left by a take that ended early, or is damaged: put again, it is new and sound."""
-        if not self._store.create(f"{_packs(partition)}/{name}", content):
-            self._store.replace(f"{_packs(partition)}/{name}", content)
-        self._damaged.discard(name)
+        To be called after each take, and once in a while where there is none. Raises `CheckpointMismatch`,
+        `StoreUnavailable`; the next one goes on where it ended.
+        """
+        with self._lock(partition):
+            mine, now = self._of(partition), self._clock()
+            numbers = mine.numbers()
+            sound = mine.all(numbers)
+            if not sound:
+                return Expired(0, 0, 0)
+            gone = superseded(sound, self._keep, int(now * 1000), self._erase_within)
+            kept = {manifest.generation for manifest in sound} - {manifest.generation for manifest in gone}
+            removed = [number for number in sorted(numbers) if number not in kept and number < max(kept)]
+            for number in removed:
+                mine.remove(number)
+            named = {pack.name for manifest in sound if manifest.generation in kept for pack in manifest.packs}
+            outlived = {pack.name for manifest in gone for pack in manifest.packs}
+            packs = {
+                name: found
+                for name, found in mine.packs().items()
+                if name not in named and (name in outlived or now - found.modified >= self._orphaned_after)
+            }
+            if mine.numbers()[:1] != numbers[:1]:
+                return Expired(len(removed), 0, 0)  # another worker has taken one, which may name any of them
+            for name in packs:
+                mine.remove_pack(name)
+            mine.remove_drafts(now - self._orphaned_after)
+            return Expired(len(removed), len(packs), sum(found.length for found in packs.values()))
 
-    def _publish(self, snapshot: Snapshot, manifest: Manifest) -> tuple[Manifest, int]:
-        """Put the manifest where no other is. Whoever comes second and is of the lower epoch is fenced."""
-        partition = manifest.facts.partition
-        for _ in range(_ATTEMPTS):
-            content = encoded(manifest)
-            if self._store.create(_manifest(partition, manifest.generation), content):
-                break
-            if self._store.read(_manifest(partition, manifest.generation)) == content:
-                break  # an answer was lost, and the client asked again
-            _require_ours(snapshot, self._sound(partition, manifest.generation))
-            manifest = Manifest(manifest.generation + 1, manifest.facts, manifest.packs, manifest.files)
-        else:
-            raise StoreUnavailable(self.url, f"others take checkpoints of partition {partition} all the time")
-        numbers = self.numbers(partition)
-        if numbers and numbers[0] > manifest.generation:
-            _require_ours(snapshot, self._newest(partition, numbers))
-        return manifest, len(content)
+    def _unread(self, partition: int, base: Manifest | None, now_seen: dict[str, Seen]) -> dict[str, File]:
+        """The sealed files that are as they were when this process took the newest generation."""
+        last = self._last.get(partition)
+        if base is None or last is None or last.generation != base.generation:
+            return {}
+        same = {name for name, was in now_seen.items() if last.seen.get(name) == was}
+        return {file.name: file for file in base.files if file.name in same}
+
+    def _of(self, partition: int) -> Generations:
+        return Generations(self._store, partition)
 
     def _lock(self, partition: int) -> threading.Lock:
         return self._locks.setdefault(partition, threading.Lock())
-
-
-def _require_ours(snapshot: Snapshot, newest: Manifest | None) -> None:
-    epoch = snapshot.facts.epoch
-    if newest is not None and newest.facts.epoch > epoch:
-        raise Fenced(snapshot.facts.partition, epoch, newest.facts.epoch)
-
-
-def _packs(partition: int) -> str:
-    return f"{partition}/packs"
-
-
-def _manifests(partition: int) -> str:
-    return f"{partition}/manifests"
-
-
-def _manifest(partition: int, generation: int) -> str:
-    return f"{_manifests(partition)}/{generation:012d}"

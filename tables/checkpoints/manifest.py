@@ -95,7 +95,8 @@ def decoded(content: bytes, partition: int, generation: int) -> Manifest:
         manifest = msgspec.json.decode(zlib.decompress(body), type=Manifest)
     except (zlib.error, msgspec.MsgspecError) as exc:
         raise damaged("cannot be read") from exc
-    if manifest.generation != generation or manifest.facts.partition != partition:
+    mine = (manifest.generation, manifest.facts.partition, manifest.facts.format)
+    if mine != (generation, partition, int(parts[1])):
         raise damaged("is another one's")
     if not all(_sound(file, manifest.packs) for file in manifest.files):
         raise damaged("names what cannot be")

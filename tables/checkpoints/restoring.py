@@ -145,7 +145,7 @@ def _fetched(store: Store, packs: str, manifest: Manifest, fetch: Fetch, files: 
 
 
 class Damage(NamedTuple):
-    """A block that is missing or not what it was: in which file, at which of its bytes, in which pack of the store."""
+    """A block that is missing or not what it was: of which file, at which of its bytes, in which pack."""
 
     file: str
     offset: int

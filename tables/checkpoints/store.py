@@ -169,7 +169,7 @@ class Store:
         except (BaseError, OSError, ValueError) as exc:
             failed = self._failure(exc, what)
         if failed is not None:
-            raise failed
+            raise failed from None
 
     def _failure(self, exc: Exception, what: str) -> StoreUnavailable:
         text = str(exc)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Final, NamedTuple
@@ -32,20 +32,21 @@ class Stopped(Exception):
 class Packing:
     """The packs of one generation: those of the one before it that are used on, and new ones."""
 
-    def __init__(self, base: Manifest | None, usable: Collection[str], put: Callable[[str, bytearray], None]) -> None:
-        """`usable` are the names of the base's packs that blocks may stay in."""
-        self._base = base
+    def __init__(
+        self, base: Manifest | None, usable: Mapping[str, int], put: Callable[[str, bytearray], int]
+    ) -> None:
+        """`usable` has the lengths of the packs that blocks may stay in. `put` says how many bytes it has sent."""
         self._put = put
         self._packs: list[Pack] = list(base.packs) if base else []
         self._known: dict[str, Block] = {
             block.sha256: block
             for file in (base.files if base else ())
             for block in file.blocks
-            if self._packs[block.pack].name in usable
+            if usable.get(self._packs[block.pack].name) == self._packs[block.pack].length
         }
         self._new: dict[str, Block] = {}
         self._filling = bytearray()
-        self._pending: list[Future[None]] = []
+        self._pending: list[Future[int]] = []
         self._uploader = ThreadPoolExecutor(UPLOADS, "checkpoint-upload")
         self.uploaded = 0
 
@@ -83,11 +84,10 @@ class Packing:
         name = hashlib.sha256(content).hexdigest()
         self._packs.append(Pack(name, len(content)))
         self._pending.append(self._uploader.submit(self._put, name, content))
-        self.uploaded += len(content)
 
     def _settle(self, most: int) -> None:
         while len(self._pending) > most:
-            self._pending.pop(0).result()
+            self.uploaded += self._pending.pop(0).result()
 
 
 def packed(snapshot: Snapshot, packing: Packing, unread: Mapping[str, File], stop: Callable[[], bool]) -> list[File]:
@@ -102,9 +102,12 @@ def _packed_file(
     snapshot: Snapshot, file: SnapshotFile, packing: Packing, before: File | None, stop: Callable[[], bool]
 ) -> File:
     blocks: list[Block] = []
-    known: Iterable[Block | None] = before.blocks if before else ()
-    expected = iter(known)
-    with file.path.open("rb", buffering=0) as source:
+    expected = iter(before.blocks if before else ())
+    try:
+        source = file.path.open("rb", buffering=0)
+    except FileNotFoundError as exc:
+        raise SnapshotChanged(snapshot.facts.partition, file.name) from exc
+    with source:
         buffer = bytearray()
         for offset, length in spans(file.name, file.length):
             was = next(expected, None)
@@ -121,20 +124,20 @@ def _packed_file(
     return File(file.name, file.length, checksum_of(blocks), tuple(blocks))
 
 
-def with_used_packs_only(generation: int, snapshot: Snapshot, files: Iterable[File], packs: list[Pack]) -> Manifest:
-    """The manifest of a generation. It notes of each pack since when bytes of it are dead."""
-    files = list(files)
+def published(draft: Manifest, files: Iterable[File], packs: list[Pack]) -> Manifest:
+    """The manifest of these files, with the packs that they use. It notes since when bytes of these are dead."""
+    files = tuple(files)
     live: dict[int, dict[int, int]] = {}
     for file in files:
         for block in file.blocks:
             live.setdefault(block.pack, {})[block.offset] = block.length
     numbers = {old: new for new, old in enumerate(sorted(live))}
     used = []
-    for old in sorted(live):
-        pack = packs[old]
-        dead = sum(live[old].values()) < pack.length
-        used.append(Pack(pack.name, pack.length, (pack.dead_since or snapshot.facts.at) if dead else 0))
-    renumbered = tuple(
+    for old in numbers:
+        dead = sum(live[old].values()) < packs[old].length
+        since = (packs[old].dead_since or draft.facts.at) if dead else 0
+        used.append(Pack(packs[old].name, packs[old].length, since))
+    renumbered = (
         File(
             file.name,
             file.length,
@@ -143,7 +146,7 @@ def with_used_packs_only(generation: int, snapshot: Snapshot, files: Iterable[Fi
         )
         for file in files
     )
-    return Manifest(generation, snapshot.facts, tuple(used), renumbered)
+    return Manifest(draft.generation, draft.facts, tuple(used), tuple(renumbered))
 
 
 def seen(file: SnapshotFile) -> Seen | None:

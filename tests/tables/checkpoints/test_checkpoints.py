@@ -12,8 +12,8 @@ from tests.tables.checkpoints.made import content, facts, noise, snapshot, writt
 
 
 @pytest.fixture
-def checkpoints(tmp_path: Path) -> Checkpoints:
-    return Checkpoints(f"file://{tmp_path}/store")
+def checkpoints(url: str) -> Checkpoints:
+    return Checkpoints(url)
 
 
 def test_what_was_taken_is_restored(checkpoints: Checkpoints, tmp_path: Path) -> None:
