@@ -199,7 +199,7 @@ class CheckpointJob:
         self._away, self._attempts, self._not_before = None, 0, 0.0
 
     async def _taken_once(self, partition: int, call: CallShard, mine: bool) -> Done:
-        if await self._is_unchanged(partition, call):
+        if await self._is_unchanged(partition, call) and not (mine and await self._is_overdue(partition)):
             if mine and time.monotonic() >= self._expired.get(partition, 0.0) + EXPIRE_SECONDS:
                 await self._expire(partition)
             return Done(partition, "unchanged")
@@ -213,6 +213,10 @@ class CheckpointJob:
             self._epochs[partition] = exc.newer + max(1, epoch)
             log.info("shard %d: the group's generations have begun anew: %s", partition, exc)
             return await self._kept(partition, call, self._epochs[partition])
+
+    async def _is_overdue(self, partition: int) -> bool:
+        """Whether one is due for what was forgotten long ago, and lies beside what has not changed."""
+        return await in_background(partial(self._store.overdue, partition), "checkpoint")
 
     async def _is_unchanged(self, partition: int, call: CallShard) -> bool:
         changes: int = await call(_changes)
