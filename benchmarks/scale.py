@@ -88,6 +88,16 @@ BESIDE: Final = (
     ("checkpoint_s", "a stop with the first checkpoint", "s"),
 )
 
+#: What docs/scale.md computes with.
+FIGURES: Final = frozenset(
+    {
+        *(bar.figure for bar in BARS),
+        *(name for name, _, _ in BESIDE),
+        *("disk_bytes_per_window_message", "empty_takeover_s", "rebuild_per_s"),
+        *("restart_beyond_empty_s", "restore_beyond_empty_s", "uploaded_mb"),
+    }
+)
+
 
 def table(figures: Figures) -> Table:
     """What has a bar, and what stands beside."""

@@ -16,7 +16,7 @@ from benchmarks.load.open_loop import OpenLoop
 from benchmarks.state import changes, silence
 from benchmarks.state.filling import MEMORIES_A_USER, PRODUCED_BYTES, users_of
 from benchmarks.state.object_stores import ObjectStore, object_store
-from benchmarks.state.process_memory import settled
+from benchmarks.state.process_memory import bytes_on_disk, settled
 from benchmarks.state.workers import Cluster
 from benchmarks.worker import WorkerProcess, kafka_at
 from schemas.topics import Topics
@@ -144,6 +144,7 @@ class _Run:
                 "anon_bytes_per_window_message": round((held[1] - held[0]) / (messages[1] - messages[0]), 1),
                 "windows_anon_mb": [round(each / 1e6) for each in held],
                 "stop_s": round(await worker.stop(), 2),
+                "disk_bytes_per_window_message": round(bytes_on_disk(self.disk / "data" / "windows") / loop.produced),
             }
 
     async def restart(self) -> None:
