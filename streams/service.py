@@ -14,7 +14,6 @@ from schemas.errors import (
     BrokerUnavailable,
     MemoryNotFound,
     NotReady,
-    SettingsError,
     ShardComingBack,
     ShardNotHere,
 )
@@ -32,7 +31,8 @@ from streams.clock import Clock, now_ms
 from streams.coming_back import Behind, seconds_left
 from streams.event_log import EventLog
 from streams.jobs.analytics import AnalyticsJob
-from streams.jobs.checkpoints import CheckpointJob, Done
+from streams.jobs.asked_checkpoints import AskedCheckpoints
+from streams.jobs.checkpoints import CheckpointJob
 from streams.jobs.cleanup import CleanupJob
 from streams.jobs.reembedding import Reembedder
 from streams.metrics import Metrics
@@ -138,8 +138,9 @@ class MemoryService:
         self.importance = Importance(settings.memory)
         self.health, self.windows, self.pending_summaries, self.shards = health, windows, pending_summaries, shards
         self.summaries, self.recall, self.explainer = summaries, recall, explainer
-        self.cleanup, self.reembedder, self._checkpoints = cleanup, reembedder, checkpoints
+        self.cleanup, self.reembedder = cleanup, reembedder
         self._event_log, self._long_term, self._analytics = event_log, long_term, analytics
+        self.checkpoints = AskedCheckpoints(None if checkpoints is None else checkpoints.take, shards.partitions)
 
     # Whose users these are
 
@@ -415,15 +416,6 @@ class MemoryService:
             for state, count in counts.items():
                 totals[state] += count
         return totals
-
-    async def checkpoint(self) -> list[Done]:
-        """Take a checkpoint of each of this worker's partitions in which something changed; what became of each.
-
-        Raises `SettingsError` where no store is set.
-        """
-        if self._checkpoints is None:
-            raise SettingsError(["checkpoints.url is not set: there are no checkpoints to take"])
-        return await self._checkpoints.now()
 
     async def snapshot(self) -> Copy:
         """Make the analysts' copy now, and answer when it is in its place; a backlog of messages goes first."""
