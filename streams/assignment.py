@@ -51,7 +51,10 @@ class Assignment:
 
     async def tables_recovered(self) -> None:
         """To be called when all tables are back."""
+        windows, stores = self._intake.windows, self._context.stores
         await self._intake.short_term.recovered()
+        for partition in stores.partitions():
+            stores.fitted(partition, by_now=not windows.has_changes(partition))
         self._notes.recovered()
         self._recovered = True
 
