@@ -203,11 +203,12 @@ class _Given:
 
     simultaneous = 1
 
-    def __init__(self) -> None:
+    def __init__(self, dimension: int) -> None:
+        self.dimension = dimension
         self.vectors: dict[str, Vectors] = {}
 
     async def load(self) -> Model:
-        return Model("random", DIMENSION)
+        return Model("random", self.dimension)
 
     async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
         return np.stack([self.vectors[text] for text in texts])
@@ -231,10 +232,10 @@ class _OneShard(OwnedShards):
 class Siltstone:
     """The shard, without the stream in front of it: events that are parsed, vectors that are there."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, shard: Shard | None = None, dimension: int = DIMENSION) -> None:
         gc.set_threshold(*COLLECT_AFTER)
-        self.shard = Shard(0, folder / "0", "random", DIMENSION, LongTermSettings(), LifecycleSettings())
-        self._folder, self._runner, self._given = folder, asyncio.Runner(), _Given()
+        self.shard = shard or Shard(0, folder / "0", "random", DIMENSION, LongTermSettings(), LifecycleSettings())
+        self._folder, self._runner, self._given = folder, asyncio.Runner(), _Given(dimension)
         self._filled, self._filling = 0, 0.0
         clock = EventClock()
         clock.observe(FIRST_AT)

@@ -19,6 +19,7 @@ from typing import Any, Final
 import click
 import httpx
 
+from benchmarks.state.process_memory import anonymous_bytes
 from schemas.settings import KafkaSettings
 from streams.clients.broker import EMBEDDED_PARTITIONS, EmbeddedBroker
 from streams.clients.children import die_with_parent
@@ -49,6 +50,11 @@ class WorkerProcess:
         """Of its own process; those that it started are its children."""
         return self._process.pid
 
+    async def states(self) -> dict[str, Any]:
+        """How many memories there are, in all and by state."""
+        told: dict[str, Any] = (await self.http.get("/v1/stats/states")).raise_for_status().json()
+        return told
+
     async def exposition(self) -> str:
         """Its metrics, as Prometheus scrapes them."""
         return (await self.http.get("/metrics")).raise_for_status().text
@@ -76,6 +82,26 @@ class WorkerProcess:
         """Resident memory of the worker's process, without the embedding model's."""
         return _resident_mb(self._process.pid)
 
+    def anonymous_bytes(self) -> int:
+        """What the worker's process holds in memory beside pages of files."""
+        return anonymous_bytes(self._process.pid)
+
+    async def kill(self) -> None:
+        """As a machine does that loses its power."""
+        self._process.kill()
+        await self._process.wait()
+
+    async def stop(self, seconds: float = STOP_SECONDS) -> float:
+        """Stop it in order; how many seconds it took. It is killed where it takes longer than these."""
+        started = time.monotonic()
+        if self._process.returncode is None:
+            self._process.terminate()
+            try:
+                await asyncio.wait_for(self._process.wait(), seconds)
+            except TimeoutError:
+                await self.kill()
+        return time.monotonic() - started
+
     def model_rss_mb(self) -> float:
         """Resident memory of the process with the embedding model, which is the largest that the worker started."""
         pid = self._process.pid
@@ -86,8 +112,8 @@ class WorkerProcess:
         """The end of its log."""
         return self._log.read_text()[-500:]
 
-    async def until_ready(self) -> None:
-        deadline = time.monotonic() + READY_SECONDS
+    async def until_ready(self, seconds: float = READY_SECONDS) -> None:
+        deadline = time.monotonic() + seconds
         while True:
             with contextlib.suppress(httpx.TransportError):
                 if (await self.http.get("/readyz")).status_code == 200:
@@ -98,8 +124,17 @@ class WorkerProcess:
 
 
 @contextlib.asynccontextmanager
-async def working(kafka: KafkaSettings, folder: Path, settings: Mapping[str, str]) -> AsyncIterator[WorkerProcess]:
-    """A worker with its data in `folder`, until the block ends. `settings` are variables without `SILTSTONE_`."""
+async def working(
+    kafka: KafkaSettings,
+    folder: Path,
+    settings: Mapping[str, str],
+    environment: Mapping[str, str] | None = None,
+    ready: bool = True,
+) -> AsyncIterator[WorkerProcess]:
+    """A worker with its data in `folder`, until the block ends. `settings` are variables without `SILTSTONE_`.
+
+    It is waited for unless `ready` is false. `environment` are variables of others than ours.
+    """
     with reserved_port() as port:
         names = ("bootstrap_servers", "topic_prefix", "group_id", "partitions")
         timeouts = ("session_timeout_seconds", "rebalance_timeout_seconds", "heartbeat_seconds")
@@ -110,6 +145,7 @@ async def working(kafka: KafkaSettings, folder: Path, settings: Mapping[str, str
             **settings,
         }
         kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+        kept |= environment or {}
         log = folder / "worker.log"
         with log.open("wb") as output:
             process = await asyncio.create_subprocess_exec(
@@ -119,20 +155,15 @@ async def working(kafka: KafkaSettings, folder: Path, settings: Mapping[str, str
                 cwd=folder,
                 preexec_fn=partial(die_with_parent, os.getpid()),
             )
-        try:
-            address = f"http://127.0.0.1:{port}"
-            async with httpx.AsyncClient(base_url=address, trust_env=False, timeout=30) as http:
-                worker = WorkerProcess(process, http, log)
-                await worker.until_ready()
+        address = f"http://127.0.0.1:{port}"
+        async with httpx.AsyncClient(base_url=address, trust_env=False, timeout=30) as http:
+            worker = WorkerProcess(process, http, log)
+            try:
+                if ready:
+                    await worker.until_ready()
                 yield worker
-        finally:
-            if process.returncode is None:
-                process.terminate()
-                try:
-                    await asyncio.wait_for(process.wait(), STOP_SECONDS)
-                except TimeoutError:
-                    process.kill()
-                    await process.wait()
+            finally:
+                await worker.stop()
 
 
 def kafka_at(broker: EmbeddedBroker, name: str, partitions: int = EMBEDDED_PARTITIONS) -> KafkaSettings:

@@ -19,9 +19,20 @@ SiltstoneError                 everything that we raise on purpose
 ├── ShardError                 a shard cannot be opened or used
 │   ├── ShardLocked            another process holds the shard's DuckDB file
 │   ├── ShardNotHere           the partition is not (or no longer) this worker's
+│   ├── ShardComingBack        the partition is this worker's, and what it holds is not back yet
 │   └── EmbeddingMismatch      the shard was written with another model or dimension
 ├── MemoryNotFound             the user has no such memory
 ├── ReembeddingRefused         a change of the embedding model cannot be begun, or not be stopped
+├── CheckpointError            a checkpoint cannot be taken, read or used
+│   ├── StoreUnavailable       the store of checkpoints does not answer, or not in time
+│   │   ├── StoreRefused       it answers, and does not let us in
+│   │   ├── StoreFull          it takes no more
+│   │   └── StoreMissing       there is no such bucket, container or folder
+│   ├── Fenced                 another worker owns the partition now, and has taken a checkpoint of it
+│   ├── DamagedCheckpoint      bytes of a checkpoint are missing, or are not what they were
+│   ├── CheckpointMismatch     a checkpoint is sound, and of other settings than these
+│   ├── NoCheckpoint           there is none of the partition, or none from before the time that is asked for
+│   └── SnapshotChanged        a file changed while a checkpoint was taken of it
 ├── NotReady                   the worker cannot answer yet, or not at this moment
 ├── EmbeddingUnavailable       no vectors for now: the embedding service or model does not answer
 ├── ApiError                   a running worker answered with an error, or did not answer
@@ -226,6 +237,17 @@ class ShardNotHere(ShardError):
     """This worker does not own the shard's partition (any more). Ask again: its new owner is taking over."""
 
 
+class ShardComingBack(ShardError):
+    """What the partition holds is not back yet. Ask again after `retry_after` seconds; `/readyz` says how far it is.
+
+    `partial=allow` asks for what is there already.
+    """
+
+    def __init__(self, partition: int, message: str, retry_after: float) -> None:
+        self.retry_after = retry_after
+        super().__init__(partition, message)
+
+
 class EmbeddingMismatch(ShardError):
     """The shard's vectors come from another model. Set `embedding` back, or run `siltstone reembed`.
 
@@ -243,6 +265,88 @@ class MemoryNotFound(SiltstoneError):
 
 class ReembeddingRefused(SiltstoneError):
     """A change of the embedding model cannot be begun, stopped or dropped now. The text says what is under way."""
+
+
+class CheckpointError(SiltstoneError):
+    """A checkpoint cannot be taken, read or used. A worker goes on with its disk and the log."""
+
+
+class StoreUnavailable(CheckpointError):
+    """The store of checkpoints does not answer. What was to be kept is kept the next time.
+
+    `url` is `checkpoints.url`, without what would be secret in it.
+    """
+
+    def __init__(self, url: str, reason: str, todo: str = "look at it, or set checkpoints.url") -> None:
+        self.url, self.reason = url, reason
+        super().__init__(f"the checkpoints' store {url} cannot be used: {reason}: {todo}")
+
+
+class StoreRefused(StoreUnavailable):
+    """The store does not let us in. Set its credentials in the environment, or give them the rights."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(
+            url, reason, "set its credentials in the environment, with the rights to read, write, list and delete"
+        )
+
+
+class StoreFull(StoreUnavailable):
+    """The store takes no more. Make room, or raise its quota."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(url, reason, "make room, raise its quota, or set a smaller checkpoints.keep")
+
+
+class StoreMissing(StoreUnavailable):
+    """There is no such bucket. Make it, or correct `checkpoints.url`."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(url, reason, "make it, or correct checkpoints.url")
+
+
+class Fenced(CheckpointError):
+    """A newer owner of the partition has taken a checkpoint: this worker takes none, and stops serving it."""
+
+    def __init__(self, partition: int, epoch: int, newer: int) -> None:
+        self.partition, self.epoch, self.newer = partition, epoch, newer
+        super().__init__(
+            f"partition {partition}: a worker of group generation {newer} has taken a checkpoint; this one is of "
+            f"{epoch} and must not"
+        )
+
+
+class DamagedCheckpoint(CheckpointError):
+    """Bytes of a checkpoint are missing or not what they were. Take the generation before it.
+
+    `pack` is the object that is damaged, None where it is the manifest.
+    """
+
+    def __init__(self, partition: int, generation: int, what: str, pack: str | None = None) -> None:
+        self.partition, self.generation, self.what, self.pack = partition, generation, what, pack
+        super().__init__(
+            f"checkpoint {generation} of partition {partition} is damaged: {what}: take the generation before it"
+        )
+
+
+class CheckpointMismatch(CheckpointError):
+    """A checkpoint of other settings or of a newer version. The worker reads the log instead."""
+
+    def __init__(self, partition: int, reason: str) -> None:
+        self.partition, self.reason = partition, reason
+        super().__init__(f"the checkpoint of partition {partition} cannot be used here: {reason}")
+
+
+class NoCheckpoint(CheckpointError):
+    """There is nothing to restore. Ask for a later time, or raise `checkpoints.keep` for the next one."""
+
+
+class SnapshotChanged(CheckpointError):
+    """A file became shorter, or other bytes, while a checkpoint was taken of it. The next one has it whole."""
+
+    def __init__(self, partition: int, name: str) -> None:
+        self.partition, self.name = partition, name
+        super().__init__(f"partition {partition}: {name} changed while a checkpoint was taken of it: take another")
 
 
 class EmbeddingUnavailable(SiltstoneError):

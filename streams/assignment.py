@@ -40,6 +40,7 @@ class Assignment:
         self._shards, self._intake, self._notes, self._long_term = shards, intake, notes, long_term
         self._refining, self._timers = refining, timers
         self._losses = Losses(context.metrics, partial(time_of, context.settings.kafka))
+        shards.coming_back.windows = self._hot.recovering
         self._hot.on_seek.append(self._sought)
         self._hot.on_lost.append(self._losses.deleted)
         context.faust.on_partitions_revoked.connect(self._revoked)
@@ -54,9 +55,12 @@ class Assignment:
         windows, stores = self._intake.windows, self._context.stores
         await self._intake.short_term.recovered()
         for partition in stores.partitions():
-            stores.fitted(partition, by_now=not windows.has_changes(partition))
+            stores.fitted(partition)
+            if not windows.has_changes(partition):  # else the next flush says so, with what made them fit
+                stores.commit(partition, self._hot.outbox.ends(partition), stores.begin())
         self._notes.recovered()
         self._recovered = True
+        self._shards.coming_back.is_back(self._shards.partitions(), "windows")
 
     async def _revoked(self, _app: Any, /, *arguments: Any, signal: Any, **_: Any) -> None:
         (revoked,) = arguments
@@ -68,6 +72,8 @@ class Assignment:
         self._hot.connect()
         ours = frozenset(tp.partition for tp in assigned if tp.topic == self._topics.long_term)
         self._shards.own(ours)
+        for partition in ours:
+            self._shards.coming_back.begins(partition, "windows", "catching up")
         self._long_term.own(ours)
         if self._refining is not None:
             self._refining.own(ours)

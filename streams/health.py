@@ -7,6 +7,7 @@ from collections.abc import Callable
 from streams.agents.long_term import LongTermAgent
 from streams.assignment import Assignment
 from streams.broker_link import BrokerLink
+from streams.coming_back import Behind
 from streams.hotpath import HotPath
 from streams.shards import OwnedShards
 
@@ -46,6 +47,10 @@ class WorkerHealth:
         elif self._long_term.catching_up:
             reasons.append(f"shards are being compared with the log, or filled up: {self._long_term.catching_up}")
         return reasons
+
+    def behind(self) -> list[Behind]:
+        """What is not back yet, by partition, how far it is, and how long it will take."""
+        return self._shards.coming_back.all()
 
     @property
     def recovered(self) -> bool:

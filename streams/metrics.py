@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from streams.coming_back import Behind
 
 #: Upper bounds in seconds, closest around what a load is measured by: a second, and what is below it.
 PROMOTION_AGES: Final = (
@@ -181,9 +184,38 @@ class Metrics:
             "Seconds for which nothing of what is processed could be committed; 0 while it can be",
             registry=registry,
         )
+        of_what = ["partition", "part", "doing"]
+        self.behind_done = Gauge(
+            "siltstone_coming_back_done",
+            "What is done of what a partition needs before it is back: rows (opening), bytes (restoring) or records "
+            "(catching up), by partition, part (memories, windows) and what is done",
+            of_what,
+            registry=registry,
+        )
+        self.behind_of_all = Gauge(
+            "siltstone_coming_back_of_all", "Of so many in all, where that is known", of_what, registry=registry
+        )
+        self.behind_seconds = Gauge(
+            "siltstone_coming_back_eta_seconds",
+            "Seconds until that is done, by the rate of the last ones, where there is one",
+            of_what,
+            registry=registry,
+        )
         self.search_seconds = Histogram(
             "siltstone_search_seconds", "Seconds for a search, embedding included", registry=registry
         )
+
+    def behind(self, behind: Iterable[Behind]) -> None:
+        """This is not back yet; what is, has no figures any more."""
+        for gauge in (self.behind_done, self.behind_of_all, self.behind_seconds):
+            gauge.clear()
+        for one in behind:
+            labels = str(one.partition), one.part, one.doing
+            self.behind_done.labels(*labels).set(one.done)
+            if one.of_all is not None:
+                self.behind_of_all.labels(*labels).set(one.of_all)
+            if one.eta_seconds is not None:
+                self.behind_seconds.labels(*labels).set(one.eta_seconds)
 
     def promoted(self) -> int:
         """How many exchanges were promoted."""

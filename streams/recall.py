@@ -24,6 +24,7 @@ from schemas.settings import LifecycleSettings
 from schemas.topics import partition_of
 from streams.accesses import Accesses
 from streams.clock import Clock
+from streams.coming_back import Behind
 from streams.event_log import EventLog
 from streams.metrics import Metrics
 from streams.models import ShardModel
@@ -85,12 +86,14 @@ class Hits(list[SearchHit]):
     """What answers, best first.
 
     `elsewhere` are the memories in other states than those that were asked for that would have answered better than
-    all of these: how many by state, no more than were asked for.
+    all of these: how many by state, no more than were asked for. `behind` is what was not back yet, where the answer
+    may be partial.
     """
 
     def __init__(self, hits: Iterable[SearchHit] = (), elsewhere: Mapping[State, int] = MappingProxyType({})) -> None:
         super().__init__(hits)
         self.elsewhere = elsewhere
+        self.behind: Sequence[Behind] = ()
 
 
 class Recall:

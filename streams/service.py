@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
-from schemas.errors import BrokerUnavailable, MemoryNotFound, NotReady, ShardNotHere
+from schemas.errors import BrokerUnavailable, MemoryNotFound, NotReady, ShardComingBack, ShardNotHere
 from schemas.events import LongTermEvent, SummaryRequest
 from schemas.lifecycle import wanted_states
 from schemas.memories import SHORT_TERM, Memory, SearchHit, State
@@ -22,8 +22,10 @@ from streams.agents.long_term import LongTermAgent
 from streams.agents.summaries import SummariesAgent
 from streams.clients.broker import NOT_ALLOWED
 from streams.clock import Clock, now_ms
+from streams.coming_back import Behind, seconds_left
 from streams.event_log import EventLog
 from streams.jobs.analytics import AnalyticsJob
+from streams.jobs.asked_checkpoints import AskedCheckpoints
 from streams.jobs.cleanup import CleanupJob
 from streams.jobs.reembedding import Reembedder
 from streams.metrics import Metrics
@@ -65,6 +67,9 @@ class Health(Protocol):
     def not_ready(self) -> list[str]:
         """Why the worker is not ready; empty when it is."""
 
+    def behind(self) -> list[Behind]:
+        """What is not back yet, by partition, how far it is, and how long it will take."""
+
     def lag(self) -> dict[str, int]:
         """Records that are not committed, by topic."""
 
@@ -92,6 +97,7 @@ class Context:
     notes: list[Note]
     hits: list[SearchHit]
     prompt: str
+    behind: Sequence[Behind] = ()
 
 
 class MemoryService:
@@ -123,15 +129,45 @@ class MemoryService:
         self.summaries, self.recall, self.explainer = summaries, recall, explainer
         self.cleanup, self.reembedder = cleanup, reembedder
         self._event_log, self._long_term, self._analytics = event_log, long_term, analytics
+        self.checkpoints = AskedCheckpoints(None, shards.partitions)
 
     # Whose users these are
 
     def partition_here(self, user_id: str) -> int:
         """The user's partition. Raises `ShardNotHere` where it is not this worker's, or not recovered yet."""
-        partition = partition_of(user_id, self.settings.kafka.partitions)
-        if partition not in self.shards.partitions() or not self.health.recovered:
+        partition = self._assigned(user_id)
+        if not self.health.recovered:
+            self._say_what_comes_back(user_id)
             raise ShardNotHere(partition, NOT_HERE)
         return partition
+
+    def _assigned(self, user_id: str) -> int:
+        partition = partition_of(user_id, self.settings.kafka.partitions)
+        if partition not in self.shards.partitions():
+            raise ShardNotHere(partition, NOT_HERE)
+        return partition
+
+    def _say_what_comes_back(self, user_id: str, cause: Exception | None = None) -> None:
+        """Raise `ShardComingBack` where the user's partition is on its way back."""
+        partition = partition_of(user_id, self.settings.kafka.partitions)
+        if behind := self.shards.coming_back.of(partition):
+            what = "; ".join(one.what() for one in behind)
+            left = seconds_left(behind) or 1.0
+            raise ShardComingBack(partition, f"it is coming back: {what}; ask again", left) from cause
+
+    async def readable(self, user_id: str, partial: bool) -> Sequence[Behind]:
+        """Wait for all that the user's partition should hold; where it may be partial, for its shard alone.
+
+        What of it is not there then: nothing, unless it may be partial.
+        """
+        if not partial:
+            await self.caught_up(user_id)
+            return ()
+        partition = self._assigned(user_id)
+        await self.shards.position(partition)
+        if behind := self.shards.coming_back.of(partition):
+            self.clock.observe(await self.shards.call(partition, Shard.newest_event))  # else it is not told before
+        return behind
 
     async def caught_up(self, user_id: str) -> int:
         """The user's partition, when its shard is open and holds all that it should."""
@@ -142,9 +178,29 @@ class MemoryService:
     async def ask(
         self, user_id: str, method: Callable[Concatenate[Shard, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """`method(shard, …)` of the user's shard, once it has caught up. Raises `TimeoutError` where that is long."""
-        async with asyncio.timeout(WAIT_SECONDS):
-            return await self.shards.call(await self.caught_up(user_id), method, *args, **kwargs)
+        """`method(shard, …)` of the user's shard, once it has caught up.
+
+        Raises `ShardComingBack` where that is long, and `TimeoutError` where the shard is busy.
+        """
+        return (await self.ask_partly(False, user_id, method, *args, **kwargs))[0]
+
+    async def ask_partly(
+        self,
+        partial: bool,
+        user_id: str,
+        method: Callable[Concatenate[Shard, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> tuple[T, Sequence[Behind]]:
+        """The same, and what is not back yet; where it may be `partial`, of what is there already."""
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                behind = await self.readable(user_id, partial)
+                partition = partition_of(user_id, self.settings.kafka.partitions)
+                return await self.shards.call(partition, method, *args, **kwargs), behind
+        except TimeoutError as exc:
+            self._say_what_comes_back(user_id, exc)
+            raise
 
     @asynccontextmanager
     async def own_shards(self) -> AsyncIterator[None]:
@@ -197,17 +253,32 @@ class MemoryService:
 
     # What is asked
 
-    async def search(self, query: Query) -> Hits:
-        """What answers the query, most relevant first: memories, and what windows hold that is none."""
-        async with asyncio.timeout(WAIT_SECONDS):
-            await self.caught_up(query.user_id)
-            return await self.recall.search(query)
+    async def search(self, query: Query, partial: bool = False) -> Hits:
+        """What answers the query, most relevant first: memories, and what windows hold that is none.
+
+        Where it may be `partial`, of what is there already; windows that are being read back are left out.
+        """
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                behind = await self.readable(query.user_id, partial)
+                if behind and not self.health.recovered:
+                    query = replace(query, short_term=False)
+                hits = await self.recall.search(query)
+                hits.behind = behind
+                return hits
+        except TimeoutError as exc:
+            self._say_what_comes_back(query.user_id, exc)
+            raise
 
     async def search_archive(self, user_id: str, text: str, top_k: int, explain: bool) -> list[SearchHit]:
         """The user's archived memories that answer, most relevant first; it counts as no access."""
-        async with asyncio.timeout(WAIT_SECONDS):
-            await self.caught_up(user_id)
-            return await self.recall.search_archive(user_id, text, top_k, explain)
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                await self.caught_up(user_id)
+                return await self.recall.search_archive(user_id, text, top_k, explain)
+        except TimeoutError as exc:
+            self._say_what_comes_back(user_id, exc)
+            raise
 
     async def context(
         self,
@@ -217,26 +288,32 @@ class MemoryService:
         limit: int | None,
         touch: bool = True,
         short_term: bool = True,
+        partial: bool = False,
     ) -> Context:
         """Newest exchanges, notes, top memories, one prompt text. Where nothing is `asked`: what was said last.
 
         With `short_term`, what all of the user's windows hold is looked through for answers as well, but for the
-        exchanges that are shown anyway.
+        exchanges that are shown anyway. Where it may be `partial`, it is of what is there already: without exchanges
+        and notes while windows are being read back.
         """
-        wanted = self.settings.long_term.context_memories
-        shown = self.window(user_id, session_id, limit)
+        wanted, away = self.settings.long_term.context_memories, partial and not self.health.recovered
+        shown = [] if away else self.window(user_id, session_id, limit)
+        behind: Sequence[Behind] = self.shards.coming_back.of(self._assigned(user_id)) if partial else ()
         asked = asked or _last_said(shown)
         hits: list[SearchHit] = []
         if asked and wanted:
             beside = _shown_window(session_id, shown)
             query = Query(user_id, asked, wanted, wanted_states(), touch=touch, short_term=short_term, beside=beside)
-            hits = await self.search(query)
-            shown = self.window(user_id, session_id, limit)  # what was forgotten meanwhile is not shown
-        notes, beside = self.notes(user_id, session_id), _shown_window(session_id, shown)
+            found = await self.search(query, partial)
+            hits, behind = found, found.behind or behind
+            if not away:
+                shown = self.window(user_id, session_id, limit)  # what was forgotten meanwhile is not shown
+        notes = [] if away else self.notes(user_id, session_id)
+        beside = _shown_window(session_id, shown)
         hits = [h for h in hits if h.state != SHORT_TERM or not beside.shows(h.session_id, h.message_ids)]
         lines = [f"{m.name or m.role}: {m.content}" for one in shown for m in one.exchange.messages]
         known = [hit for hit in hits if not beside.holds(hit.session_id, hit.message_ids)]
-        return Context(shown, notes, hits, prompt_text(lines, known, notes))
+        return Context(shown, notes, hits, prompt_text(lines, known, notes), behind)
 
     def window(self, user_id: str, session_id: str, limit: int | None) -> list[WindowExchange]:
         """The newest exchanges of a session's short-term window, oldest first; expired ones never appear."""
@@ -281,10 +358,16 @@ class MemoryService:
 
         Raises `MemoryNotFound`.
         """
-        found = await self.ask(user_id, Shard.memory_of, user_id, memory_id)
+        return (await self.one_partly(False, user_id, memory_id))[0]
+
+    async def one_partly(self, partial: bool, user_id: str, memory_id: uuid.UUID) -> tuple[Memory, Sequence[Behind]]:
+        """The same, and what is not back yet. One that may be among that is not said to be missing."""
+        found, behind = await self.ask_partly(partial, user_id, Shard.memory_of, user_id, memory_id)
         if found is None:
+            if behind:
+                self._say_what_comes_back(user_id)
             raise MemoryNotFound(f"user {user_id} has no memory {memory_id}")
-        return found
+        return found, behind
 
     async def archived(self, user_id: str, memory_id: uuid.UUID) -> uuid.UUID:
         """The id of an archived memory, or of the one that a near-copy of this id went into.

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -19,8 +20,10 @@ from schemas.errors import DataDirError, EmbeddingMismatch, ShardError, ShardLoc
 from schemas.settings import LifecycleSettings, LongTermSettings
 from streams.clients.embedding import Embedding
 from streams.clock import Clock
+from streams.coming_back import ComingBack
 from streams.memory_shares import MemoryShares, in_units
 from streams.models import ModelChanged, Models, ShardModel
+from tables.reached import note_reached
 from tables.search.recent import Recent
 from tables.shard.shard import Shard
 from tables.vectors.index import VectorIndex
@@ -49,6 +52,7 @@ class OwnedShards:
         self._folder, self.models, self._memory = folder, Models(embedding), memory
         self._settings, self._lifecycle = settings, lifecycle
         self._on_failure, self._recent = on_failure, Recent(memory.caches)
+        self.coming_back = ComingBack()
         self._open: dict[int, asyncio.Task[Shard]] = {}
         self._threads: dict[int, ThreadPoolExecutor] = {}
         self._closing: dict[int, asyncio.Future[None]] = {}
@@ -58,7 +62,9 @@ class OwnedShards:
         for partition in self._open.keys() - partitions:
             self._closing[partition] = asyncio.ensure_future(self._close(partition))
             self._closing[partition].add_done_callback(_log_failure)
+        self.coming_back.keep(partitions)
         for partition in partitions - self._open.keys():
+            self.coming_back.begins(partition, "memories", "opening")
             self._threads[partition] = ThreadPoolExecutor(1, thread_name_prefix=f"shard-{partition}")
             self._open[partition] = asyncio.ensure_future(self._opened(partition))
         self._share_memory()
@@ -80,6 +86,15 @@ class OwnedShards:
 
     def partitions(self) -> list[int]:
         return sorted(self._open)
+
+    def positions(self) -> dict[int, int]:
+        """Up to where in the log the events of each shard are in that is open. It may be asked from any thread."""
+        found = {}
+        for partition, task in list(self._open.items()):
+            if task.done() and not task.cancelled() and task.exception() is None:
+                with suppress(AttributeError):  # it is being closed in this moment
+                    found[partition] = task.result().position()
+        return found
 
     @property
     def ready(self) -> bool:
@@ -177,7 +192,9 @@ class OwnedShards:
         if (closing := self._closing.get(partition)) is not None:
             await asyncio.wait([closing])  # it has gone and come back
         try:
-            return await self._of_either_model(partition)
+            shard = await self._of_either_model(partition)
+            self.coming_back.begins(partition, "memories", "catching up")
+            return shard
         except asyncio.CancelledError:
             raise
         except Exception as exc:
@@ -232,7 +249,10 @@ class OwnedShards:
                 task.cancel()
                 await asyncio.wait([task])
             if not task.cancelled() and task.exception() is None:
-                await asyncio.wrap_future(thread.submit(task.result().close))
+                shard = task.result()
+                folder, position = self._folder / str(shard.partition), shard.position()
+                await asyncio.wrap_future(thread.submit(shard.close))
+                await asyncio.to_thread(note_reached, folder, position)
         finally:
             await asyncio.wrap_future(thread.submit(_nothing))  # what was submitted before is done
             thread.shutdown(wait=False)

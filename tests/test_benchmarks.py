@@ -13,10 +13,12 @@ import pytest
 from aiokafka.errors import TopicAuthorizationFailedError
 from click.testing import CliRunner
 
-from benchmarks import intake, retrieval, summaries, sustained
+from benchmarks import intake, retrieval, scale, summaries, sustained
 from benchmarks.load.topics import deleted_afterwards, of_its_own
+from benchmarks.state import changes, filling, silence
 from benchmarks.sustained import in_a_line
 from schemas.settings import KafkaSettings, Settings
+from schemas.topics import partition_of
 from streams.clients.broker import admin_client, ensure_topics
 
 
@@ -135,3 +137,48 @@ def test_data_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     done = CliRunner().invoke(summaries.main, [str(tmp_path)])
     assert done.exit_code == 1
     assert "is not there: DATA is the folder of the development sets" in done.stderr
+
+
+def test_memories_that_are_put_into_a_log_lie_where_their_users_do_and_come_in_turns() -> None:
+    users = filling.users_of(3_000, 4)
+    shares = filling.shares_of(3_000, users)
+    assert (sum(shares), sum(map(len, users))) == (3_000, 30)
+    for partition, (names, share) in enumerate(zip(users, shares, strict=True)):
+        batches = list(filling.batches(share, names, 1_760_000_000_000))
+        assert sum(map(len, batches)) == share
+        assert {partition_of(event.user_id, 4) for batch in batches for event in batch} == {partition}
+        assert len({event.memory_id for batch in batches for event in batch}) == share
+
+
+def test_what_is_accessed_of_a_million_lies_apart_and_is_a_two_hundredth() -> None:
+    users = [f"user-{number}" for number in range(200)]
+    touches = changes._touches(users, 20_000, 1_760_000_000_000)
+    assert sum(len(touch.memory_ids) for touch in touches) == pytest.approx(100, rel=0.1)
+    assert {len(touch.memory_ids) for touch in touches} == {changes.ACCESSED_A_USER}
+
+
+def test_a_silent_session_has_a_row_for_each_exchange_and_one_for_itself() -> None:
+    sessions = silence.sessions_of(2_100)
+    said = list(silence.messages_of(range(sessions), sessions, 4, 1_760_000_000_000))
+    assert len(said) == sessions * silence.MESSAGES_A_SESSION
+    assert sessions * silence.ROWS_A_SESSION == 2_100
+    assert {record.partition for record in said} == set(range(4))
+
+
+@pytest.mark.slow
+def test_scale_measures_what_it_has_bars_for_with_a_few_memories(tmp_path: Path) -> None:
+    """The same program as with a million; what it measures then says nothing."""
+    given = ["--memories", "2000", "--windows", "420", "--folder", str(tmp_path)]
+    given += ["--legs", "memory,windows,restart,rebuild", "--json"]
+    done = CliRunner().invoke(scale.main, given, catch_exceptions=False)
+    assert done.exit_code == 0, done.stderr
+    told = orjson.loads(done.stdout.splitlines()[-1])
+    assert {"anon_bytes_per_memory", "restart_s", "rebuild_s"} <= told.keys()
+    assert told["window_messages"] == 800
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_leg_that_is_not_there_is_one_line() -> None:
+    done = CliRunner().invoke(scale.main, ["--legs", "memory,everything"])
+    assert done.exit_code == 2
+    assert "everything: there are memory, windows, restart, checkpoint, rebuild, warm" in done.stderr

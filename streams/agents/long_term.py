@@ -87,7 +87,7 @@ class LongTermAgent:
         read: Read,
         born: Born,
     ) -> None:
-        self._shards, self._gate = shards, gate
+        self._shards, self._gate, self._coming_back = shards, gate, shards.coming_back
         self._notes, self._forgetters, self._born, self._read = notes, forgetters, born, read
         self._inbox, self._metrics, self._clock = inbox, metrics, clock
         self._ages = PromotionAges(metrics.promotion_age)
@@ -114,6 +114,8 @@ class LongTermAgent:
         """
         self.revoke(frozenset(self._writers))
         self._caught_up = {partition: asyncio.Event() for partition in partitions}
+        for partition in partitions:
+            self._coming_back.is_to_catch_up(partition)
         self._of_watermark.clear()
         self._ages.clear()
         self._writers = {
@@ -188,6 +190,7 @@ class LongTermAgent:
         except ShardNotHere:
             return  # it has moved on
         caught_up.set()
+        self._coming_back.is_back([partition], "memories")
 
     async def _fill_up(self, partition: int, end: int) -> int:
         """Read again what is in the log up to `end` (an offset) and not in the shard; the shard's position then."""
@@ -195,13 +198,17 @@ class LongTermAgent:
         if start >= end:
             return start
         log.warning("shard %d: it is behind: offsets %d to %d are read again", partition, start, end - 1)
+        reached = self._coming_back.begins(partition, "memories", "catching up", 0, end - start)
         async for records in self._read(partition, start, end):
             for first in range(0, len(records), EVENTS_A_TRANSACTION):
                 part = records[first : first + EVENTS_A_TRANSACTION]
                 read = list(self._inbox.read_again(part))
                 await self._apply(partition, [event for _, event in read], part[-1].offset + 1, again=True)
                 await self._forgetters.follow_again(forgettings(read, now_ms()))
+                reached(part[-1].offset + 1 - start, end - start)
         await self._apply(partition, [], end, again=True)
+        if self._caught_up[partition].is_set():  # what the log lacked was passed over
+            self._coming_back.is_back([partition], "memories")
         log.info("shard %d: it has caught up", partition)
         return end
 

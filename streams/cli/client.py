@@ -38,6 +38,11 @@ short_term_option = click.option(
     show_default=True,
     help="Also what was said and is no memory: short-term windows, in all sessions.",
 )
+partial_option = click.option(
+    "--partial",
+    is_flag=True,
+    help="While the user's partition comes back to its worker: answer from what is there already.",
+)
 filter_option = click.option(
     "--filter",
     "filters",
@@ -45,6 +50,20 @@ filter_option = click.option(
     metavar="FIELD:OPERATOR:VALUE",
     help="For example importance:gte:80; repeatable.",
 )
+
+
+def not_back(answer: dict[str, Any]) -> str:
+    """What a partial answer lacks, as a line; nothing where it is whole."""
+    if not answer.get("partial"):
+        return ""
+    return f"Not all of it is back yet: {'; '.join(map(coming_back, answer['behind']))}"
+
+
+def coming_back(behind: dict[str, Any]) -> str:
+    """What a worker says of a partition that is on its way back, in words."""
+    from streams.coming_back import Behind  # not before it is asked for
+
+    return str(Behind(**behind))
 
 
 def ask(url: str, method: str, path: str, *, seconds: float = 30.0, **options: Any) -> Any:

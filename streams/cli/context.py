@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from streams.cli import show
-from streams.cli.client import ask, json_option, short_term_option, touch_option, url_option
+from streams.cli.client import ask, json_option, not_back, partial_option, short_term_option, touch_option, url_option
 
 
 @click.command()
@@ -14,19 +14,26 @@ from streams.cli.client import ask, json_option, short_term_option, touch_option
 @click.option("--session", required=True, help="The session's id.")
 @short_term_option
 @touch_option
+@partial_option
 @url_option
 @json_option
-def context(query: str, user: str, session: str, short_term: bool, touch: bool, url: str, as_json: bool) -> None:
+def context(
+    query: str, user: str, session: str, short_term: bool, touch: bool, partial: bool, url: str, as_json: bool
+) -> None:
     """What an assistant needs before it answers: newest exchanges, notes, top memories, as one prompt text.
 
     Without QUERY, what the user said last is the query.
     """
     asked = {"user_id": user, "session_id": session, "q": query, "touch": touch, "include_short_term": short_term}
+    if partial:
+        asked["partial"] = "allow"
     answer = ask(url, "GET", "/v1/context", params=asked)
     if as_json:
         show.as_json(answer)
         return
     console = show.console()
+    if missing := not_back(answer):
+        console.print(missing, markup=False)
     if not answer["prompt"]:
         console.print("Nothing is known of this session, and no memory of this user answers.")
         return

@@ -8,7 +8,16 @@ import click
 
 from schemas.memories import SHORT_TERM, SHOWN_FROM, State
 from streams.cli import show
-from streams.cli.client import ask, filter_option, json_option, short_term_option, touch_option, url_option
+from streams.cli.client import (
+    ask,
+    filter_option,
+    json_option,
+    not_back,
+    partial_option,
+    short_term_option,
+    touch_option,
+    url_option,
+)
 
 
 @click.command()
@@ -29,6 +38,7 @@ from streams.cli.client import ask, filter_option, json_option, short_term_optio
 @filter_option
 @click.option("--explain", is_flag=True, help="Why each was found: cosine and BM25, with their ranks.")
 @touch_option
+@partial_option
 @url_option
 @json_option
 def search(
@@ -43,6 +53,7 @@ def search(
     filters: tuple[str, ...],
     explain: bool,
     touch: bool,
+    partial: bool,
     url: str,
     as_json: bool,
 ) -> None:
@@ -63,12 +74,15 @@ def search(
         "filters": filters,
         "explain": explain,
         "touch": touch,
+        **({"partial": "allow"} if partial else {}),
     }
     answer = ask(url, "POST", "/v1/search", json=body)
     if as_json:
         show.as_json(answer)
         return
     console = show.console()
+    if missing := not_back(answer):
+        console.print(missing, markup=False)
     results = worth_showing(answer["results"]) if min_relevance is None else answer["results"]
     if results:
         console.print(show.hits(f"Memories of {show.plain(user)}", results))

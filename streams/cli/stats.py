@@ -11,7 +11,7 @@ from rich.console import Console
 
 from schemas.errors import SiltstoneError
 from streams.cli import show
-from streams.cli.client import ask, json_option, url_option
+from streams.cli.client import ask, coming_back, json_option, url_option
 
 BAR = 40
 
@@ -69,6 +69,8 @@ def stats(at: str | None, days: int, plot: Path | None, url: str, as_json: bool)
         f"{pipeline['messages']} messages, {pipeline['exchanges']} exchanges, {pipeline['dead_letters']} dead letters"
     )
     console.print(show.table(title, ("exchanges", "reason", ">number"), done, min_width=len(title)))
+    for behind in pipeline["coming_back"]:
+        console.print(f"coming back: {coming_back(behind)}", markup=False)
     if plot is not None:
         click.echo(f"drawn in {plot}")
 

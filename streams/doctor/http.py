@@ -8,10 +8,12 @@ from typing import Any
 import httpx
 
 from schemas.settings import HttpSettings, Settings
+from streams.coming_back import Behind
 from streams.doctor.finding import Finding, failed, ok, warning
 
 CHECK = "http"
 ANSWER_SECONDS = 3.0
+SHOWN = 4
 TAKEN = "end it, or choose another port with http.port or --port"
 
 
@@ -33,9 +35,18 @@ async def check_http(settings: Settings) -> list[Finding]:
     if said is None:
         return [failed(CHECK, f"{address} is taken by something that is no worker ({answer.status_code})", TAKEN)]
     if not said["ready"]:
-        waiting = "; ".join(map(str, said["waiting_for"]))
+        waiting = "; ".join(map(str, [*said["waiting_for"], *_coming_back(said)]))
         return [warning(CHECK, f"the worker at {address} is not ready: {waiting}", "wait, then look at its log")]
     return [ok(CHECK, f"a worker answers at {address}, and it is ready")]
+
+
+def _coming_back(said: dict[str, Any]) -> list[Behind]:
+    """The partitions that take longest, in words; a worker of an earlier version tells of none."""
+    try:
+        behind = [Behind(**one) for one in said.get("coming_back", [])]
+    except TypeError:
+        return []
+    return sorted(behind, key=lambda one: -(one.eta_seconds or 0))[:SHOWN]
 
 
 def _said(answer: httpx.Response) -> dict[str, Any] | None:

@@ -41,6 +41,9 @@ Replaced, and why:
     Recovery._build_offsets      a changelog that ends before what we have of it is another one
     TableManager.on_start        no second is waited for tables: they are there
     Recovery._wait               a broker that does not answer in time is asked again: Faust's recovery would end
+    PartitionAssignor._perform_assignment, on_assignment
+                                 partitions go where their state is (`assignor` says why); the address that comes
+                                 with an assignment may be a former one
 
 `check_faust` compares the sources of these methods with what this module was written for.
 """
@@ -63,6 +66,7 @@ import aiokafka
 import faust
 from aiokafka.errors import IllegalStateError, KafkaError
 from aiokafka.protocol.group import JoinGroupRequest
+from faust.assignor.partition_assignor import PartitionAssignor
 from faust.serializers.schemas import Schema
 from faust.tables.base import Collection
 from faust.tables.manager import TableManager
@@ -79,6 +83,7 @@ from streams.clients.broker import NOT_ALLOWED
 from streams.clients.closing import stop_when_stopped
 from streams.clients.header_names import FetchedRecord, take_any_header_name
 from streams.clients.log_reader import ends
+from streams.hotpath.assignor import HeldAssignor, HeldState
 from streams.hotpath.attempts import Attempts, Failing
 from streams.hotpath.kept_partitions import KeptPartitions
 from streams.hotpath.ledger import Ledger
@@ -161,6 +166,8 @@ EXPECTED_SOURCES = {
     "Recovery._set_recovery_started": "bcfebf81ae13",
     "TableManager.on_start": "365dd25fbc0e",
     "Recovery._wait": "ec7429b70176",
+    "PartitionAssignor._perform_assignment": "1e0bf2c5c8f4",
+    "PartitionAssignor.on_assignment": "72f34bf053d6",
 }
 
 
@@ -176,6 +183,7 @@ def fingerprints() -> dict[str, str]:
         "Collection": Collection,
         "Recovery": Recovery,
         "TableManager": TableManager,
+        "PartitionAssignor": PartitionAssignor,
     }
     found = {}
     for name in EXPECTED_SOURCES:
@@ -708,6 +716,10 @@ class HotPath:
         transport = _Transport(app.conf.broker_consumer, app)
         transport.hot = self
         app.transport = transport
+        #: What this worker tells its group of the state that it holds.
+        self.state = HeldState()
+        app.conf.PartitionAssignor = cast(Any, HeldAssignor)
+        cast(HeldAssignor, app.assignor).state = self.state
 
     def connect(self) -> None:
         """The producer has started: the outbox may send."""
@@ -870,6 +882,10 @@ class HotPath:
         """The group's offset in each of our partitions of the topic where it is none that a worker committed."""
         moved = cast(_Thread, cast(Any, self.app.consumer)._thread).moved
         return {tp.partition: offset for tp, offset in moved.items() if tp.topic == topic}
+
+    def recovering(self) -> dict[int, tuple[int, int]]:
+        """Changelog records that are read, and that there are to read, of each partition whose tables come back."""
+        return cast(KeptTables, self.app.tables).kept_recovery.read_of_all()
 
     async def restored(self) -> list[Restored]:
         """What we hold since the last recovery, of each of our partitions of each table."""

@@ -12,6 +12,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, cast
 
 import faust
@@ -148,6 +149,9 @@ class KeptTable(faust.Table[Any, Any]):
 class KeptRecovery(Recovery):
     """Reads changelogs to the marks that it writes to them when it begins."""
 
+    #: The last record of each changelog that was there when recovery began.
+    _began: Mapping[TP, int] = MappingProxyType({})
+
     async def _build_highwaters(self, consumer: Any, tps: set[TP], destination: Any, title: str) -> None:
         by_changelog: dict[str, list[int]] = defaultdict(list)
         for tp in tps:
@@ -185,6 +189,18 @@ class KeptRecovery(Recovery):
                 table.begin_anew(tp.partition)
                 destination[tp] = -1
         await super()._build_offsets(consumer, tps, destination, title)
+        if title == "active":
+            self._began = {tp: -1 if destination.get(tp) is None else destination[tp] for tp in tps}
+
+    def read_of_all(self) -> dict[int, tuple[int, int]]:
+        """Records that are read and that there are to read, by partition; nothing once all tables are back."""
+        found: dict[int, tuple[int, int]] = {}
+        for tp, began in self._began.items() if self.in_recovery else ():
+            done, of_all = found.get(tp.partition, (0, 0))
+            here = max(0, self.active_highwaters.get(tp, began) - began)
+            read = min(here, max(0, self.active_offsets.get(tp, began) - began))
+            found[tp.partition] = done + read, of_all + here
+        return found
 
     @Service.task
     async def _slurp_changelogs(self) -> None:
@@ -218,7 +234,9 @@ class KeptTables(TableManager):
 
     def __init__(self, app: Any, **kwargs: Any) -> None:
         super().__init__(app, **kwargs)
-        self._recovery = KeptRecovery(app, self, beacon=self.beacon)  # `loop` would need one that runs
+        self.kept_recovery = self._recovery = KeptRecovery(
+            app, self, beacon=self.beacon
+        )  # `loop` needs one that runs
 
     async def on_start(self) -> None:
         await self._update_channels()

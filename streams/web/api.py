@@ -16,19 +16,22 @@ from schemas.lifecycle import wanted_states
 from schemas.memories import SHORT_TERM, SearchHit, ShownState, State
 from schemas.messages import ChatMessage, Id, Timestamp, iso
 from streams.clock import now_ms
+from streams.coming_back import seconds_left
 from streams.metrics import labelled
 from streams.recall import Query
 from streams.rules.filtering import Filter
 from streams.service import MemoryService, WindowExchange
 from streams.web.accepted import Accepted
 from streams.web.archive import archive_routes
+from streams.web.checkpoints import checkpoint_routes
 from streams.web.cleanup import cleanup_routes
 from streams.web.decisions import DecisionsResponse, decisions_of
 from streams.web.erasures import erasure_routes
 from streams.web.failures import answer_failures
-from streams.web.forwarding import Forwarding
+from streams.web.forwarding import Forwarding, retry_after
 from streams.web.memories import memory_routes
 from streams.web.notes import NewMemory, NotesResponse, ShownNote
+from streams.web.partial import MEANING, Allowed, MayBePartial, Partial, ShownBehind, said
 from streams.web.reembedding import reembedding_routes
 from streams.web.relations import relation_routes
 from streams.web.statistics import (
@@ -91,6 +94,7 @@ class SearchRequest(BaseModel):
     )
     explain: bool = False
     touch: bool = Field(default=True, description="false: being found counts as no access (evaluation, prefetch)")
+    partial: Allowed = Field(default="never", description=f"{MEANING}; also as a parameter")
 
     @field_validator("filters")
     @classmethod
@@ -99,7 +103,7 @@ class SearchRequest(BaseModel):
         return given
 
 
-class SearchResponse(BaseModel):
+class SearchResponse(MayBePartial):
     results: list[SearchHit]
     better_elsewhere: dict[State, int] = Field(
         description="by state, how many memories in states that were not asked for are more relevant than all of the "
@@ -130,7 +134,14 @@ class ExchangesResponse(BaseModel):
     exchanges: list[ShownExchange]
 
 
-class ContextResponse(ExchangesResponse):
+class Readiness(BaseModel):
+    ready: bool
+    waiting_for: list[str] = Field(description="why it is not ready")
+    coming_back: list[ShownBehind] = Field(description="what of which partition is not back yet, and how far it is")
+    eta_seconds: float | None = Field(description="until what is done now is done; null while that is not known")
+
+
+class ContextResponse(ExchangesResponse, MayBePartial):
     notes: list[ShownNote] = Field(description="the session's short-term memories, oldest first")
     memories: list[SearchHit] = Field(description="with what was said elsewhere or earlier, and is no memory")
     prompt: str = Field(description="memories, notes and exchanges as one text, ready for a prompt")
@@ -205,6 +216,7 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
         relation_routes,
         archive_routes,
         cleanup_routes,
+        checkpoint_routes,
         reembedding_routes,
         summary_routes,
     ):
@@ -217,13 +229,17 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
         return NotesResponse(session_id=session_id, user_id=user_id, memories=noted)
 
     @api.post("/v1/search", tags=["memories"])
-    async def search(request: SearchRequest) -> SearchResponse:
+    async def search(request: SearchRequest, allowed: Partial) -> SearchResponse:
         """The user's memories that answer the query, most relevant first, and what was said and is no memory.
 
         What is said is found at once, in all sessions, until it expires: an exchange is in state `short_term`, has
         the id that its memory would have, and is never beside that memory. A question does not find itself. A memory
         that is at least as relevant as `lifecycle.access_min_relevance` counts as accessed, unless `touch` is false.
+
+        While the user's partition comes back to its worker, this waits, and is 503 where that is long. With
+        `partial=allow` it answers from what is there already: `partial` and `behind` say what is not.
         """
+        allowed = allowed or request.partial == "allow"
         wanted = request.state
         states = wanted_states(state=wanted, include_all=request.include_all, include_cold=request.include_cold)
         query = Query(
@@ -238,13 +254,16 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
             touch=request.touch,
             short_term=request.include_short_term if wanted is None else wanted == SHORT_TERM,
         )
-        found = await service.search(query)
-        return SearchResponse(results=list(found), better_elsewhere=dict(found.elsewhere))
+        found = await service.search(query, allowed)
+        return SearchResponse(
+            results=list(found), better_elsewhere=dict(found.elsewhere), **said(allowed, found.behind)
+        )
 
     @api.get("/v1/context", tags=["conversations"])
     async def context(
         user_id: Id,
         session_id: Id,
+        allowed: Partial,
         q: str = "",
         limit: Limit = None,
         touch: bool = True,
@@ -254,9 +273,11 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
 
         Without `q`, what the user said last is the query. Among the memories is what was said in any session and is
         none (state `short_term`), but for the exchanges that are shown; the prompt says nothing twice. Memories that
-        are relevant enough count as accessed, unless `touch` is false.
+        are relevant enough count as accessed, unless `touch` is false. With `partial=allow`, while the user's
+        partition comes back to its worker, it is made of what is there already: without exchanges and notes while
+        windows are read back.
         """
-        found = await service.context(user_id, session_id, q, limit, touch, include_short_term)
+        found = await service.context(user_id, session_id, q, limit, touch, include_short_term, allowed)
         return ContextResponse(
             session_id=session_id,
             user_id=user_id,
@@ -264,6 +285,7 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
             notes=[ShownNote.of(note) for note in found.notes],
             memories=found.hits,
             prompt=found.prompt,
+            **said(allowed, found.behind),
         )
 
     @api.get("/v1/stats/states", tags=["statistics"])
@@ -307,6 +329,7 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
             "lost_records": {topic: n for (topic,), n in labelled(metrics.lost_records).items()},
             "emptied_changelogs": {topic: n for (topic,), n in labelled(metrics.emptied_changelogs).items()},
             "lag": service.health.lag() if service.health.recovered else {},
+            "coming_back": [one.model_dump() for one in ShownBehind.each(service.health.behind())],
         }
 
     @api.post("/v1/snapshot", tags=["statistics"])
@@ -321,18 +344,25 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
         return {"status": "ok"}
 
     @api.get("/readyz", tags=["operations"])
-    async def readyz(response: Response) -> dict[str, Any]:
+    async def readyz(response: Response) -> Readiness:
         """200 when tables are recovered, the model is loaded, the shards are open and offsets are committed.
 
-        Else 503 and why not.
+        Else 503 and why not; and for each partition that is on its way back, what is done for it, how far that is,
+        and how long it will take.
         """
-        reasons = service.health.not_ready()
-        response.status_code = 503 if reasons else 200
-        return {"ready": not reasons, "waiting_for": reasons}
+        reasons, behind = service.health.not_ready(), service.health.behind()
+        left = seconds_left(behind)
+        if reasons:
+            response.status_code = 503
+            response.headers["Retry-After"] = retry_after(left or 1.0)
+        return Readiness(
+            ready=not reasons, waiting_for=reasons, coming_back=ShownBehind.each(behind), eta_seconds=left
+        )
 
     @api.get("/metrics", tags=["operations"], response_class=Response)
     async def metrics() -> Response:
         """Prometheus metrics."""
+        service.metrics.behind(service.health.behind())
         return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
     return api

@@ -22,6 +22,7 @@ from schemas.errors import (
     EmbeddingUnavailable,
     MemoryNotFound,
     NotReady,
+    ShardComingBack,
     ShardLocked,
     ShardNotHere,
     SiltstoneError,
@@ -50,6 +51,8 @@ def answer_to(exc: Exception) -> JSONResponse:
     match exc:
         case TimeoutError() | BrokerUnavailable() | BrokerEmptied() | NotReady() | ShardLocked() | ShardNotHere():
             return later(str(exc) or BUSY)
+        case ShardComingBack():
+            return later(str(exc), exc.retry_after)
         case MemoryNotFound():
             return JSONResponse({"detail": str(exc)}, 404)
         case EmbeddingUnavailable():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from math import ceil
 from typing import Final
 
 import httpx
@@ -19,6 +20,8 @@ from schemas.errors import ShardNotHere
 log = logging.getLogger(__name__)
 
 FORWARDED: Final = "x-siltstone-forwarded"
+#: What is asked again sees how far it is, and may be back sooner than it looked: seconds.
+LONGEST_RETRY: Final = 60
 #: Longer than the owner itself waits for its shards.
 WAIT_SECONDS: Final = 15.0
 #: Of one connection, not of the request that it carries.
@@ -67,6 +70,11 @@ class Forwarding:
         return Response(answer.content, answer.status_code, kept)
 
 
-def later(detail: str) -> JSONResponse:
-    """Nobody can answer now; to be asked again."""
-    return JSONResponse({"detail": detail}, 503, headers={"Retry-After": "1"})
+def later(detail: str, seconds: float = 1.0) -> JSONResponse:
+    """Nobody can answer now; to be asked again after so many seconds, or a minute: much may have changed by then."""
+    return JSONResponse({"detail": detail}, 503, headers={"Retry-After": retry_after(seconds)})
+
+
+def retry_after(seconds: float) -> str:
+    """The header's value."""
+    return str(min(LONGEST_RETRY, max(1, ceil(seconds))))

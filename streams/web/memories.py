@@ -17,15 +17,20 @@ from schemas.messages import MAX_METADATA_BYTES, Content, Id, Metadata, iso
 from streams.service import MemoryService
 from streams.web.accepted import Accepted
 from streams.web.listing import After, Filters, PageQuery, PageSize, States, conditions_of, page_of_memories
+from streams.web.partial import MayBePartial, Partial, said
 from streams.web.shown import ShownMemory, command, shown
 from tables.shard.editing import outgrows
 from tables.shard.shard import Shard
 
 
-class MemoriesResponse(BaseModel):
+class MemoriesResponse(MayBePartial):
     memories: list[ShownMemory]
     total: int = Field(description="how many there are in all, with these filters")
     next: uuid.UUID | None = Field(description="give it as `after` to read on; null at the end")
+
+
+class OneMemory(ShownMemory, MayBePartial):
+    """A memory, and whether something may have become of it that is not back yet."""
 
 
 class MemoryChange(BaseModel):
@@ -65,29 +70,34 @@ def memory_routes(service: MemoryService) -> APIRouter:
     async def memories(
         user_id: Id,
         states: States,
+        allowed: Partial,
         filters: Filters = [],  # noqa: B006
         limit: PageSize = 50,
         after: After = None,
     ) -> MemoriesResponse:
         """The user's memories, oldest first: the active ones, unless `state`, `include_all` or `include_cold` is set.
 
-        Being listed counts as no access.
+        Being listed counts as no access. With `partial=allow`, while the user's partition comes back to its worker,
+        those are listed that are there already.
         """
         wanted = PageQuery(user_id, conditions_of(filters), limit, after, states, service.clock.now())
-        page = await service.ask(user_id, page_of_memories, wanted, service.settings.lifecycle)
+        page, behind = await service.ask_partly(
+            allowed, user_id, page_of_memories, wanted, service.settings.lifecycle
+        )
         memories = [shown(memory, service) for memory in page.memories]
-        return MemoriesResponse(memories=memories, total=page.total, next=page.next_after)
+        return MemoriesResponse(memories=memories, total=page.total, next=page.next_after, **said(allowed, behind))
 
     @api.get("/v1/memories/{memory_id}")
-    async def memory(memory_id: uuid.UUID, user_id: Id, touch: bool = True) -> ShownMemory:
+    async def memory(memory_id: uuid.UUID, user_id: Id, allowed: Partial, touch: bool = True) -> OneMemory:
         """One memory; that counts as an access, unless `touch` is false. It is shown as it was before.
 
-        A near-copy's id shows the memory that it went into.
+        A near-copy's id shows the memory that it went into. With `partial=allow`, while the user's partition comes
+        back to its worker, it is shown where it is there already; where it is not, 503 says so.
         """
-        found = await service.one(user_id, memory_id)
+        found, behind = await service.one_partly(allowed, user_id, memory_id)
         if touch:
             service.recall.accessed(user_id, [found.id])
-        return shown(found, service)
+        return OneMemory.of(found, service.clock.now(), service.settings.lifecycle, **said(allowed, behind))
 
     @api.patch("/v1/memories/{memory_id}", status_code=202)
     async def edit(memory_id: uuid.UUID, change: MemoryChange) -> Accepted:

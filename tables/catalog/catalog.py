@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import duckdb
 import numpy as np
@@ -37,6 +37,9 @@ from tables.shard.erasures import Erasure, erasure
 from tables.shard.reembedding import Reembedding
 from tables.vectors.index import Seqs, Stamp, Vectors, matrix
 from tables.vectors.known_ids import KnownIds, hashes_of, hashes_of_bytes, hashes_of_names
+
+#: Ids are read from the tables so many at a time.
+_IDS_AT_A_TIME: Final = 122_880
 
 
 class NewLink(NamedTuple):
@@ -200,9 +203,12 @@ class Catalog:
             "SELECT event_id AS id FROM applied UNION ALL SELECT id FROM memories UNION ALL "
             "SELECT memory_id FROM merged UNION ALL SELECT id FROM archive"
         )
-        for chunk in ids.to_arrow_table().column("id").chunks:
-            raw = memoryview(chunk.storage.buffers()[1])
-            self._ids.add(hashes_of_bytes(raw[16 * chunk.offset : 16 * (chunk.offset + len(chunk))]))
+        found = []
+        for batch in ids.to_arrow_reader(_IDS_AT_A_TIME):
+            column = batch.column(0)
+            raw = memoryview(column.storage.buffers()[1])
+            found.append(hashes_of_bytes(raw[16 * column.offset : 16 * (column.offset + len(column))]))
+        self._ids.add(np.concatenate([hashes_of([]), *found]))
         users = self._db.execute("SELECT DISTINCT user_id FROM tombstones").fetchall()
         self._forgetting.add(hashes_of_names(user_id for (user_id,) in users))
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from schemas.memories import Memory
 from tables.catalog.archive import ArchiveTable
+from tables.runs import Places
 from tables.search.candidates import Candidates
 from tables.search.recent import Recent
-from tables.search.row_file import Places
 from tables.vectors.index import Vectors
 
 

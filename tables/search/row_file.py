@@ -1,8 +1,8 @@
 """Rows of one width in a mapped file, by number: what ranking asks of every memory, and where the rest of it lies.
 
-Rows are in the order of their numbers, so a number is found by halving; new ones have higher numbers and go to the
-end. The first row is the header: its `seq` is a mark, `user` the generation, `created_at` the rules by which terms
-are taken, `terms_at` how often the catalog was changed.
+Rows are in the order of their numbers; new ones have higher numbers and go to the end. Most numbers follow each
+other, so little is held in memory to find one (`tables/runs.py`). The first row is the header: its `seq` is a mark,
+`user` the generation, `created_at` the rules by which terms are taken, `terms_at` how often the catalog was changed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tables.runs import Places, Runs
 from tables.search.tokens import RULES
 
-Places = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.void]
 
 #: Moments are epoch ms. `user` and `session` are hashes; `speakers` one of who speaks in it, 0 for nobody. Offsets
@@ -90,8 +90,7 @@ class RowFile:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         self._mapping: mmap.mmap | None = None
         self._all: Rows = np.zeros(0, ROW)
-        self._seqs: npt.NDArray[np.int64] = np.empty(0, np.int64)
-        self._count = 0
+        self._count, self._runs = 0, Runs()
 
     @property
     def rows(self) -> Rows:
@@ -99,8 +98,9 @@ class RowFile:
 
     @property
     def seqs(self) -> npt.NDArray[np.int64]:
-        """The numbers of the rows, ascending; a copy that lies close together."""
-        return self._seqs[: self._count]
+        """The numbers of the rows, ascending, as they lie in the file."""
+        seqs: npt.NDArray[np.int64] = self.rows["seq"]
+        return seqs
 
     def load(self, generation: int, changes: int) -> bool:
         """Take what is in the file; whether it is of this generation, whole, and as it was after so many changes.
@@ -111,16 +111,18 @@ class RowFile:
         if held < 1:
             return False
         self._map(held)
-        header, self._seqs = self._all[0], self._all["seq"][1:].copy()
-        self._count = int(np.count_nonzero(self._seqs))
+        header, seqs = self._all[0], self._all["seq"][1:].copy()
+        self._count = int(np.count_nonzero(seqs))
+        seqs = seqs[: self._count]
+        self._runs = Runs(seqs)
         mine = (header["seq"], header["user"], header["created_at"]) == (_MAGIC, generation, RULES)
-        return bool(mine and changes - 1 <= header["terms_at"] <= changes and (np.diff(self.seqs) > 0).all())
+        return bool(mine and changes - 1 <= header["terms_at"] <= changes and (np.diff(seqs) > 0).all())
 
     def begin(self, seqs: npt.NDArray[np.int64]) -> None:
         """Rows of these numbers, ascending, and else of zeros, in place of all that was there. Raises `OSError`."""
         self._all, self._mapping = np.zeros(0, ROW), None
         os.ftruncate(self._file, 0)
-        self._count = 0
+        self._count, self._runs = 0, Runs()
         self._grow(len(seqs))
         self.add(seqs)
 
@@ -132,7 +134,7 @@ class RowFile:
     def add(self, seqs: npt.NDArray[np.int64]) -> Places:
         """Rows of numbers above all others, ascending, for which room was reserved; their places."""
         start, self._count = self._count, self._count + len(seqs)
-        self._seqs[start : self._count] = seqs
+        self._runs.add(seqs)
         fresh = np.zeros(len(seqs), ROW)
         fresh["seq"] = seqs
         fresh["check"] = checks(fresh)
@@ -141,11 +143,7 @@ class RowFile:
 
     def places(self, seqs: npt.NDArray[np.int64]) -> Places:
         """Where the rows of these numbers are; those that have none are left out."""
-        if not self._count:
-            return np.empty(0, np.int64)
-        places = np.minimum(np.searchsorted(self.seqs, seqs), self._count - 1)
-        found: Places = places[self.seqs[places] == seqs]
-        return found
+        return self._runs.places(seqs)
 
     def stamp(self, generation: int, changes: int) -> None:
         """What is in the file belongs to this generation from now on; on the disk when it returns."""
@@ -167,7 +165,6 @@ class RowFile:
         whole = 1 + rows + rows // 8 + _MORE
         _allocate(self._file, whole * ROW.itemsize)
         self._map(whole)
-        self._seqs = np.concatenate([self.seqs, np.zeros(whole - 1 - self._count, np.int64)])
 
     def _map(self, rows: int) -> None:
         self._mapping = mmap.mmap(self._file, rows * ROW.itemsize)

@@ -34,11 +34,12 @@ from schemas.errors import DataDirError
 from schemas.memories import Memory
 from tables.catalog.catalog import Catalog, Changes
 from tables.catalog.shard_info import ShardInfo
+from tables.runs import Places
 from tables.search import bodies, terms_file
 from tables.search.bodies import BodiesFile, body_of, check_of, memory_of
 from tables.search.candidates import Candidates, previous
 from tables.search.recent import Recent
-from tables.search.row_file import BODY, CURRENT, GONE, HELD, PINNED, ROW, Places, RowFile, Rows, checks, each
+from tables.search.row_file import BODY, CURRENT, GONE, HELD, PINNED, ROW, RowFile, Rows, checks, each
 from tables.search.terms import Terms, counted
 from tables.search.terms_file import TermsFile
 

@@ -26,11 +26,11 @@ from tables.catalog.catalog import Catalog, Changes, Done, NewLink
 from tables.catalog.cleanup import Verdicts
 from tables.catalog.database import ALONE
 from tables.catalog.watermarks import Watermark
+from tables.runs import Places
 from tables.search.archived_rows import ArchivedRows, HeldArchive
 from tables.search.candidates import Candidates
 from tables.search.recent import Recent
 from tables.search.recent_users import RecentUsers
-from tables.search.row_file import Places
 from tables.search.said import SaidRow, with_said
 from tables.search.search_rows import Held, Living, SearchRows
 from tables.shard.batch import Applied, Batch, covers, together

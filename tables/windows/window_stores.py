@@ -143,12 +143,10 @@ class WindowStores:
             places[changelog] = Place(identity, offset, rows, at, read)
         store.commit(State(fitted=False, places=places))
 
-    def fitted(self, partition: int, by_now: bool) -> None:
-        """The tables fit each other in memory; what that took is in the next changes. `by_now`: it took nothing."""
+    def fitted(self, partition: int) -> None:
+        """The tables fit each other in memory; what that took is in the next changes that are taken."""
         if (store := self._open.get(partition)) is not None:
             store.fitted = True
-            if by_now and not store.state.fitted:
-                store.commit(State(fitted=True, places=store.state.places))
 
     def snapshot(self, partition: int, folder: Path) -> Mapping[str, Place]:
         """A copy of a partition's rows in a folder that is not there yet, and up to where its changelogs are in it.

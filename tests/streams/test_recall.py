@@ -18,7 +18,7 @@ from schemas.settings import LifecycleSettings, LongTermSettings
 from streams.recall import PreparedQuery, Query, answers
 from streams.rules.filtering import Filter
 from streams.rules.ranking import COSINE, LexicalIndex, carry, fuse, top
-from tables.search.row_file import Places
+from tables.runs import Places
 from tables.shard.shard import Shard
 from tests.support.making import START, axis, promotion
 from tests.tables.commands import event

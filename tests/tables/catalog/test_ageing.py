@@ -231,3 +231,11 @@ def test_a_number_that_is_not_due_yet_is_passed_over() -> None:
     due.add(np.array([3]))
     due.set(np.array([1, 2, 3, 4]), NEVER)
     assert (due.newest, due.at(LATER).tolist()) == (3, [])
+
+
+def test_a_number_takes_eight_bytes_until_its_next_look() -> None:
+    due = NextChecks()
+    for start in range(1, 100_001, 1_000):
+        due.add(np.arange(start, start + 1_000))
+    due.set(np.arange(1, 100_001), float(LATER))
+    assert due.nbytes <= 8 * 100_000 + 100

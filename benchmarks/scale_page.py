@@ -1,0 +1,62 @@
+"""Write the tables of docs/scale.md anew: what its program prints, each under the head that it prints.
+
+    python benchmarks/scale_page.py
+
+To be run when a figure at the top of the program has changed; a test says when it was forgotten.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "scale.md"
+
+
+def computed(page: str) -> dict[str, Any]:
+    """What the page's program knows at its end, and as `printed` what it prints."""
+    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {}
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(program, names)
+    return {**names, "printed": printed.getvalue()}
+
+
+def tables_of(printed: str) -> list[str]:
+    """Each with its head, without the empty line before it."""
+    return [table.strip("\n") for table in printed.split("\n\n") if table.strip()]
+
+
+def written_anew(page: str) -> str:
+    """The page with the tables that its program prints. The n-th with a head takes the n-th place of that head.
+
+    Raises `ValueError` where a table has no place: put its head there, with the rule below it.
+    """
+    at = dict[str, int]()
+    for table in tables_of(computed(page)["printed"]):
+        top = "\n".join(table.splitlines()[:2])
+        start = page.find(top + "\n", at.get(top, 0))
+        if start < 0:
+            raise ValueError(f"docs/scale.md has no place for the table {top.splitlines()[0]}")
+        end = page.index("\n\n", start)
+        page = page[:start] + table + page[end:]
+        at[top] = start + len(table)
+    return page
+
+
+@click.command()
+def main() -> None:
+    """Write the tables of docs/scale.md anew."""
+    before = PAGE.read_text(encoding="utf-8")
+    after = written_anew(before)
+    PAGE.write_text(after, encoding="utf-8")
+    click.echo("docs/scale.md is as it was" if after == before else "docs/scale.md is written anew")
+
+
+if __name__ == "__main__":
+    main()

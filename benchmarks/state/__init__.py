@@ -1,0 +1,1 @@
+"""State by the million, and workers that come and go: the parts of `scale.py`."""

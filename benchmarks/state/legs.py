@@ -1,0 +1,223 @@
+"""The parts of a run of `scale.py`, one after the other, on the same log and the same disk."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import aiokafka
+
+from benchmarks.load.open_loop import OpenLoop
+from benchmarks.state import changes, silence
+from benchmarks.state.filling import MEMORIES_A_USER, PRODUCED_BYTES, users_of
+from benchmarks.state.object_stores import ObjectStore, object_store
+from benchmarks.state.process_memory import bytes_on_disk, settled
+from benchmarks.state.workers import Cluster
+from benchmarks.worker import WorkerProcess, kafka_at
+from schemas.topics import Topics
+from streams.clients.broker import EmbeddedBroker, client_options, embedded_broker, ensure_topics
+
+Figures = dict[str, Any]
+#: A hidden command of the script, in a process of its own.
+InAProcess = Callable[..., Figures]
+
+ALL: Final = ("memory", "windows", "restart", "checkpoint", "rebuild", "warm")
+
+#: What windows may keep in memory: little, so that silent sessions are on the disk alone.
+RESIDENT: Final = "16MiB"
+#: Of the memories, so many are embedded again; no fewer than that.
+REBUILT: Final = 100
+LEAST_REBUILT: Final = 2_000
+#: Messages that are handed to the broker at a time.
+SAID_AT_A_TIME: Final = 100_000
+FILLED: Final = "scale"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be measured."""
+
+    memories: int
+    window_rows: int
+    partitions: int
+    store: str
+    legs: frozenset[str]
+
+
+async def measure(plan: Plan, root: Path, in_a_process: InAProcess) -> Figures:
+    """All figures. Data is put under `root`."""
+    figures: Figures = {
+        "memories": plan.memories,
+        "window_rows": plan.window_rows,
+        "partitions": plan.partitions,
+        "store": plan.store,
+        "users": sum(map(len, users_of(plan.memories, plan.partitions))),
+        "memories_a_user": MEMORIES_A_USER,
+    }
+    with embedded_broker() as broker, object_store(plan.store, root / "objects") as store:
+        kafka = kafka_at(broker, FILLED, plan.partitions)
+        users = [names[0] for names in users_of(plan.memories, plan.partitions)]
+        run = _Run(plan, root, broker, Cluster(kafka, users, {"MEMORY__RESIDENT_BYTES": RESIDENT}), store, figures)
+        await ensure_topics(kafka)
+        if plan.legs - {"memory"}:
+            await run.empty()
+        if plan.legs - {"rebuild"}:
+            shards = run.disk / "data" / "shards"
+            figures |= in_a_process("fill", *run.log_of(FILLED), plan.memories, shards)
+            if "memory" in plan.legs:
+                figures |= in_a_process("shards", shards, plan.memories, plan.partitions)
+        if "windows" in plan.legs:
+            await run.windows()
+        if "restart" in plan.legs:
+            await run.restart()
+        if "checkpoint" in plan.legs:
+            await run.checkpoint()
+        if "rebuild" in plan.legs:
+            await run.rebuild(in_a_process)
+        if "warm" in plan.legs:
+            await run.warm()
+    return figures
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """`cluster` has no object store; `disk` is the folder of the worker that has everything."""
+
+    plan: Plan
+    root: Path
+    broker: EmbeddedBroker
+    cluster: Cluster
+    store: ObjectStore
+    figures: Figures
+
+    @property
+    def disk(self) -> Path:
+        return self.root / "disk"
+
+    def log_of(self, prefix: str) -> tuple[str, str, int]:
+        """How a process of its own finds it."""
+        return self.broker.bootstrap_servers, prefix, self.plan.partitions
+
+    async def empty(self) -> None:
+        """The better one of two starts in a group that exists: as those that it is compared with."""
+        kafka = kafka_at(self.broker, "empty", self.plan.partitions)
+        await ensure_topics(kafka)
+        empty, folder = replace(self.cluster, kafka=kafka, known=False), self.root / "empty"
+        self.figures["empty_first_start_s"] = round(await empty.started(folder), 2)
+        again = await empty.started(folder)
+        async with empty.worker(folder) as worker:
+            self.figures["empty_start_s"] = round(min(again, await empty.answers(worker)), 2)
+            self.figures["empty_anon_mb"] = round(settled(worker.anonymous_bytes) / 1e6)
+            self.figures["empty_stop_s"] = round(await worker.stop(), 2)
+        if "warm" in self.plan.legs:
+            self.figures["empty_takeover_s"] = round(await empty.lost(folder, self.root / "empty-other"), 2)
+
+    async def windows(self) -> None:
+        """What a message takes of memory when its session is silent, once windows have what they may keep."""
+        figures, kafka = self.figures, self.cluster.kafka
+        sessions, now = silence.sessions_of(self.plan.window_rows), round(time.time() * 1e3)
+        halves = range(sessions // 2), range(sessions // 2, sessions)
+        topic = Topics.with_prefix(kafka.topic_prefix).conversations
+        held, messages, seconds = list[int](), list[int](), 0.0
+        async with AsyncExitStack() as stack:
+            producer = aiokafka.AIOKafkaProducer(**client_options(kafka), max_batch_size=PRODUCED_BYTES)
+            loop = OpenLoop(await stack.enter_async_context(producer), topic, kafka.partitions)
+            worker = await stack.enter_async_context(self.cluster.worker(self.disk))
+            figures["first_start_s"] = round(await self.cluster.answers(worker), 2)
+            for half in halves:
+                began = time.monotonic()
+                said = silence.messages_of(half, sessions, kafka.partitions, now)
+                while records := list(islice(said, SAID_AT_A_TIME)):
+                    await loop.fill(records)
+                await worker.until_idle()
+                seconds += time.monotonic() - began
+                held.append(settled(worker.anonymous_bytes))
+                messages.append(loop.produced)
+            figures |= {
+                "window_messages": loop.produced,
+                "window_messages_per_s": round(loop.produced / seconds),
+                "anon_bytes_per_window_message": round((held[1] - held[0]) / (messages[1] - messages[0]), 1),
+                "windows_anon_mb": [round(each / 1e6) for each in held],
+                "stop_s": round(await worker.stop(), 2),
+                "disk_bytes_per_window_message": round(bytes_on_disk(self.disk / "data" / "windows") / loop.produced),
+            }
+
+    async def restart(self) -> None:
+        """In order, and after a kill, when the group has to notice first that its member is gone."""
+        figures = self.figures
+        async with self.cluster.worker(self.disk) as worker:
+            figures["restart_s"] = round(await self.cluster.answers(worker), 2)
+            figures["restarted_anon_mb"] = round(settled(worker.anonymous_bytes) / 1e6)
+            await worker.kill()
+        figures["restart_killed_s"] = round(await self.cluster.started(self.disk), 2)
+        figures["restart_beyond_empty_s"] = self._beyond_empty(figures["restart_s"])
+
+    def _beyond_empty(self, seconds: float) -> float:
+        return round(seconds - float(self.figures["empty_start_s"]), 2)
+
+    async def checkpoint(self) -> None:
+        """The first one is all, the next ones what changed; then a worker with an empty disk takes the newest."""
+        figures, cluster, kafka = self.figures, replace(self.cluster, store=self.store), self.cluster.kafka
+        async with cluster.worker(self.disk) as worker:
+            await cluster.answers(worker)
+            figures["checkpoint_s"] = round(await worker.stop(seconds=900), 2)
+        whole = self._uploaded({})
+        if not whole:
+            raise RuntimeError("no checkpoint was made at an orderly stop")
+        figures["uploaded_mb"] = round(whole / 1e6, 1)
+        changed = uploaded = 0
+        for name, change in (("new", changes.add_new), ("accessed", changes.access)):
+            before = self.store.sizes()
+            async with cluster.worker(self.disk) as worker:
+                await cluster.answers(worker)
+                count = await change(kafka, self.plan.memories)
+                await _processed(worker)
+                figures[f"checkpoint_{name}_s"] = round(await worker.stop(seconds=900), 2)
+            more = self._uploaded(before)
+            figures |= {f"changed_{name}": count, f"uploaded_share_{name}": round(more / whole, 4)}
+            changed, uploaded = changed + count, uploaded + more
+        figures["uploaded_share"] = round(uploaded / whole, 4)
+        figures["changed_share"] = round(changed / self.plan.memories, 4)
+        async with cluster.worker(self.root / "successor") as worker:
+            figures["restore_s"] = round(await cluster.answers(worker), 2)
+            figures["restored_memories"] = (await worker.states())["total"]
+            await worker.kill()
+        figures["restore_beyond_empty_s"] = self._beyond_empty(figures["restore_s"])
+
+    def _uploaded(self, before: Mapping[str, int]) -> int:
+        """Bytes of the objects that are new; none is written twice."""
+        return sum(size for name, size in self.store.sizes().items() if name not in before)
+
+    async def rebuild(self, in_a_process: InAProcess) -> None:
+        """Measured with a part and multiplied: an embedded text takes as long as any other."""
+        figures = self.figures
+        count = max(min(LEAST_REBUILT, self.plan.memories), self.plan.memories // REBUILT)
+        kafka = kafka_at(self.broker, "rebuild", self.plan.partitions)
+        await ensure_topics(kafka)
+        in_a_process("fill", *self.log_of("rebuild"), count)
+        users = [names[0] for names in users_of(count, self.plan.partitions)]
+        seconds = await replace(self.cluster, kafka=kafka, users=users).started(self.root / "rebuilt")
+        beyond = seconds - figures["empty_start_s"]
+        figures |= {
+            "rebuild_measured_with": count,
+            "rebuild_measured_s": round(seconds, 2),
+            "rebuild_per_s": round(count / beyond),
+            "rebuild_s": round(figures["empty_start_s"] + beyond * self.plan.memories / count),
+        }
+
+    async def warm(self) -> None:
+        """A lost worker's partitions come back on another one: from checkpoints, and where there are warm copies."""
+        cluster = replace(self.cluster, store=self.store)
+        for name, copies in (("takeover_s", "0"), ("warm_takeover_s", "1")):
+            given = {"CHECKPOINTS__WARM": copies, "CHECKPOINTS__SECONDS": "5"}
+            seconds = await cluster.lost(self.disk, self.root / name, **given)
+            self.figures[name] = round(seconds, 2)
+
+
+async def _processed(worker: WorkerProcess) -> None:
+    await worker.until_idle()

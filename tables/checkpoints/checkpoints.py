@@ -1,0 +1,225 @@
+"""The checkpoints of one store: taken, listed, restored, verified and expired.
+
+checkpoints = Checkpoints("s3://bucket/prefix", keep=3, erase_within=timedelta(days=7))
+checkpoints.take(snapshot)                        # a new generation of the snapshot's partition
+checkpoints.expire(partition)
+manifest = checkpoints.newest(partition)
+checkpoints.restore(manifest, folder)             # folder/shard/…, folder/windows/…
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from schemas.errors import DamagedCheckpoint
+from tables.checkpoints.erasing import leaving, overdue, superseded, third
+from tables.checkpoints.generations import Generations, require_highest
+from tables.checkpoints.manifest import File, Manifest, Pack
+from tables.checkpoints.restoring import Damage, Progress, restored, verified
+from tables.checkpoints.snapshot import Snapshot
+from tables.checkpoints.store import PATIENCE, Patience, Store
+from tables.checkpoints.taking import Packing, Seen, Stopped, packed, published, seen
+
+#: A pack that no manifest names belongs to a take that is under way, unless it is older than this, in seconds.
+ORPHANED_AFTER: Final = 3600.0
+
+
+class Taken(NamedTuple):
+    """A checkpoint that was taken: `uploaded` bytes of packs and manifest travelled, of `whole` in its files."""
+
+    generation: int
+    uploaded: int
+    whole: int
+
+
+class Expired(NamedTuple):
+    """What an expiry has removed."""
+
+    generations: int
+    packs: int
+    bytes: int
+
+
+class _Last(NamedTuple):
+    """What this process knows of a partition since its last take: sealed files, and the generation's packs."""
+
+    generation: int
+    seen: dict[str, Seen]
+    packs: tuple[Pack, ...]
+
+
+class Checkpoints:
+    """Thread-safe and blocking: call it in a thread. One take or expiry of a partition goes on at a time."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        keep: int = 3,
+        erase_within: timedelta = timedelta(days=7),
+        patience: Patience = PATIENCE,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Asks nobody yet. `clock` says seconds since 1970. Raises `StoreUnavailable` where no client can be made."""
+        self._store = Store(url, patience)
+        self._keep = keep
+        self._erase_within = erase_within
+        self._orphaned_after = min(ORPHANED_AFTER, third(erase_within) / 1000)
+        self._clock = clock
+        self._locks: dict[int, threading.Lock] = {}
+        self._last: dict[int, _Last] = {}
+        self._damaged: set[str] = set()
+
+    @property
+    def url(self) -> str:
+        """Without what would be secret in it."""
+        return self._store.url
+
+    def partitions(self) -> list[int]:
+        """Those of which there is anything. Raises `StoreUnavailable`."""
+        return sorted(int(name) for name in self._store.folders() if name.isdecimal())
+
+    def numbers(self, partition: int) -> list[int]:
+        """The generations that there are, the newest first; damaged ones too. Raises `StoreUnavailable`."""
+        return self._of(partition).numbers()
+
+    def read(self, partition: int, generation: int) -> Manifest | None:
+        """None where it is not there. Raises `DamagedCheckpoint`, `CheckpointMismatch`, `StoreUnavailable`."""
+        return self._of(partition).read(generation)
+
+    def newest(self, partition: int) -> Manifest | None:
+        """The newest with a sound manifest, None without any. Raises `CheckpointMismatch`, `StoreUnavailable`."""
+        mine = self._of(partition)
+        return mine.newest(mine.numbers())
+
+    def generations(self, partition: int) -> list[Manifest]:
+        """All with sound manifests, the newest first. Raises `CheckpointMismatch`, `StoreUnavailable`."""
+        mine = self._of(partition)
+        return mine.all(mine.numbers())
+
+    def take(self, snapshot: Snapshot, stop: Callable[[], bool] = lambda: False) -> Taken | None:
+        """Keep a snapshot as a new generation. None where `stop` said so; it is asked before each block is read.
+
+        Raises `Fenced` where a newer owner of the partition has taken one, `SnapshotChanged`, `CheckpointMismatch`,
+        `StoreUnavailable`. What it has put by then is used by the next take, or removed by an expiry.
+        """
+        partition = snapshot.facts.partition
+        with self._lock(partition):
+            mine, began = self._of(partition), self._clock()
+            numbers = mine.numbers()
+            base = mine.newest(numbers)
+            draft = Manifest(numbers[0] + 1 if numbers else 1, snapshot.facts, (), ())
+            require_highest(draft, base)
+            there = mine.packs()
+            left = self._damaged | (leaving(base, snapshot.facts.at, self._erase_within) if base else set())
+
+            def put(name: str, content: bytearray) -> int:
+                """A take that ended early may have put it: then it does not travel again."""
+                old = there.get(name)
+                young = old is not None and began - old.modified < self._orphaned_after / 2
+                if old is not None and young and old.length == len(content) and name not in self._damaged:
+                    return 0
+                mine.put_pack(name, content)
+                self._damaged.discard(name)
+                return len(content)
+
+            usable = {name for name, found in there.items() if name not in left}
+            now_seen = {file.name: was for file in snapshot.files if (was := seen(file)) is not None}
+            try:
+                with Packing(base, {name: there[name].length for name in usable}, put) as packing:
+                    files = packed(snapshot, packing, self._unread(partition, base, now_seen), stop)
+                    packs = packing.finish()
+                    if stop():
+                        return None
+            except Stopped:
+                return None
+            manifest = published(draft, files, packs)
+            if self._clock() - began > self._orphaned_after / 2:
+                mine.require_packs(manifest)
+            manifest, sent = mine.publish(manifest)
+            self._last[partition] = _Last(manifest.generation, now_seen, manifest.packs)
+            return Taken(manifest.generation, packing.uploaded + sent, manifest.whole)
+
+    def restore(self, manifest: Manifest, folder: Path, progress: Progress = lambda done, whole: None) -> None:
+        """Put a generation's files into `folder`, which must not be there or be empty: all of them, or no folder.
+
+        `progress` gets the bytes that are done, and those of all; what it raises ends the restore. Raises
+        `DamagedCheckpoint` (take the generation before, or a newer one: it may have been removed in the meantime),
+        `DataDirError`, `StoreUnavailable`. What it found damaged the next take puts again.
+        """
+        try:
+            restored(self._store, self._of(manifest.facts.partition).packs_folder, manifest, folder, progress)
+        except DamagedCheckpoint as exc:
+            if exc.pack is not None:
+                self._damaged.add(exc.pack)
+            raise
+
+    def verify(self, manifest: Manifest, progress: Progress = lambda done, whole: None) -> list[Damage]:
+        """Read every byte of a generation: what is missing, or not what it was. Raises `StoreUnavailable`.
+
+        What it found damaged the next take of this process puts again.
+        """
+        damaged = verified(self._store, self._of(manifest.facts.partition).packs_folder, manifest, progress)
+        self._damaged |= {damage.pack for damage in damaged}
+        return damaged
+
+    def overdue(self, partition: int) -> bool:
+        """Whether a take is due though nothing has changed: packs hold what was forgotten a third of the term ago.
+
+        Asks the store where this process has taken none of the partition. Raises as `newest` does.
+        """
+        last = self._last.get(partition)
+        if last is None:
+            newest = self.newest(partition)
+            last = self._last[partition] = _Last(0, {}, newest.packs if newest is not None else ())
+        return overdue(last.packs, int(self._clock() * 1000), self._erase_within)
+
+    def expire(self, partition: int) -> Expired:
+        """Remove generations beyond `keep`, those that are too old (`erasing.py`), and packs that none names.
+
+        To be called after each take, and once in a while where there is none. Raises `CheckpointMismatch`,
+        `StoreUnavailable`; the next one goes on where it ended.
+        """
+        with self._lock(partition):
+            mine, now = self._of(partition), self._clock()
+            numbers = mine.numbers()
+            sound = mine.all(numbers)
+            if not sound:
+                return Expired(0, 0, 0)
+            gone = superseded(sound, self._keep, int(now * 1000), self._erase_within)
+            kept = {manifest.generation for manifest in sound} - {manifest.generation for manifest in gone}
+            removed = [number for number in sorted(numbers) if number not in kept and number < max(kept)]
+            for number in removed:
+                mine.remove(number)
+            named = {pack.name for manifest in sound if manifest.generation in kept for pack in manifest.packs}
+            outlived = {pack.name for manifest in gone for pack in manifest.packs}
+            packs = {
+                name: found
+                for name, found in mine.packs().items()
+                if name not in named and (name in outlived or now - found.modified >= self._orphaned_after)
+            }
+            if mine.numbers()[:1] != numbers[:1]:
+                return Expired(len(removed), 0, 0)  # another worker has taken one, which may name any of them
+            for name in packs:
+                mine.remove_pack(name)
+            mine.remove_drafts(now - self._orphaned_after)
+            return Expired(len(removed), len(packs), sum(found.length for found in packs.values()))
+
+    def _unread(self, partition: int, base: Manifest | None, now_seen: dict[str, Seen]) -> dict[str, File]:
+        """The sealed files that are as they were when this process took the newest generation."""
+        last = self._last.get(partition)
+        if base is None or last is None or last.generation != base.generation:
+            return {}
+        same = {name for name, was in now_seen.items() if last.seen.get(name) == was}
+        return {file.name: file for file in base.files if file.name in same}
+
+    def _of(self, partition: int) -> Generations:
+        return Generations(self._store, partition)
+
+    def _lock(self, partition: int) -> threading.Lock:
+        return self._locks.setdefault(partition, threading.Lock())

@@ -1,0 +1,71 @@
+"""What of older generations has to leave the store, and when.
+
+A block that falls out of the newest generation (its bytes were overwritten, since somebody is forgotten) stays in its
+pack, and manifests of older generations name it. So two things happen, each after a third of `erase_within`:
+
+- a generation that is older than that is removed, as soon as a newer one is there;
+- a pack with bytes that have been dead for so long is left: the next take puts what lives of it into a new pack. The
+  old one is then removed with the last generation that names it.
+
+So what a take finds gone is in no object two thirds of `erase_within` later, and the last third is for the time
+between takes and expiries: the bound holds as long as there are three of these in it. Once bytes have been dead for
+half of a third, takes begin to leave their packs, a little each; so it is seldom that many are left at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+from tables.checkpoints.manifest import Manifest, Pack
+
+#: Shares of a generation's bytes that one take may put again though it need not: to be ahead of what will be due, and
+#: to free packs that are mostly dead.
+_AHEAD_SHARE: Final = 0.02
+_DEAD_SHARE: Final = 0.01
+
+
+def third(erase_within: timedelta) -> int:
+    """In milliseconds."""
+    return int(erase_within / timedelta(milliseconds=1)) // 3
+
+
+def overdue(packs: Sequence[Pack], at: int, erase_within: timedelta) -> bool:
+    """Whether bytes have been dead for so long that a take must leave their packs."""
+    return any(pack.dead_since and at - pack.dead_since >= third(erase_within) for pack in packs)
+
+
+def leaving(base: Manifest, at: int, erase_within: timedelta) -> set[str]:
+    """The packs of a generation whose living blocks the next take puts again."""
+    left: set[str] = set()
+    live = Counter[int]()
+    for number, _, length in {
+        (block.pack, block.offset, block.length) for file in base.files for block in file.blocks
+    }:
+        live[number] += length
+    patience = third(erase_within)
+    dead = sorted((pack.dead_since, number) for number, pack in enumerate(base.packs) if pack.dead_since)
+    ahead = _AHEAD_SHARE * base.whole
+    for since, number in dead:
+        overdue = at - since >= patience
+        if overdue or (at - since >= patience / 2 and live[number] <= ahead):
+            left.add(base.packs[number].name)
+            ahead -= 0 if overdue else live[number]
+    room = _DEAD_SHARE * base.whole
+    for _, number in sorted((live[number] / base.packs[number].length, number) for _, number in dead):
+        pack = base.packs[number]
+        if pack.name not in left and 2 * live[number] <= pack.length and live[number] <= room:
+            left.add(pack.name)
+            room -= live[number]
+    return left
+
+
+def superseded(generations: Sequence[Manifest], keep: int, now: int, erase_within: timedelta) -> list[Manifest]:
+    """Which of the sound generations, the newest first, are to be removed; never the newest."""
+    return [
+        manifest
+        for place, manifest in enumerate(generations)
+        if place and (place >= keep or now - manifest.facts.at >= third(erase_within))
+    ]

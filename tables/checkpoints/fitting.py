@@ -1,0 +1,32 @@
+"""Whether a checkpoint can be used where it is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tables.checkpoints.manifest import Manifest
+from tables.checkpoints.snapshot import FORMAT
+
+
+def misfit(
+    manifest: Manifest, *, partition: int, partitions: int, model: str, dimension: int, topic_ids: Mapping[str, str]
+) -> str | None:
+    """Why a checkpoint cannot be used here; None where it can.
+
+    `topic_ids` has the id of each log as it is now, by the names that `Facts.positions` has; one that is not known
+    ("", or not there) is not compared. A log that the checkpoint has no position of is read from its start.
+    """
+    facts = manifest.facts
+    if facts.format > FORMAT:
+        return f"a newer version wrote it (format {facts.format}, this one reads up to {FORMAT})"
+    if facts.partition != partition:
+        return f"it is of partition {facts.partition}, not of {partition}"
+    if facts.partitions != partitions:
+        return f"its users are shared out by {facts.partitions} partitions, and here by {partitions}"
+    if (facts.model, facts.dimension) != (model, dimension):
+        return f"its vectors are of {facts.model} ({facts.dimension} numbers), and here of {model} ({dimension})"
+    for name, position in facts.positions.items():
+        now = topic_ids.get(name, "")
+        if now and position.topic_id and now != position.topic_id:
+            return f"topic {name} was made anew since (id {position.topic_id} then, {now} now)"
+    return None

@@ -1,0 +1,121 @@
+"""What one partition has on the store: `<p>/packs/<sha256>`, objects of blocks, and `<p>/manifests/<generation>`."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from schemas.errors import DamagedCheckpoint, Fenced, StoreUnavailable
+from tables.checkpoints.manifest import Manifest, decoded, encoded
+from tables.checkpoints.store import Store, StoredObject
+
+log = logging.getLogger(__name__)
+
+#: A manifest that finds another one in its place tries the next so often.
+_ATTEMPTS: Final = 8
+
+
+class Generations:
+    """The generations of one partition. All methods raise `StoreUnavailable`."""
+
+    def __init__(self, store: Store, partition: int) -> None:
+        self._store = store
+        self.partition = partition
+        self.packs_folder = f"{partition}/packs"
+        self.manifests_folder = f"{partition}/manifests"
+
+    def numbers(self) -> list[int]:
+        """The generations that there are, the newest first; damaged ones too."""
+        names = (_last(found.name) for found in self._store.listed(self.manifests_folder))
+        return sorted((int(name) for name in names if name.isdecimal()), reverse=True)
+
+    def read(self, generation: int) -> Manifest | None:
+        """None where it is not there. Raises `DamagedCheckpoint`, `CheckpointMismatch`."""
+        content = self._store.read(self._manifest(generation))
+        return None if content is None else decoded(content, self.partition, generation)
+
+    def sound(self, generation: int) -> Manifest | None:
+        """None also where its manifest is damaged. Raises `CheckpointMismatch`."""
+        try:
+            return self.read(generation)
+        except DamagedCheckpoint as exc:
+            log.warning("%s", exc)
+            return None
+
+    def all(self, numbers: list[int]) -> list[Manifest]:
+        """Those with sound manifests. Raises `CheckpointMismatch`."""
+        return [manifest for number in numbers if (manifest := self.sound(number)) is not None]
+
+    def newest(self, numbers: list[int]) -> Manifest | None:
+        """The first with a sound manifest. Raises `CheckpointMismatch`."""
+        return next((manifest for number in numbers if (manifest := self.sound(number)) is not None), None)
+
+    def remove(self, generation: int) -> None:
+        self._store.remove(self._manifest(generation))
+
+    def packs(self) -> dict[str, StoredObject]:
+        """All packs that are there, named by a manifest or not."""
+        return {_last(found.name): found for found in self._store.listed(self.packs_folder)}
+
+    def put_pack(self, name: str, content: bytearray) -> None:
+        """One that is there is old, or damaged: put again, it is young and sound."""
+        if not self._store.create(f"{self.packs_folder}/{name}", content):
+            self._store.replace(f"{self.packs_folder}/{name}", content)
+
+    def remove_pack(self, name: str) -> None:
+        self._store.remove(f"{self.packs_folder}/{name}")
+
+    def remove_drafts(self, modified_before: float) -> None:
+        """What writers that were killed have left on a `file://` store."""
+        for folder in (self.packs_folder, self.manifests_folder):
+            self._store.remove_drafts(folder, modified_before)
+
+    def publish(self, manifest: Manifest) -> tuple[Manifest, int]:
+        """Put a manifest, with the next number where its own is another one's: as it is then, and the bytes sent.
+
+        Raises `Fenced` where a worker of a higher epoch has published in the meantime.
+        """
+        for _ in range(_ATTEMPTS):
+            content = encoded(manifest)
+            if self._store.create(self._manifest(manifest.generation), content):
+                break
+            if self._store.read(self._manifest(manifest.generation)) == content:
+                break  # an answer was lost, and the client asked again
+            require_highest(manifest, self.sound(manifest.generation))
+            self.require_packs(manifest)
+            manifest = Manifest(manifest.generation + 1, manifest.facts, manifest.packs, manifest.files)
+        else:
+            reason = f"others take checkpoints of partition {self.partition} all the time"
+            raise StoreUnavailable(self._store.url, reason)
+        self._require_last(manifest)
+        return manifest, len(content)
+
+    def require_packs(self, manifest: Manifest) -> None:
+        """While a take lasted long, another worker's expiry may have removed packs. Raises `StoreUnavailable`."""
+        there = self.packs()
+        if any(pack.name not in there for pack in manifest.packs):
+            raise StoreUnavailable(self._store.url, "packs were removed while a checkpoint was taken", "take another")
+
+    def _require_last(self, manifest: Manifest) -> None:
+        """A number may be free because a newer owner has removed it: what was put there goes. Raises `Fenced`."""
+        numbers = self.numbers()
+        if not numbers or numbers[0] <= manifest.generation:
+            return
+        try:
+            require_highest(manifest, self.newest(numbers))
+        except Fenced:
+            self.remove(manifest.generation)
+            raise
+
+    def _manifest(self, generation: int) -> str:
+        return f"{self.manifests_folder}/{generation:012d}"
+
+
+def require_highest(mine: Manifest, other: Manifest | None) -> None:
+    """Raises `Fenced` where the other's epoch is higher."""
+    if other is not None and other.facts.epoch > mine.facts.epoch:
+        raise Fenced(mine.facts.partition, mine.facts.epoch, other.facts.epoch)
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]

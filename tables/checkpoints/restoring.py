@@ -1,0 +1,186 @@
+"""Restoring a checkpoint: packs are fetched a few at a time, each block is verified and written to its place."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from schemas.errors import DamagedCheckpoint, DataDirError
+from tables.checkpoints.manifest import Block, Manifest
+from tables.checkpoints.store import Store
+from tables.paths import synced
+
+#: Gaps of dead bytes up to so many are fetched with what lies around them.
+GAP_BYTES: Final = 1024 * 1024
+#: So much is fetched with one request at most, and so many at once.
+FETCH_BYTES: Final = 8 * 1024 * 1024
+FETCHES: Final = 4
+DRAFT_SUFFIX: Final = ".restoring"
+
+Progress = Callable[[int, int], None]
+
+
+class Place(NamedTuple):
+    """Where a block belongs: the number of its file in the manifest, and its offset there."""
+
+    file: int
+    offset: int
+
+
+class Fetch(NamedTuple):
+    """A range of one pack, and what in it belongs where."""
+
+    pack: int
+    start: int
+    end: int
+    blocks: Sequence[tuple[Block, Sequence[Place]]]
+
+
+def fetches(manifest: Manifest) -> Iterator[Fetch]:
+    """What has to be fetched for all files, in as few requests as it takes."""
+    places: dict[Block, list[Place]] = {}
+    for number, file in enumerate(manifest.files):
+        offset = 0
+        for block in file.blocks:
+            places.setdefault(block, []).append(Place(number, offset))
+            offset += block.length
+    blocks = sorted(places, key=lambda block: (block.pack, block.offset))
+    group: list[Block] = []
+    for block in blocks:
+        if group and (
+            block.pack != group[0].pack
+            or block.offset - (group[-1].offset + group[-1].length) > GAP_BYTES
+            or block.offset + block.length - group[0].offset > FETCH_BYTES
+        ):
+            yield _fetch(group, places)
+            group = []
+        group.append(block)
+    if group:
+        yield _fetch(group, places)
+
+
+def _fetch(group: list[Block], places: dict[Block, list[Place]]) -> Fetch:
+    end = group[-1].offset + group[-1].length
+    return Fetch(group[0].pack, group[0].offset, end, [(block, places[block]) for block in group])
+
+
+def restored(store: Store, packs: str, manifest: Manifest, folder: Path, progress: Progress) -> None:
+    """All files of a manifest in `folder`, or no folder. `packs` is the store's folder of them.
+
+    Raises `DamagedCheckpoint`, `StoreUnavailable`, `DataDirError`, and what `progress` raises.
+    """
+    draft = folder.with_name(folder.name + DRAFT_SUFFIX)
+    try:
+        _remove(draft)
+        draft.mkdir(parents=True)
+        try:
+            _fill(store, packs, manifest, draft, progress)
+            draft.rename(folder)
+            synced(folder.parent)
+        except BaseException:
+            _remove(draft)
+            raise
+    except OSError as exc:
+        raise DataDirError(folder, exc.strerror or type(exc).__name__) from exc
+
+
+def _remove(draft: Path) -> None:
+    if draft.exists():
+        shutil.rmtree(draft)
+
+
+def _fill(store: Store, packs: str, manifest: Manifest, draft: Path, progress: Progress) -> None:
+    files = [draft / file.name for file in manifest.files]
+    for path in files:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(exist_ok=False)
+    done, whole = 0, manifest.whole
+    progress(done, whole)
+    with ThreadPoolExecutor(FETCHES, "checkpoint-fetch") as pool:
+        pending: set[Future[int]] = set()
+        try:
+            for fetch in fetches(manifest):
+                if len(pending) > FETCHES:
+                    ended, pending = wait(pending, return_when=FIRST_COMPLETED)
+                    done += sum(future.result() for future in ended)
+                    progress(done, whole)
+                pending.add(pool.submit(_fetched, store, packs, manifest, fetch, files))
+            while pending:
+                ended, pending = wait(pending, return_when=FIRST_COMPLETED)
+                done += sum(future.result() for future in ended)
+                progress(done, whole)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+    folders = {parent for path in files for parent in path.parents if parent.is_relative_to(draft)}
+    for path in [*files, *sorted(folders | {draft})]:
+        synced(path)
+
+
+def _fetched(store: Store, packs: str, manifest: Manifest, fetch: Fetch, files: Sequence[Path]) -> int:
+    """Fetch, verify and write. The bytes that were written."""
+    pack = manifest.packs[fetch.pack]
+    content = store.read_range(f"{packs}/{pack.name}", fetch.start, fetch.end)
+    written = 0
+    for block, places in fetch.blocks:
+        if (wrong := wrong_with(block, fetch, content)) is not None:
+            file = manifest.files[places[0].file]
+            what = f"{file.name} at byte {places[0].offset}: {wrong}"
+            raise DamagedCheckpoint(manifest.facts.partition, manifest.generation, what, pack.name)
+        assert content is not None
+        bytes_of = content[block.offset - fetch.start :][: block.length]
+        for place in places:
+            _write(files[place.file], bytes_of, place.offset)
+            written += block.length
+    return written
+
+
+class Damage(NamedTuple):
+    """A block that is missing or not what it was: of which file, at which of its bytes, in which pack."""
+
+    file: str
+    offset: int
+    pack: str
+    reason: str
+
+
+def verified(store: Store, packs: str, manifest: Manifest, progress: Progress) -> list[Damage]:
+    """What of a manifest's files cannot be restored, in the order of its packs. Raises `StoreUnavailable`."""
+    found: list[Damage] = []
+    done, whole = 0, manifest.whole
+    progress(done, whole)
+    for fetch in fetches(manifest):
+        pack = manifest.packs[fetch.pack].name
+        content = store.read_range(f"{packs}/{pack}", fetch.start, fetch.end)
+        for block, places in fetch.blocks:
+            wrong = wrong_with(block, fetch, content)
+            for place in places:
+                if wrong is not None:
+                    found.append(Damage(manifest.files[place.file].name, place.offset, pack, wrong))
+                done += block.length
+        progress(done, whole)
+    return found
+
+
+def wrong_with(block: Block, fetch: Fetch, content: memoryview | None) -> str | None:
+    """Why a block is not what it was, None where it is."""
+    if content is None:
+        return "its pack is not there"
+    found = content[block.offset - fetch.start :][: block.length]
+    if len(found) < block.length:
+        return "its pack is shorter than it was"
+    if hashlib.sha256(found).hexdigest() != block.sha256:
+        return "its checksum is another"
+    return None
+
+
+def _write(path: Path, content: memoryview, offset: int) -> None:
+    """Not one descriptor a file for as long as a restore lasts: a worker has not so many."""
+    with path.open("r+b", buffering=0) as file:
+        while content:
+            written = os.pwrite(file.fileno(), content, offset)
+            content, offset = content[written:], offset + written

@@ -1,0 +1,158 @@
+"""Taking a checkpoint: which blocks travel, and the packs that they travel in."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from schemas.errors import SnapshotChanged
+from tables.checkpoints.manifest import Block, File, Manifest, Pack, checksum_of
+from tables.checkpoints.snapshot import Snapshot, SnapshotFile, spans
+
+#: A pack is put as soon as it has so many bytes. Two are on their way at most while a third is filled.
+PACK_BYTES: Final = 16 * 1024 * 1024
+UPLOADS: Final = 2
+
+
+class Seen(NamedTuple):
+    """What a sealed file was like when it was last read."""
+
+    length: int
+    modified: int
+
+
+class Stopped(Exception):
+    """The caller wants no checkpoint any more."""
+
+
+class Packing:
+    """The packs of one generation: those of the one before it that are used on, and new ones."""
+
+    def __init__(
+        self, base: Manifest | None, usable: Mapping[str, int], put: Callable[[str, bytearray], int]
+    ) -> None:
+        """`usable` has the lengths of the packs that blocks may stay in. `put` says how many bytes it has sent."""
+        self._put = put
+        self._packs: list[Pack] = list(base.packs) if base else []
+        self._known: dict[str, Block] = {
+            block.sha256: block
+            for file in (base.files if base else ())
+            for block in file.blocks
+            if usable.get(self._packs[block.pack].name) == self._packs[block.pack].length
+        }
+        self._new: dict[str, Block] = {}
+        self._filling = bytearray()
+        self._pending: list[Future[int]] = []
+        self._uploader = ThreadPoolExecutor(UPLOADS, "checkpoint-upload")
+        self.uploaded = 0
+
+    def __enter__(self) -> Packing:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._uploader.shutdown(wait=True, cancel_futures=True)
+
+    def kept(self, sha256: str) -> Block | None:
+        """Where a block lies already."""
+        return self._known.get(sha256) or self._new.get(sha256)
+
+    def add(self, sha256: str, content: memoryview) -> Block:
+        """Put a block where there is none of its checksum."""
+        if (block := self.kept(sha256)) is not None:
+            return block
+        block = Block(sha256, len(self._packs), len(self._filling), len(content))
+        self._filling += content
+        self._new[sha256] = block
+        if len(self._filling) >= PACK_BYTES:
+            self._send()
+        return block
+
+    def finish(self) -> list[Pack]:
+        """Wait until all packs are on the store. Raises what the uploads raised."""
+        if self._filling:
+            self._send()
+        self._settle(0)
+        return self._packs
+
+    def _send(self) -> None:
+        self._settle(UPLOADS - 1)
+        content, self._filling = self._filling, bytearray()
+        name = hashlib.sha256(content).hexdigest()
+        self._packs.append(Pack(name, len(content)))
+        self._pending.append(self._uploader.submit(self._put, name, content))
+
+    def _settle(self, most: int) -> None:
+        while len(self._pending) > most:
+            self.uploaded += self._pending.pop(0).result()
+
+
+def packed(snapshot: Snapshot, packing: Packing, unread: Mapping[str, File], stop: Callable[[], bool]) -> list[File]:
+    """The files of a snapshot, block by block. Those in `unread` are as they were, and are not read again.
+
+    Raises `SnapshotChanged`, `Stopped`, and what the uploads raise.
+    """
+    return [_packed_file(snapshot, file, packing, unread.get(file.name), stop) for file in snapshot.files]
+
+
+def _packed_file(
+    snapshot: Snapshot, file: SnapshotFile, packing: Packing, before: File | None, stop: Callable[[], bool]
+) -> File:
+    blocks: list[Block] = []
+    expected = iter(before.blocks if before else ())
+    try:
+        source = file.path.open("rb", buffering=0)
+    except FileNotFoundError as exc:
+        raise SnapshotChanged(snapshot.facts.partition, file.name) from exc
+    with source:
+        buffer = bytearray()
+        for offset, length in spans(file.name, file.length):
+            was = next(expected, None)
+            if was is not None and (kept := packing.kept(was.sha256)) is not None:
+                blocks.append(kept)
+                continue
+            if stop():
+                raise Stopped
+            if len(buffer) != length:
+                buffer = bytearray(length)
+            if os.preadv(source.fileno(), [buffer], offset) != length:
+                raise SnapshotChanged(snapshot.facts.partition, file.name)
+            blocks.append(packing.add(hashlib.sha256(buffer).hexdigest(), memoryview(buffer)))
+    return File(file.name, file.length, checksum_of(blocks), tuple(blocks))
+
+
+def published(draft: Manifest, files: Iterable[File], packs: list[Pack]) -> Manifest:
+    """The manifest of these files, with the packs that they use. It notes since when bytes of these are dead."""
+    files = tuple(files)
+    live: dict[int, dict[int, int]] = {}
+    for file in files:
+        for block in file.blocks:
+            live.setdefault(block.pack, {})[block.offset] = block.length
+    numbers = {old: new for new, old in enumerate(sorted(live))}
+    used = []
+    for old in numbers:
+        dead = sum(live[old].values()) < packs[old].length
+        since = (packs[old].dead_since or draft.facts.at) if dead else 0
+        used.append(Pack(packs[old].name, packs[old].length, since))
+    renumbered = (
+        File(
+            file.name,
+            file.length,
+            file.sha256,
+            tuple(Block(block.sha256, numbers[block.pack], block.offset, block.length) for block in file.blocks),
+        )
+        for file in files
+    )
+    return Manifest(draft.generation, draft.facts, tuple(used), tuple(renumbered))
+
+
+def seen(file: SnapshotFile) -> Seen | None:
+    """None where the file may change under its name."""
+    if not file.sealed:
+        return None
+    with suppress(OSError):
+        return Seen(file.length, file.path.stat().st_mtime_ns)
+    return None

@@ -1,0 +1,151 @@
+"""An S3 server on loopback (moto's), and a door before it that can be slow, busy, full, closed or gone.
+
+with s3_server() as address, Door(address) as door:
+    for name, value in environment(door.address).items(): …
+    door.answers = Answers.FULL
+"""
+
+from __future__ import annotations
+
+import enum
+import http.client
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.request import Request, urlopen
+
+BUCKET = "checkpoints"
+SECRET = "wJalrXUtnFEMI"
+
+
+@contextmanager
+def s3_server(bucket: str = BUCKET) -> Iterator[str]:
+    """Its address, `127.0.0.1:port`; it has one bucket, and ends with the block."""
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    try:
+        make_bucket(f"{host}:{port}", bucket)
+        yield f"{host}:{port}"
+    finally:
+        server.stop()
+
+
+def make_bucket(address: str, bucket: str) -> None:
+    with urlopen(Request(f"http://{address}/{bucket}", method="PUT")):
+        pass
+
+
+def environment(address: str) -> dict[str, str]:
+    """What a client's environment needs in order to use the server."""
+    return {
+        "AWS_ENDPOINT_URL": f"http://{address}",
+        "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE",
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_REGION": "us-east-1",
+    }
+
+
+class Answers(enum.Enum):
+    """What a door does with what comes."""
+
+    AS_THEY_ARE = 200
+    CLOSED = 403
+    BUSY = 503
+    FULL = 507
+    NONE = 0  # the connection ends
+
+
+class Door:
+    """A server that hands all requests on to another, or not. `requests` has (method, path, bytes) of each."""
+
+    def __init__(self, behind: str) -> None:
+        self.behind = behind
+        self.answers = Answers.AS_THEY_ARE
+        #: Methods that `answers` is for; the others are handed on.
+        self.methods = frozenset({"GET", "PUT", "HEAD", "POST", "DELETE"})
+        #: Requests that are still handed on before `answers` begins.
+        self.first = 0
+        self.seconds = 0.0
+        self.requests: list[tuple[str, str, int]] = []
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Door:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def refusal(self, method: str, path: str, length: int) -> Answers | None:
+        self.requests.append((method, path, length))
+        if self.answers is Answers.AS_THEY_ARE or method not in self.methods:
+            return None
+        if self.first > 0:
+            self.first -= 1
+            return None
+        return self.answers
+
+
+def _handler(door: Door) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def handle_one_request(self) -> None:
+            try:
+                super().handle_one_request()
+            except ConnectionError:
+                self.close_connection = True
+
+        def _pass(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            refusal = door.refusal(self.command, self.path, len(body))
+            time.sleep(door.seconds)
+            if refusal is Answers.NONE:
+                self.close_connection = True
+                return
+            if refusal is not None:
+                self._answer(refusal.value, [], b"<Error><Code>Refused</Code><Key>%s</Key></Error>" % SECRET.encode())
+                return
+            behind = http.client.HTTPConnection(door.behind)
+            try:
+                behind.request(self.command, self.path, body, dict(self.headers))
+                answer = behind.getresponse()
+                headers = [
+                    (name, value)
+                    for name, value in answer.getheaders()
+                    if name.lower() not in ("transfer-encoding", "connection", "date", "server")
+                ]
+                self._answer(answer.status, headers, answer.read())
+            finally:
+                behind.close()
+
+        do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = _pass  # noqa: N815 - http.server names them so
+
+        def _answer(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+            self.send_response(status)
+            for name, value in headers:
+                self.send_header(name, value)
+            if not any(name.lower() == "content-length" for name, _ in headers):
+                self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Tests say what they need to."""
+
+    return Handler

@@ -1,0 +1,51 @@
+"""A checkpoint of other settings is not used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from schemas.errors import DamagedCheckpoint
+from tables.checkpoints.fitting import misfit
+from tables.checkpoints.manifest import File, Manifest, checksum_of, decoded, encoded
+from tests.tables.checkpoints.made import facts
+
+HERE: dict[str, Any] = {
+    "partition": 3,
+    "partitions": 8,
+    "model": "toy",
+    "dimension": 4,
+    "topic_ids": {"long-term": "topic-id", "another": "id"},
+}
+
+
+@pytest.mark.parametrize(
+    ("here", "reason"),
+    [
+        ({}, None),
+        ({"topic_ids": {}}, None),
+        ({"topic_ids": {"long-term": ""}}, None),
+        ({"partition": 4}, "it is of partition 3, not of 4"),
+        ({"partitions": 4}, "its users are shared out by 8 partitions, and here by 4"),
+        ({"model": "other"}, "its vectors are of toy (4 numbers), and here of other (4)"),
+        ({"dimension": 5}, "its vectors are of toy (4 numbers), and here of toy (5)"),
+        ({"topic_ids": {"long-term": "new"}}, "topic long-term was made anew since (id topic-id then, new now)"),
+    ],
+    ids=lambda value: None,
+)
+def test_why_it_cannot_be_used_here(here: dict[str, Any], reason: str | None) -> None:
+    assert misfit(Manifest(1, facts(), (), ()), **{**HERE, **here}) == reason
+
+
+def test_a_newer_version_is_said_first() -> None:
+    newer = msgspec.structs.replace(facts(), format=2)
+    assert misfit(Manifest(1, newer, (), ()), **HERE) == "a newer version wrote it (format 2, this one reads up to 1)"
+
+
+@pytest.mark.parametrize("name", ["../outside", "/etc/passwd", "a//b", "a/./b", "", "a/..", "nul\0"])
+def test_no_file_is_written_outside_the_folder(name: str) -> None:
+    file = File(name, 0, checksum_of(()), ())
+    with pytest.raises(DamagedCheckpoint, match="names what cannot be"):
+        decoded(encoded(Manifest(1, facts(), (), (file,))), 3, 1)
