@@ -98,7 +98,7 @@ class TopicWatch:
 
     def id_of(self, topic: str) -> str:
         """That of a topic as it was when the worker began; empty where the broker has none."""
-        return self._ids().get(topic, "")
+        return self.ids().get(topic, "")
 
     async def note(self) -> None:
         """The worker has begun with these topics: from now on, its offsets are of them. Raises `DataDirError`."""
