@@ -20,7 +20,7 @@ from schemas.errors import DamagedCheckpoint
 from tables.checkpoints.erasing import leaving, overdue, superseded, third
 from tables.checkpoints.generations import Generations, require_highest
 from tables.checkpoints.manifest import File, Manifest, Pack
-from tables.checkpoints.restoring import Damage, Progress, restored, verified
+from tables.checkpoints.restoring import Damage, Former, Progress, restored, verified
 from tables.checkpoints.snapshot import Snapshot
 from tables.checkpoints.store import PATIENCE, Patience, Store
 from tables.checkpoints.taking import Packing, Seen, Stopped, packed, published, seen
@@ -141,15 +141,23 @@ class Checkpoints:
             self._last[partition] = _Last(manifest.generation, now_seen, manifest.packs)
             return Taken(manifest.generation, packing.uploaded + sent, manifest.whole)
 
-    def restore(self, manifest: Manifest, folder: Path, progress: Progress = lambda done, whole: None) -> None:
+    def restore(
+        self,
+        manifest: Manifest,
+        folder: Path,
+        progress: Progress = lambda done, whole: None,
+        former: Former | None = None,
+    ) -> None:
         """Put a generation's files into `folder`, which must not be there or be empty: all of them, or no folder.
+
+        Blocks that `former` files have are copied from them, and do not travel.
 
         `progress` gets the bytes that are done, and those of all; what it raises ends the restore. Raises
         `DamagedCheckpoint` (take the generation before, or a newer one: it may have been removed in the meantime),
         `DataDirError`, `StoreUnavailable`. What it found damaged the next take puts again.
         """
         try:
-            restored(self._store, self._of(manifest.facts.partition).packs_folder, manifest, folder, progress)
+            restored(self._store, self._of(manifest.facts.partition).packs_folder, manifest, folder, progress, former)
         except DamagedCheckpoint as exc:
             if exc.pack is not None:
                 self._damaged.add(exc.pack)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
@@ -42,15 +42,23 @@ class Fetch(NamedTuple):
     blocks: Sequence[tuple[Block, Sequence[Place]]]
 
 
-def fetches(manifest: Manifest) -> Iterator[Fetch]:
-    """What has to be fetched for all files, in as few requests as it takes."""
+class Former(NamedTuple):
+    """Files of another generation, as they were restored: what is in them need not be fetched."""
+
+    manifest: Manifest
+    folder: Path
+
+
+def fetches(manifest: Manifest, without: Collection[str] = ()) -> Iterator[Fetch]:
+    """What has to be fetched for all files, in as few requests as it takes; `without` blocks of these checksums."""
     places: dict[Block, list[Place]] = {}
     for number, file in enumerate(manifest.files):
         offset = 0
         for block in file.blocks:
             places.setdefault(block, []).append(Place(number, offset))
             offset += block.length
-    blocks = sorted(places, key=lambda block: (block.pack, block.offset))
+    wanted = (block for block in places if block.sha256 not in without)
+    blocks = sorted(wanted, key=lambda block: (block.pack, block.offset))
     group: list[Block] = []
     for block in blocks:
         if group and (
@@ -70,8 +78,12 @@ def _fetch(group: list[Block], places: dict[Block, list[Place]]) -> Fetch:
     return Fetch(group[0].pack, group[0].offset, end, [(block, places[block]) for block in group])
 
 
-def restored(store: Store, packs: str, manifest: Manifest, folder: Path, progress: Progress) -> None:
+def restored(
+    store: Store, packs: str, manifest: Manifest, folder: Path, progress: Progress, former: Former | None = None
+) -> None:
     """All files of a manifest in `folder`, or no folder. `packs` is the store's folder of them.
+
+    What the `former` files have of it is copied from them, where it is still what it was.
 
     Raises `DamagedCheckpoint`, `StoreUnavailable`, `DataDirError`, and what `progress` raises.
     """
@@ -80,7 +92,7 @@ def restored(store: Store, packs: str, manifest: Manifest, folder: Path, progres
         _remove(draft)
         draft.mkdir(parents=True)
         try:
-            _fill(store, packs, manifest, draft, progress)
+            _fill(store, packs, manifest, draft, progress, former)
             draft.rename(folder)
             synced(folder.parent)
         except BaseException:
@@ -95,7 +107,9 @@ def _remove(draft: Path) -> None:
         shutil.rmtree(draft)
 
 
-def _fill(store: Store, packs: str, manifest: Manifest, draft: Path, progress: Progress) -> None:
+def _fill(
+    store: Store, packs: str, manifest: Manifest, draft: Path, progress: Progress, former: Former | None
+) -> None:
     with ExitStack() as stack:
         files: list[int] = []
         for file in manifest.files:
@@ -105,10 +119,15 @@ def _fill(store: Store, packs: str, manifest: Manifest, draft: Path, progress: P
             stack.callback(os.close, files[-1])
         done, whole = 0, manifest.whole
         progress(done, whole)
+        copied: set[str] = set()
+        for sha256, written in _copied(manifest, files, former):
+            copied.add(sha256)
+            done += written
+            progress(done, whole)
         pool = stack.enter_context(ThreadPoolExecutor(FETCHES, "checkpoint-fetch"))
         pending: set[Future[int]] = set()
         try:
-            for fetch in fetches(manifest):
+            for fetch in fetches(manifest, copied):
                 if len(pending) > FETCHES:
                     ended, pending = wait(pending, return_when=FIRST_COMPLETED)
                     done += sum(future.result() for future in ended)
@@ -124,6 +143,41 @@ def _fill(store: Store, packs: str, manifest: Manifest, draft: Path, progress: P
             os.fsync(file_number)
     for parent in sorted({draft, *((draft / file.name).parent for file in manifest.files)}):
         synced(parent)
+
+
+def _copied(manifest: Manifest, files: Sequence[int], former: Former | None) -> Iterator[tuple[str, int]]:
+    """Copy what is in former files: the checksum of each block, and the bytes that were written."""
+    if former is None:
+        return
+    there: dict[str, tuple[int, int]] = {}
+    for number, file in enumerate(former.manifest.files):
+        offset = 0
+        for block in file.blocks:
+            there.setdefault(block.sha256, (number, offset))
+            offset += block.length
+    with ExitStack() as stack:
+        opened: dict[int, int] = {}
+        places: dict[Block, list[Place]] = {}
+        for number, file in enumerate(manifest.files):
+            offset = 0
+            for block in file.blocks:
+                if block.sha256 in there:
+                    places.setdefault(block, []).append(Place(number, offset))
+                offset += block.length
+        for block, wanted in places.items():
+            number, offset = there[block.sha256]
+            if number not in opened:
+                try:
+                    opened[number] = os.open(former.folder / former.manifest.files[number].name, os.O_RDONLY)
+                except FileNotFoundError:
+                    opened[number] = -1
+                else:
+                    stack.callback(os.close, opened[number])
+            content = b"" if opened[number] < 0 else os.pread(opened[number], block.length, offset)
+            if hashlib.sha256(content).hexdigest() == block.sha256:
+                for place in wanted:
+                    _write(files[place.file], memoryview(content), place.offset)
+                yield block.sha256, block.length * len(wanted)
 
 
 def _fetched(store: Store, packs: str, manifest: Manifest, fetch: Fetch, files: Sequence[int]) -> int:
