@@ -76,7 +76,10 @@ class WarmJob:
             if self._spare[partition] > SPARED:
                 async with self._locks[partition]:
                     self._held.pop(partition, None)
-                    await in_background(partial(self._copies.drop, partition), "warm")
+                    try:
+                        await in_background(partial(self._copies.drop, partition), "warm")
+                    except OSError as exc:  # it is found again at the next start
+                        log.warning("shard %d: its warm copy could not be removed: %s", partition, exc)
         self._metrics.warm_copies.set(len(self._held))
 
     async def _refresh(self, partition: int) -> None:

@@ -1,7 +1,7 @@
 """Warm copies: what a worker keeps of other workers' partitions on its disk, each from a newest checkpoint.
 
-Below a folder, `<p>/manifest-<generation>` says what `<p>/files` is. A newer one is made beside it, of its blocks and of
-what is new on the store, and takes its place whole; what is removed goes under another name first.
+Below a folder, `<p>/manifest-<generation>` says what `<p>/files` is. A newer one is made beside it, of its blocks and
+of what is new on the store, and takes its place whole; what is removed goes under another name first.
 """
 
 from __future__ import annotations
