@@ -18,9 +18,10 @@ from typing import Final, NamedTuple
 
 from schemas.errors import DamagedCheckpoint
 from tables.checkpoints.erasing import leaving, overdue, superseded, third
+from tables.checkpoints.former import Former
 from tables.checkpoints.generations import Generations, require_highest
 from tables.checkpoints.manifest import File, Manifest, Pack
-from tables.checkpoints.restoring import Damage, Former, Progress, restored, verified
+from tables.checkpoints.restoring import Damage, Progress, restored, verified
 from tables.checkpoints.snapshot import Snapshot
 from tables.checkpoints.store import PATIENCE, Patience, Store
 from tables.checkpoints.taking import Packing, Seen, Stopped, packed, published, seen

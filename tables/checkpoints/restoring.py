@@ -7,11 +7,11 @@ import os
 import shutil
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from schemas.errors import DamagedCheckpoint, DataDirError
+from tables.checkpoints.former import Former, copied
 from tables.checkpoints.manifest import Block, Manifest
 from tables.checkpoints.store import Store
 from tables.paths import synced
@@ -19,7 +19,7 @@ from tables.paths import synced
 #: Gaps of dead bytes up to so many are fetched with what lies around them.
 GAP_BYTES: Final = 1024 * 1024
 #: So much is fetched with one request at most, and so many at once.
-FETCH_BYTES: Final = 16 * 1024 * 1024
+FETCH_BYTES: Final = 8 * 1024 * 1024
 FETCHES: Final = 4
 DRAFT_SUFFIX: Final = ".restoring"
 
@@ -40,13 +40,6 @@ class Fetch(NamedTuple):
     start: int
     end: int
     blocks: Sequence[tuple[Block, Sequence[Place]]]
-
-
-class Former(NamedTuple):
-    """Files of another generation, as they were restored: what is in them need not be fetched."""
-
-    manifest: Manifest
-    folder: Path
 
 
 def fetches(manifest: Manifest, without: Collection[str] = ()) -> Iterator[Fetch]:
@@ -110,24 +103,24 @@ def _remove(draft: Path) -> None:
 def _fill(
     store: Store, packs: str, manifest: Manifest, draft: Path, progress: Progress, former: Former | None
 ) -> None:
-    with ExitStack() as stack:
-        files: list[int] = []
-        for file in manifest.files:
-            path = draft / file.name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            files.append(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
-            stack.callback(os.close, files[-1])
-        done, whole = 0, manifest.whole
-        progress(done, whole)
-        copied: set[str] = set()
-        for sha256, written in _copied(manifest, files, former):
-            copied.add(sha256)
+    files = [draft / file.name for file in manifest.files]
+    for path in files:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(exist_ok=False)
+    done, whole = 0, manifest.whole
+    progress(done, whole)
+    here: set[str] = set()
+    if former is not None:
+        for sha256, written in copied(
+            manifest, former, lambda number, content, at: _write(files[number], content, at)
+        ):
+            here.add(sha256)
             done += written
             progress(done, whole)
-        pool = stack.enter_context(ThreadPoolExecutor(FETCHES, "checkpoint-fetch"))
+    with ThreadPoolExecutor(FETCHES, "checkpoint-fetch") as pool:
         pending: set[Future[int]] = set()
         try:
-            for fetch in fetches(manifest, copied):
+            for fetch in fetches(manifest, here):
                 if len(pending) > FETCHES:
                     ended, pending = wait(pending, return_when=FIRST_COMPLETED)
                     done += sum(future.result() for future in ended)
@@ -139,48 +132,12 @@ def _fill(
                 progress(done, whole)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-        for file_number in files:
-            os.fsync(file_number)
-    for parent in sorted({draft, *((draft / file.name).parent for file in manifest.files)}):
-        synced(parent)
+    folders = {parent for path in files for parent in path.parents if parent.is_relative_to(draft)}
+    for path in [*files, *sorted(folders | {draft})]:
+        synced(path)
 
 
-def _copied(manifest: Manifest, files: Sequence[int], former: Former | None) -> Iterator[tuple[str, int]]:
-    """Copy what is in former files: the checksum of each block, and the bytes that were written."""
-    if former is None:
-        return
-    there: dict[str, tuple[int, int]] = {}
-    for number, file in enumerate(former.manifest.files):
-        offset = 0
-        for block in file.blocks:
-            there.setdefault(block.sha256, (number, offset))
-            offset += block.length
-    with ExitStack() as stack:
-        opened: dict[int, int] = {}
-        places: dict[Block, list[Place]] = {}
-        for number, file in enumerate(manifest.files):
-            offset = 0
-            for block in file.blocks:
-                if block.sha256 in there:
-                    places.setdefault(block, []).append(Place(number, offset))
-                offset += block.length
-        for block, wanted in places.items():
-            number, offset = there[block.sha256]
-            if number not in opened:
-                try:
-                    opened[number] = os.open(former.folder / former.manifest.files[number].name, os.O_RDONLY)
-                except FileNotFoundError:
-                    opened[number] = -1
-                else:
-                    stack.callback(os.close, opened[number])
-            content = b"" if opened[number] < 0 else os.pread(opened[number], block.length, offset)
-            if hashlib.sha256(content).hexdigest() == block.sha256:
-                for place in wanted:
-                    _write(files[place.file], memoryview(content), place.offset)
-                yield block.sha256, block.length * len(wanted)
-
-
-def _fetched(store: Store, packs: str, manifest: Manifest, fetch: Fetch, files: Sequence[int]) -> int:
+def _fetched(store: Store, packs: str, manifest: Manifest, fetch: Fetch, files: Sequence[Path]) -> int:
     """Fetch, verify and write. The bytes that were written."""
     pack = manifest.packs[fetch.pack]
     content = store.read_range(f"{packs}/{pack.name}", fetch.start, fetch.end)
@@ -237,7 +194,9 @@ def wrong_with(block: Block, fetch: Fetch, content: memoryview | None) -> str | 
     return None
 
 
-def _write(file: int, content: memoryview, offset: int) -> None:
-    while content:
-        written = os.pwrite(file, content, offset)
-        content, offset = content[written:], offset + written
+def _write(path: Path, content: memoryview, offset: int) -> None:
+    """Not one descriptor a file for as long as a restore lasts: a worker has not so many."""
+    with path.open("r+b", buffering=0) as file:
+        while content:
+            written = os.pwrite(file.fileno(), content, offset)
+            content, offset = content[written:], offset + written

@@ -13,8 +13,9 @@ from typing import Final, NamedTuple
 
 from schemas.errors import CheckpointMismatch, DamagedCheckpoint
 from tables.checkpoints.checkpoints import Checkpoints
+from tables.checkpoints.former import Former
 from tables.checkpoints.manifest import Manifest, decoded, encoded
-from tables.checkpoints.restoring import Former, Progress
+from tables.checkpoints.restoring import Progress
 from tables.paths import synced, write_whole
 
 FILES: Final = "files"

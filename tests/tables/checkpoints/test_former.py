@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tables.checkpoints.checkpoints import Checkpoints
-from tables.checkpoints.restoring import Former
+from tables.checkpoints.former import Former
 from tables.checkpoints.store import Store
 from tests.tables.checkpoints.made import content, noise, snapshot, written
 
