@@ -97,6 +97,8 @@ class WarmJob:
                 return
             except (CheckpointError, DataDirError, OSError) as exc:
                 log.warning("shard %d: its warm copy stays as it was: %s", partition, exc)
+                if former is not None and not former.files.exists():
+                    del self._held[partition]
                 return
             if copy is not None and copy is not former:
                 self._held[partition] = copy

@@ -18,9 +18,9 @@ from typing import Final, NamedTuple
 
 from schemas.errors import DamagedCheckpoint
 from tables.checkpoints.erasing import leaving, overdue, superseded, third
-from tables.checkpoints.former import Former
 from tables.checkpoints.generations import Generations, require_highest
 from tables.checkpoints.manifest import File, Manifest, Pack
+from tables.checkpoints.refreshing import refreshed
 from tables.checkpoints.restoring import Damage, Progress, restored, verified
 from tables.checkpoints.snapshot import Snapshot
 from tables.checkpoints.store import PATIENCE, Patience, Store
@@ -146,23 +146,33 @@ class Checkpoints:
             self._last[partition] = _Last(manifest.generation, now_seen, manifest.packs)
             return Taken(manifest.generation, packing.uploaded + sent, manifest.whole)
 
-    def restore(
-        self,
-        manifest: Manifest,
-        folder: Path,
-        progress: Progress = lambda done, whole: None,
-        former: Former | None = None,
-    ) -> None:
+    def restore(self, manifest: Manifest, folder: Path, progress: Progress = lambda done, whole: None) -> None:
         """Put a generation's files into `folder`, which must not be there or be empty: all of them, or no folder.
-
-        Blocks that `former` files have are copied from them, and do not travel.
 
         `progress` gets the bytes that are done, and those of all; what it raises ends the restore. Raises
         `DamagedCheckpoint` (take the generation before, or a newer one: it may have been removed in the meantime),
         `DataDirError`, `StoreUnavailable`. What it found damaged the next take puts again.
         """
         try:
-            restored(self._store, self._of(manifest.facts.partition).packs_folder, manifest, folder, progress, former)
+            restored(self._store, self._of(manifest.facts.partition).packs_folder, manifest, folder, progress)
+        except DamagedCheckpoint as exc:
+            if exc.pack is not None:
+                self._damaged.add(exc.pack)
+            raise
+
+    def refresh(
+        self, folder: Path, before: Manifest, manifest: Manifest, progress: Progress = lambda done, whole: None
+    ) -> None:
+        """Bring a folder from one generation to another; only what differs travels.
+
+        `folder` is as `restore` or `refresh` has left it with `before`: nobody has opened it. It holds one of the two
+        generations; where the process is killed or the disk fails while it is changed, it is gone. Raises as
+        `restore` does.
+        """
+        try:
+            refreshed(
+                self._store, self._of(manifest.facts.partition).packs_folder, before, manifest, folder, progress
+            )
         except DamagedCheckpoint as exc:
             if exc.pack is not None:
                 self._damaged.add(exc.pack)

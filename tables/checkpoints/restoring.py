@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from schemas.errors import DamagedCheckpoint, DataDirError
-from tables.checkpoints.former import Former, copied
 from tables.checkpoints.manifest import Block, Manifest
 from tables.checkpoints.store import Store
 from tables.paths import synced
@@ -22,6 +21,8 @@ GAP_BYTES: Final = 1024 * 1024
 FETCH_BYTES: Final = 8 * 1024 * 1024
 FETCHES: Final = 4
 DRAFT_SUFFIX: Final = ".restoring"
+#: Beside a copy that is brought to another generation: what is new in it.
+NEWS_SUFFIX: Final = ".news"
 
 Progress = Callable[[int, int], None]
 
@@ -42,16 +43,16 @@ class Fetch(NamedTuple):
     blocks: Sequence[tuple[Block, Sequence[Place]]]
 
 
-def fetches(manifest: Manifest, without: Collection[str] = ()) -> Iterator[Fetch]:
-    """What has to be fetched for all files, in as few requests as it takes; `without` blocks of these checksums."""
+def fetches(manifest: Manifest, present: Set[Place] = frozenset()) -> Iterator[Fetch]:
+    """What has to be fetched for all files, in as few requests as it takes; nothing for what is `present`."""
     places: dict[Block, list[Place]] = {}
     for number, file in enumerate(manifest.files):
         offset = 0
         for block in file.blocks:
-            places.setdefault(block, []).append(Place(number, offset))
+            if (place := Place(number, offset)) not in present:
+                places.setdefault(block, []).append(place)
             offset += block.length
-    wanted = (block for block in places if block.sha256 not in without)
-    blocks = sorted(wanted, key=lambda block: (block.pack, block.offset))
+    blocks = sorted(places, key=lambda block: (block.pack, block.offset))
     group: list[Block] = []
     for block in blocks:
         if group and (
@@ -71,56 +72,49 @@ def _fetch(group: list[Block], places: dict[Block, list[Place]]) -> Fetch:
     return Fetch(group[0].pack, group[0].offset, end, [(block, places[block]) for block in group])
 
 
-def restored(
-    store: Store, packs: str, manifest: Manifest, folder: Path, progress: Progress, former: Former | None = None
-) -> None:
+def restored(store: Store, packs: str, manifest: Manifest, folder: Path, progress: Progress) -> None:
     """All files of a manifest in `folder`, or no folder. `packs` is the store's folder of them.
-
-    What the `former` files have of it is copied from them, where it is still what it was.
 
     Raises `DamagedCheckpoint`, `StoreUnavailable`, `DataDirError`, and what `progress` raises.
     """
     draft = folder.with_name(folder.name + DRAFT_SUFFIX)
     try:
-        _remove(draft)
+        remove(draft)
+        remove(folder.with_name(folder.name + NEWS_SUFFIX))
         draft.mkdir(parents=True)
         try:
-            _fill(store, packs, manifest, draft, progress, former)
+            fill(store, packs, manifest, draft, progress)
             draft.rename(folder)
             synced(folder.parent)
         except BaseException:
-            _remove(draft)
+            remove(draft)
             raise
     except OSError as exc:
         raise DataDirError(folder, exc.strerror or type(exc).__name__) from exc
 
 
-def _remove(draft: Path) -> None:
+def remove(draft: Path) -> None:
     if draft.exists():
         shutil.rmtree(draft)
 
 
-def _fill(
-    store: Store, packs: str, manifest: Manifest, draft: Path, progress: Progress, former: Former | None
+def fill(
+    store: Store, packs: str, manifest: Manifest, draft: Path, progress: Progress, present: Set[Place] = frozenset()
 ) -> None:
+    """Fetch all that is not `present` into the files of a draft, in which that is left out."""
     files = [draft / file.name for file in manifest.files]
     for path in files:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(exist_ok=False)
-    done, whole = 0, manifest.whole
+    whole = manifest.whole
+    done = whole - sum(
+        len(places) * block.length for fetch in fetches(manifest, present) for block, places in fetch.blocks
+    )
     progress(done, whole)
-    here: set[str] = set()
-    if former is not None:
-        for sha256, written in copied(
-            manifest, former, lambda number, content, at: _write(files[number], content, at)
-        ):
-            here.add(sha256)
-            done += written
-            progress(done, whole)
     with ThreadPoolExecutor(FETCHES, "checkpoint-fetch") as pool:
         pending: set[Future[int]] = set()
         try:
-            for fetch in fetches(manifest, here):
+            for fetch in fetches(manifest, present):
                 if len(pending) > FETCHES:
                     ended, pending = wait(pending, return_when=FIRST_COMPLETED)
                     done += sum(future.result() for future in ended)
@@ -132,8 +126,14 @@ def _fill(
                 progress(done, whole)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-    folders = {parent for path in files for parent in path.parents if parent.is_relative_to(draft)}
-    for path in [*files, *sorted(folders | {draft})]:
+    sync_all(draft, files)
+
+
+def sync_all(folder: Path, files: Iterable[Path]) -> None:
+    """These files below a folder stay after a power cut, and their names."""
+    files = list(files)
+    folders = {parent for path in files for parent in path.parents if parent.is_relative_to(folder)}
+    for path in [*files, *sorted(folders | {folder})]:
         synced(path)
 
 
@@ -150,7 +150,7 @@ def _fetched(store: Store, packs: str, manifest: Manifest, fetch: Fetch, files: 
         assert content is not None
         bytes_of = content[block.offset - fetch.start :][: block.length]
         for place in places:
-            _write(files[place.file], bytes_of, place.offset)
+            write(files[place.file], bytes_of, place.offset)
             written += block.length
     return written
 
@@ -194,7 +194,7 @@ def wrong_with(block: Block, fetch: Fetch, content: memoryview | None) -> str | 
     return None
 
 
-def _write(path: Path, content: memoryview, offset: int) -> None:
+def write(path: Path, content: memoryview, offset: int) -> None:
     """Not one descriptor a file for as long as a restore lasts: a worker has not so many."""
     with path.open("r+b", buffering=0) as file:
         while content:

@@ -1,7 +1,8 @@
 """Warm copies: what a worker keeps of other workers' partitions on its disk, each from a newest checkpoint.
 
-Below a folder, `<p>/manifest-<generation>` says what `<p>/files` is. A newer one is made beside it, of its blocks and
-of what is new on the store, and takes its place whole; what is removed goes under another name first.
+Below a folder, `<p>/manifest-<generation>` says what `<p>/files` is. While the files are brought to a newer
+generation there is no manifest: a worker that is killed meanwhile has no copy, and fetches one. What is removed goes
+under another name first.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from typing import Final, NamedTuple
 
 from schemas.errors import CheckpointMismatch, DamagedCheckpoint
 from tables.checkpoints.checkpoints import Checkpoints
-from tables.checkpoints.former import Former
 from tables.checkpoints.manifest import Manifest, decoded, encoded
 from tables.checkpoints.restoring import Progress
 from tables.paths import synced, write_whole
@@ -57,24 +57,38 @@ class WarmCopies:
     def refresh(self, partition: int, former: WarmCopy | None, progress: Progress) -> WarmCopy | None:
         """The newest generation as a copy; the former one where there is no newer, None where there is none at all.
 
-        Raises as `Checkpoints.restore`, and what `progress` raises; the former one stays then.
+        Raises as `Checkpoints.refresh`, and what `progress` raises; the former one stays then, where its files do.
         """
         newest = self._store.newest(partition)
         if newest is None or (former is not None and newest.generation <= former.manifest.generation):
             return former
-        draft = self._folder / f"{partition}{_NEXT}"
+        if former is None:
+            return self._fetched(newest, progress)
+        named = former.folder / f"{MANIFEST}{former.manifest.generation}"
+        named.unlink()
+        try:
+            self._store.refresh(former.files, former.manifest, newest, progress)
+        except BaseException:
+            if former.files.exists():
+                write_whole(named, encoded(former.manifest))
+            raise
+        write_whole(former.folder / f"{MANIFEST}{newest.generation}", encoded(newest))
+        return WarmCopy(newest, former.folder)
+
+    def _fetched(self, newest: Manifest, progress: Progress) -> WarmCopy:
+        partition = newest.facts.partition
+        draft, place = self._folder / f"{partition}{_NEXT}", self._folder / str(partition)
         shutil.rmtree(draft, ignore_errors=True)
         try:
-            made = Former(former.manifest, former.files) if former is not None else None
-            self._store.restore(newest, draft / FILES, progress, made)
+            self._store.restore(newest, draft / FILES, progress)
             write_whole(draft / f"{MANIFEST}{newest.generation}", encoded(newest))
             self.drop(partition)
-            draft.rename(self._folder / str(partition))
+            draft.rename(place)
             synced(self._folder)
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             raise
-        return WarmCopy(newest, self._folder / str(partition))
+        return WarmCopy(newest, place)
 
     def drop(self, partition: int) -> None:
         """There is none of this partition any more."""
@@ -102,7 +116,7 @@ class WarmCopies:
 
     def _of(self, partition: int) -> WarmCopy | None:
         folder = self._folder / str(partition)
-        for path in folder.glob(f"{MANIFEST}*"):
+        for path in folder.glob(f"{MANIFEST}*") if (folder / FILES).exists() else ():
             with suppress(OSError, ValueError, DamagedCheckpoint, CheckpointMismatch):
                 generation = int(path.name.removeprefix(MANIFEST))
                 return WarmCopy(decoded(path.read_bytes(), partition, generation), folder)
