@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import sys
-import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -20,6 +17,7 @@ import duckdb
 
 from schemas.errors import DataDirError, ShardNotHere, SiltstoneError
 from schemas.settings import LifecycleSettings
+from streams.background import yield_to_others
 from streams.backlog_gate import BacklogGate
 from streams.clock import Clock
 from streams.metrics import Metrics
@@ -29,9 +27,6 @@ from tables.catalog.database import BRIEFLY, Interruption
 from tables.shard.shard import Shard
 
 log = logging.getLogger(__name__)
-
-#: Of 19, the least that Linux gives.
-NICENESS = 15
 
 #: How often what is still being put together at the end is interrupted.
 INTERRUPT_SECONDS = 0.05
@@ -61,7 +56,7 @@ class AnalyticsJob:
         self._one_at_a_time = asyncio.Lock()
         self._interruption = Interruption()
         self._assembling: Future[Copy] | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="analytics", initializer=_yield_to_others)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="analytics", initializer=yield_to_others)
 
     async def tick(self) -> None:
         """A copy, if one is due, a shard has changed, and nothing more urgent is to be done."""
@@ -170,9 +165,3 @@ class AnalyticsJob:
 
     def _count(self, outcome: str) -> None:
         self._metrics.snapshots.labels(outcome).inc()
-
-
-def _yield_to_others() -> None:
-    """The calling thread gets the processor when nobody else wants it."""
-    if sys.platform == "linux":  # where alone a thread has a priority of its own
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

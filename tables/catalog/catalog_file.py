@@ -7,6 +7,7 @@ import fcntl
 import os
 import shutil
 from pathlib import Path
+from typing import Final
 
 import duckdb
 
@@ -14,6 +15,11 @@ from schemas.errors import DataDirError, ShardLocked
 from tables.catalog.database import ALONE, connect, limit_memory
 from tables.catalog.shard_info import drop_info
 from tables.paths import quoted, synced
+
+#: DuckDB writes its log into the file when it is so large.
+_CHECKPOINT_AT: Final = "128MB"
+#: Larger than any log: it does not write it.
+_NEVER: Final = "1000TB"
 
 
 class CatalogFile:
@@ -47,7 +53,7 @@ class CatalogFile:
 
     def _connected(self) -> duckdb.DuckDBPyConnection:
         try:
-            db = connect(self.path, memory=self._memory, checkpoint_threshold="128MB")
+            db = connect(self.path, memory=self._memory, checkpoint_threshold=_CHECKPOINT_AT)
         except duckdb.IOException as exc:
             if "could not set lock" in str(exc).lower():
                 raise self._locked() from exc
@@ -73,6 +79,15 @@ class CatalogFile:
     def limit_memory(self, memory: int) -> None:
         self._memory = memory
         limit_memory(self.db, memory)
+
+    def hold(self) -> None:
+        """Write all into the main file, and from then on into the log alone. Raises `duckdb.Error`."""
+        self.db.execute("CHECKPOINT")
+        self.db.execute(f"SET checkpoint_threshold = '{_NEVER}'")
+
+    def release(self) -> None:
+        """Write the log into the main file again, when it is large. Raises `duckdb.Error`."""
+        self.db.execute(f"SET checkpoint_threshold = '{_CHECKPOINT_AT}'")
 
     def rewrite(self) -> None:
         """Put a copy of all rows in the file's place, and connect to it: `db` is another connection.
