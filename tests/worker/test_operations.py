@@ -1,4 +1,4 @@
-"""docs/operations.md as it stands: a disk is lost, and the memories are back; what was forgotten is in no checkpoint."""
+"""docs/operations.md as it stands: a disk is lost, and memories are back; what was forgotten is in no checkpoint."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ async def test_the_drill(settings: Settings, tmp_path: Path) -> None:
         "SILTSTONE_CHECKPOINTS__URL": f"file://{tmp_path / 'store'}",
         "SILTSTONE_CHECKPOINTS__SECONDS": "1000",
         "SILTSTONE_URL": f"http://127.0.0.1:{port}",
+        "COLUMNS": "200",
     }
 
     async def done(words: list[str], *, data: Path = restored) -> str:
