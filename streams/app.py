@@ -144,6 +144,7 @@ class Siltstone:
         self.intake.schedule(self._timers, self._assignment.is_recovered, self.notes, self.hot.lag)
         self._timers.every(self.settings.long_term.access_seconds, self.recall.tell_accesses)
         parts.push_async_callback(self.checkpointing.last)
+        parts.push_async_callback(self.service.checkpoints.close)
 
     async def stopped(self) -> None:
         """Wait until the worker stops; raises what stopped it."""
