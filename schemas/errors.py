@@ -30,6 +30,7 @@ SiltstoneError                 everything that we raise on purpose
 │   ├── Fenced                 another worker owns the partition now, and has taken a checkpoint of it
 │   ├── DamagedCheckpoint      bytes of a checkpoint are missing, or are not what they were
 │   ├── CheckpointMismatch     a checkpoint is sound, and of other settings than these
+│   ├── NoCheckpoint           there is none of the partition, or none from before the time that is asked for
 │   └── SnapshotChanged        a file changed while a checkpoint was taken of it
 ├── NotReady                   the worker cannot answer yet, or not at this moment
 ├── EmbeddingUnavailable       no vectors for now: the embedding service or model does not answer
@@ -323,6 +324,10 @@ class CheckpointMismatch(CheckpointError):
     def __init__(self, partition: int, reason: str) -> None:
         self.partition, self.reason = partition, reason
         super().__init__(f"the checkpoint of partition {partition} cannot be used here: {reason}")
+
+
+class NoCheckpoint(CheckpointError):
+    """There is nothing to restore. Ask for a later time, or raise `checkpoints.keep` for the next one."""
 
 
 class SnapshotChanged(CheckpointError):

@@ -29,9 +29,9 @@ class TopicSpec:
     """One topic. None: the cluster decides, and nothing is compared.
 
     `keyed`: co-partitioned with the others, so it must have exactly so many `partitions`. `replication` -1 is the
-    cluster's default. `retention_ms` -1 is for ever; a shorter one than it loses what cannot be had again, and a
-    shorter one than `least_retention_ms` may lose what a worker that is away has not read. `vital`: what it does not
-    take, or loses, is memory.
+    cluster's default. `retention_ms` -1 is for ever; a shorter one than it loses what cannot be had again, unless it
+    is at least `enough_retention_ms`; a shorter one than `least_retention_ms` may lose what a worker that is away has
+    not read. `vital`: what it does not take, or loses, is memory.
     """
 
     name: str
@@ -42,6 +42,7 @@ class TopicSpec:
     vital: bool = False
     cleanup_policy: Literal["delete", "compact"] = "delete"
     retention_ms: int | None = None
+    enough_retention_ms: int | None = None
     least_retention_ms: int | None = None
     segment_bytes: int | None = None
     segment_ms: int | None = None
@@ -64,14 +65,22 @@ class TopicSpec:
         return {name: str(value) for name, value in given.items() if value is not None}
 
 
-def topic_specs(kafka: KafkaSettings) -> tuple[TopicSpec, ...]:
-    """Those of the five topics under the prefix, in the order of `Topics.all()`."""
+def topic_specs(kafka: KafkaSettings, log_ms: int | None = None) -> tuple[TopicSpec, ...]:
+    """Those of the five topics under the prefix, in the order of `Topics.all()`.
+
+    `log_ms` is how far back `long-term` must reach where checkpoints have what is older (`CheckpointsSettings`).
+    A longer `kafka.long_term_retention_ms` is what somebody wants of it, and stays the least.
+    """
     names = Topics.with_prefix(kafka.topic_prefix)
 
     plain = TopicSpec("", kafka.partitions, kafka.replication, _min_insync(kafka.replication))
+    kept = kafka.long_term_retention_ms
+    log = replace(plain, name=names.long_term, keyed=True, vital=True, retention_ms=kept)
+    if kept == FOR_EVER:
+        log = replace(log, enough_retention_ms=log_ms)
     return (
         replace(plain, name=names.conversations, keyed=True, vital=True, least_retention_ms=DAY_MS),
-        replace(plain, name=names.long_term, keyed=True, vital=True, retention_ms=kafka.long_term_retention_ms),
+        log,
         replace(plain, name=names.transitions),
         replace(plain, name=names.summary_requests, keyed=True, least_retention_ms=DAY_MS),
         replace(plain, name=names.dead_letters),

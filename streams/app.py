@@ -61,7 +61,12 @@ class Siltstone:
             context, self.shards, self.intake, self.notes, self.long_term, self.jobs.refining, self._timers
         )
         self.broker = BrokerLink(
-            settings.kafka, settings.data_dir, self.hot, self.metrics, self._assignment.is_recovered
+            settings.kafka,
+            settings.data_dir,
+            self.hot,
+            self.metrics,
+            self._assignment.is_recovered,
+            settings.checkpoints.log_ms,
         )
         self.api = ApiServer(settings.http)
         self.health = WorkerHealth(

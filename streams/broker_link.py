@@ -48,12 +48,22 @@ LOOK_SECONDS: Final = 10.0
 
 
 class BrokerLink:
-    """`recovered` tells whether the worker has read its tables back since partitions were assigned."""
+    """`recovered` tells whether the worker has read its tables back since partitions were assigned.
+
+    `log_ms` is how far back `long-term` must reach where checkpoints have what is older.
+    """
 
     def __init__(
-        self, kafka: KafkaSettings, data_dir: Path, hot: HotPath, metrics: Metrics, recovered: Callable[[], bool]
+        self,
+        kafka: KafkaSettings,
+        data_dir: Path,
+        hot: HotPath,
+        metrics: Metrics,
+        recovered: Callable[[], bool],
+        log_ms: int | None = None,
     ) -> None:
         self._kafka, self._data_dir, self._hot, self._recovered = kafka, data_dir, hot, recovered
+        self._log_ms = log_ms
         self._missing = ""
         self._topics = TopicWatch(kafka, data_dir / "topics.json")
         self._refused = RefusalWatch(partial(refusal, kafka, client_options(kafka)))
@@ -135,7 +145,7 @@ class BrokerLink:
         """They are there, those of them that may be created, and all that is to be done with them is allowed."""
         changelogs = frozenset(self._hot.changelogs)
         tried = await require_rights(self._kafka, changelogs)
-        await worker_topics(self._kafka, self._data_dir)
+        await worker_topics(self._kafka, self._data_dir, self._log_ms)
         await asyncio.to_thread(record_partitions, self._data_dir, self._kafka.partitions)
         if tried.absent:
             await require_rights(self._kafka, changelogs)

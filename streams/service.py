@@ -25,6 +25,7 @@ from streams.clock import Clock, now_ms
 from streams.coming_back import Behind, seconds_left
 from streams.event_log import EventLog
 from streams.jobs.analytics import AnalyticsJob
+from streams.jobs.asked_checkpoints import AskedCheckpoints
 from streams.jobs.cleanup import CleanupJob
 from streams.jobs.reembedding import Reembedder
 from streams.metrics import Metrics
@@ -128,6 +129,7 @@ class MemoryService:
         self.summaries, self.recall, self.explainer = summaries, recall, explainer
         self.cleanup, self.reembedder = cleanup, reembedder
         self._event_log, self._long_term, self._analytics = event_log, long_term, analytics
+        self.checkpoints = AskedCheckpoints(None, shards.partitions)
 
     # Whose users these are
 

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -22,6 +23,7 @@ from streams.clock import Clock
 from streams.coming_back import ComingBack
 from streams.memory_shares import MemoryShares, in_units
 from streams.models import ModelChanged, Models, ShardModel
+from tables.reached import note_reached
 from tables.search.recent import Recent
 from tables.shard.shard import Shard
 from tables.vectors.index import VectorIndex
@@ -84,6 +86,15 @@ class OwnedShards:
 
     def partitions(self) -> list[int]:
         return sorted(self._open)
+
+    def positions(self) -> dict[int, int]:
+        """Up to where in the log the events of each shard are in that is open. It may be asked from any thread."""
+        found = {}
+        for partition, task in list(self._open.items()):
+            if task.done() and not task.cancelled() and task.exception() is None:
+                with suppress(AttributeError):  # it is being closed in this moment
+                    found[partition] = task.result().position()
+        return found
 
     @property
     def ready(self) -> bool:
@@ -238,7 +249,10 @@ class OwnedShards:
                 task.cancel()
                 await asyncio.wait([task])
             if not task.cancelled() and task.exception() is None:
-                await asyncio.wrap_future(thread.submit(task.result().close))
+                shard = task.result()
+                folder, position = self._folder / str(shard.partition), shard.position()
+                await asyncio.wrap_future(thread.submit(shard.close))
+                await asyncio.to_thread(note_reached, folder, position)
         finally:
             await asyncio.wrap_future(thread.submit(_nothing))  # what was submitted before is done
             thread.shutdown(wait=False)

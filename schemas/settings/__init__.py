@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 import yaml
-from pydantic import ByteSize, Field, ValidationError
+from pydantic import ByteSize, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -98,6 +98,19 @@ class Settings(BaseSettings):
     analytics: AnalyticsSettings = AnalyticsSettings()
     http: HttpSettings = HttpSettings()
     dev: DevSettings = DevSettings()
+
+    @field_validator("checkpoints")
+    @classmethod
+    def _log_reaches_back(cls, checkpoints: CheckpointsSettings, info: ValidationInfo) -> CheckpointsSettings:
+        """A log that is shorter than the checkpoints need would be refused at the start, but not be made longer."""
+        kafka = info.data.get("kafka")
+        kept = kafka.long_term_retention_ms if isinstance(kafka, KafkaSettings) else -1
+        if checkpoints.log_ms is not None and 0 <= kept < checkpoints.log_ms:
+            raise ValueError(
+                f"kafka.long_term_retention_ms is {kept}, and the log must reach back {checkpoints.log_ms} ms: "
+                "checkpoints.keep times checkpoints.seconds, and a day; -1 is for ever"
+            )
+        return checkpoints
 
     @classmethod
     def settings_customise_sources(

@@ -11,6 +11,8 @@ from schemas.settings.section import Section
 
 #: The stores that there are clients for.
 SCHEMES = ("s3", "gs", "az", "file")
+#: A store may be away for a day before the log must still have what no checkpoint has.
+STORE_AWAY = timedelta(days=1)
 
 
 class CheckpointsSettings(Section):
@@ -28,6 +30,17 @@ class CheckpointsSettings(Section):
         default=timedelta(days=7),
         description="after so long no generation has a byte of what was forgotten; seconds, or as `P7D`",
     )
+
+    @property
+    def log_ms(self) -> int | None:
+        """How far back the log `long-term` must reach, in milliseconds; None where there are no checkpoints.
+
+        As far as the oldest of `keep` generations, so that any of them can be taken, and the day on top that a store
+        may be away. Without checkpoints the log alone has everything.
+        """
+        if not self.url:
+            return None
+        return int(self.keep * self.seconds * 1000) + STORE_AWAY // timedelta(milliseconds=1)
 
     @field_validator("url")
     @classmethod

@@ -40,6 +40,7 @@ COMMANDS = {
     "archive": "archive:archive",
     "snapshot": "snapshot:snapshot",
     "doctor": "doctor:doctor",
+    "checkpoint": "checkpoint:checkpoint",
     "reembed": "reembed:reembed",
     "rebuild-index": "rebuild_index:rebuild_indexes",
     "replay": "replay:replay",

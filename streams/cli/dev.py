@@ -16,6 +16,7 @@ from streams.cli.options import LEVELS, port_option
 from streams.cli.process import configure_logging, run
 from streams.cli.running import serve
 from streams.clients.broker import embedded_broker
+from tables.partition_record import recorded_partitions
 
 #: In the data directory.
 JOURNAL = Path("journal") / "broker.log"
@@ -39,7 +40,7 @@ def dev(data: Path, port: int | None, kafka_port: int, log_level: str) -> None:
     however it ended.
     """
     configure_logging(log_level, serving=True)
-    settings = Settings.load()
+    settings = _with_noted_partitions(Settings.load(), data)
     with embedded_broker(kafka_port, data / JOURNAL, settings.dev.journal_seconds) as broker:
         embedded = settings.model_copy(
             update={
@@ -49,6 +50,15 @@ def dev(data: Path, port: int | None, kafka_port: int, log_level: str) -> None:
             }
         )
         run(serve(embedded, patient=False, announce=_announce, beside=broker.watch))
+
+
+def _with_noted_partitions(settings: Settings, data: Path) -> Settings:
+    """The number by which the directory's users are shared out, where nobody has set one. Raises `DataDirError`."""
+    noted = recorded_partitions(data)
+    if noted is None or "partitions" in settings.kafka.model_fields_set:
+        return settings
+    kafka = settings.kafka.model_copy(update={"partitions": noted})
+    return settings.model_copy(update={"kafka": kafka})
 
 
 def _announce(worker: Siltstone) -> None:

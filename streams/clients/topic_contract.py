@@ -49,10 +49,11 @@ class Compared:
     untold: Sequence[str]
 
 
-async def worker_topics(kafka: KafkaSettings, data_dir: Path | None = None) -> None:
+async def worker_topics(kafka: KafkaSettings, data_dir: Path | None = None, log_ms: int | None = None) -> None:
     """Before a worker reads: what is missing is created, changelogs always, and what is there is compared.
 
-    Numbers of partitions first: what is created has that of the settings. What else is wrong is warned of. Raises
+    Numbers of partitions first: what is created has that of the settings. What else is wrong is warned of. `log_ms`
+    is how far back `long-term` must reach where checkpoints have the rest. Raises
     `TopicsUnfit` where memory would be lost, `SettingsError` where topics are missing, refused or have other numbers
     of partitions, `BrokerUnavailable`.
     """
@@ -65,7 +66,7 @@ async def worker_topics(kafka: KafkaSettings, data_dir: Path | None = None) -> N
         await require_topics(kafka)
     await create_missing(kafka, changelog_specs(kafka))
     async with admin_client(kafka) as admin:
-        compared = await compare(admin, kafka)
+        compared = await compare(admin, kafka, log_ms)
     for unfit in compared.unfit:
         if not unfit.loses:
             log.warning("%s", unfit)
@@ -83,9 +84,9 @@ async def partitions_disagree(kafka: KafkaSettings, counts: Mapping[str, int], d
     return disagreement(kafka, keyed, stored)
 
 
-async def compare(admin: AIOKafkaAdminClient, kafka: KafkaSettings) -> Compared:
+async def compare(admin: AIOKafkaAdminClient, kafka: KafkaSettings, log_ms: int | None = None) -> Compared:
     """What is wrong with the topics that are there. Nothing is asked for by its name that is not."""
-    specs = {spec.name: spec for spec in (*topic_specs(kafka), *changelog_specs(kafka))}
+    specs = {spec.name: spec for spec in (*topic_specs(kafka, log_ms), *changelog_specs(kafka))}
     described = [topic for topic in await admin.describe_topics() if topic["topic"] in specs and topic["partitions"]]
     replicas = {
         topic["topic"]: min(len(partition["replicas"]) for partition in topic["partitions"]) for topic in described

@@ -11,14 +11,18 @@ configured embedding service.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
+from aiokafka.errors import KafkaError
+
 from schemas.errors import SiltstoneError
 from schemas.settings import Settings
-from streams.doctor import broker, data, embedding, http, memory, rating, rights
+from streams.clock import now_ms
+from streams.doctor import broker, checkpoints, data, embedding, http, memory, rating, rights
 from streams.doctor.finding import Finding, Outcome, failed, warning
 from streams.doctor.settings import CORRECT, ReadSettings
 from streams.doctor.waiting import in_daemon
@@ -26,6 +30,8 @@ from streams.doctor.waiting import in_daemon
 __all__ = ["Finding", "Outcome", "ReadSettings", "examine"]
 
 DATA_SECONDS = 10.0
+STORE_SECONDS = 30.0
+BROKER_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +50,22 @@ async def examine(reading: ReadSettings, patience: float | None = None) -> list[
     settings = reading.settings or Settings.model_construct()
     unknown = reading.settings is None or "data_dir" in reading.wrong
     shards = asyncio.ensure_future(in_daemon(data.Shards if unknown else partial(data.Shards.of, settings.data_dir)))
+    unkept = reading.settings is None or "checkpoints" in reading.wrong
+    stored = checkpoints.Kept if unkept else partial(checkpoints.Kept.of, settings.checkpoints)
+    kept = asyncio.ensure_future(in_daemon(stored))
     try:
         found = await asyncio.gather(
-            *(_found(check, reading, patience or check.seconds) for check in _checks(settings, shards))
+            *(_found(check, reading, patience or check.seconds) for check in _checks(settings, shards, kept))
         )
     finally:
         shards.cancel()
+        kept.cancel()
     return [*reading.findings(), *(finding for of_one in found for finding in of_one)]
 
 
-def _checks(settings: Settings, shards: asyncio.Future[data.Shards]) -> list[_Check]:
+def _checks(
+    settings: Settings, shards: asyncio.Future[data.Shards], kept: asyncio.Future[checkpoints.Kept]
+) -> list[_Check]:
     return [
         _Check(
             broker.CHECK,
@@ -81,7 +93,7 @@ def _checks(settings: Settings, shards: asyncio.Future[data.Shards]) -> list[_Ch
             frozenset({"embedding", "llm"} if settings.embedding.backend == "openai" else {"embedding"}),
             300.0,  # a transformer that is not there yet is downloaded
             "look at the network, if it is being downloaded, or take the backend `use`",
-            partial(_embedding, settings, shards),
+            partial(_embedding, settings, shards, kept),
         ),
         _Check(
             rating.CHECK,
@@ -89,6 +101,13 @@ def _checks(settings: Settings, shards: asyncio.Future[data.Shards]) -> list[_Ch
             rating.LONGEST_SECONDS + 5,
             "look at the service",
             partial(rating.check_rating, settings),
+        ),
+        _Check(
+            checkpoints.CHECK,
+            frozenset({"checkpoints", "kafka"}),
+            STORE_SECONDS,
+            checkpoints.SILENT,
+            partial(_checkpoints, settings, kept),
         ),
         _Check(
             memory.CHECK,
@@ -126,7 +145,22 @@ async def _memory(settings: Settings) -> list[Finding]:
     return await in_daemon(partial(memory.check_memory, settings))
 
 
-async def _embedding(settings: Settings, shards: asyncio.Future[data.Shards]) -> list[Finding]:
+async def _checkpoints(settings: Settings, kept: asyncio.Future[checkpoints.Kept]) -> list[Finding]:
+    """Without a broker, which is a finding of its own, they are not compared with the log."""
+    bounds, topic_id = None, ""
+    if settings.checkpoints.url:
+        with contextlib.suppress(KafkaError, OSError, ValueError, TimeoutError):
+            async with asyncio.timeout(BROKER_SECONDS):
+                bounds, topic_id = await checkpoints.log_bounds(settings.kafka)
+    found = await asyncio.shield(kept)
+    return checkpoints.checkpoint_findings(
+        settings.checkpoints, settings.kafka.partitions, found, bounds, topic_id, now_ms()
+    )
+
+
+async def _embedding(
+    settings: Settings, shards: asyncio.Future[data.Shards], kept: asyncio.Future[checkpoints.Kept]
+) -> list[Finding]:
     started = time.monotonic()
     model = await embedding.load(settings.embedder())
     if isinstance(model, Finding):
@@ -135,4 +169,7 @@ async def _embedding(settings: Settings, shards: asyncio.Future[data.Shards]) ->
     # Those that cannot be read are a finding of the data directory's.
     await asyncio.wait([shards], timeout=DATA_SECONDS)
     readable = shards.done() and not shards.cancelled() and shards.exception() is None
-    return embedding.fitting(model, seconds, shards.result().read if readable else {})
+    found = embedding.fitting(model, seconds, shards.result().read if readable else {})
+    await asyncio.wait([kept], timeout=STORE_SECONDS)
+    told = kept.done() and not kept.cancelled() and kept.exception() is None
+    return [*found, *(checkpoints.model_findings(kept.result(), model) if told else [])]

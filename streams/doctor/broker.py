@@ -26,7 +26,7 @@ async def check_broker(settings: Settings) -> list[Finding]:
         brokers = len((await admin.describe_cluster())["brokers"])
         # Of all: to ask for one by its name can create it, with the broker's own number of partitions.
         described = await admin.describe_topics()
-        compared = await compare(admin, kafka)
+        compared = await compare(admin, kafka, settings.checkpoints.log_ms)
     except (aiokafka.errors.KafkaError, OSError) as exc:
         if isinstance(refused := await translated(kafka, exc), BrokerRefused):
             return [failed(CHECK, f"{refused.bootstrap_servers} does not let us in: {refused.cause}", refused.todo)]

@@ -41,6 +41,9 @@ Replaced, and why:
     Recovery._build_offsets      a changelog that ends before what we have of it is another one
     TableManager.on_start        no second is waited for tables: they are there
     Recovery._wait               a broker that does not answer in time is asked again: Faust's recovery would end
+    PartitionAssignor._perform_assignment, on_assignment
+                                 partitions go where their state is (`assignor` says why); the address that comes
+                                 with an assignment may be a former one
 
 `check_faust` compares the sources of these methods with what this module was written for.
 """
@@ -63,6 +66,7 @@ import aiokafka
 import faust
 from aiokafka.errors import IllegalStateError, KafkaError
 from aiokafka.protocol.group import JoinGroupRequest
+from faust.assignor.partition_assignor import PartitionAssignor
 from faust.serializers.schemas import Schema
 from faust.tables.base import Collection
 from faust.tables.manager import TableManager
@@ -79,6 +83,7 @@ from streams.clients.broker import NOT_ALLOWED
 from streams.clients.closing import stop_when_stopped
 from streams.clients.header_names import FetchedRecord, take_any_header_name
 from streams.clients.log_reader import ends
+from streams.hotpath.assignor import HeldAssignor, HeldState
 from streams.hotpath.attempts import Attempts, Failing
 from streams.hotpath.ledger import Ledger
 from streams.hotpath.marks import Progress
@@ -159,6 +164,8 @@ EXPECTED_SOURCES = {
     "Recovery._set_recovery_started": "bcfebf81ae13",
     "TableManager.on_start": "365dd25fbc0e",
     "Recovery._wait": "ec7429b70176",
+    "PartitionAssignor._perform_assignment": "1e0bf2c5c8f4",
+    "PartitionAssignor.on_assignment": "72f34bf053d6",
 }
 
 
@@ -174,6 +181,7 @@ def fingerprints() -> dict[str, str]:
         "Collection": Collection,
         "Recovery": Recovery,
         "TableManager": TableManager,
+        "PartitionAssignor": PartitionAssignor,
     }
     found = {}
     for name in EXPECTED_SOURCES:
@@ -701,6 +709,10 @@ class HotPath:
         transport = _Transport(app.conf.broker_consumer, app)
         transport.hot = self
         app.transport = transport
+        #: What this worker tells its group of the state that it holds.
+        self.state = HeldState()
+        app.conf.PartitionAssignor = cast(Any, HeldAssignor)
+        cast(HeldAssignor, app.assignor).state = self.state
 
     def connect(self) -> None:
         """The producer has started: the outbox may send."""

@@ -62,10 +62,13 @@ def _cleanup(spec: TopicSpec, told: str, _: int | None) -> _Verdicts:
 
 
 def _retention(spec: TopicSpec, told: str, _: int | None) -> _Verdicts:
-    kept, wanted = int(told), spec.retention_ms
-    if kept == FOR_EVER:
+    kept, wanted, enough = int(told), spec.retention_ms, spec.enough_retention_ms
+    if kept == FOR_EVER or (enough is not None and kept >= enough):
         return
-    if wanted is not None and (wanted == FOR_EVER or kept < wanted):
+    if enough is not None:
+        why = "checkpoints have what is older, and the log must reach back to the oldest of them, and a day further"
+        yield str(enough), True, why
+    elif wanted is not None and (wanted == FOR_EVER or kept < wanted):
         yield str(wanted), True, "shards are rebuilt from it, as far back as kafka.long_term_retention_ms says"
     elif spec.least_retention_ms is not None and kept < spec.least_retention_ms:
         yield str(spec.least_retention_ms), False, "a worker that is away for longer loses what it has not read"

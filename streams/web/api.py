@@ -23,6 +23,7 @@ from streams.rules.filtering import Filter
 from streams.service import MemoryService, WindowExchange
 from streams.web.accepted import Accepted
 from streams.web.archive import archive_routes
+from streams.web.checkpoints import checkpoint_routes
 from streams.web.cleanup import cleanup_routes
 from streams.web.decisions import DecisionsResponse, decisions_of
 from streams.web.erasures import erasure_routes
@@ -215,6 +216,7 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
         relation_routes,
         archive_routes,
         cleanup_routes,
+        checkpoint_routes,
         reembedding_routes,
         summary_routes,
     ):

@@ -17,6 +17,7 @@ from streams.clock import now_ms
 from streams.jobs.analytics import AnalyticsJob
 from streams.jobs.cleanup import CleanupJob
 from streams.jobs.former import FormerShards
+from streams.jobs.held import NOTED_SECONDS, HeldPartitions
 from streams.jobs.lifecycle import LifecycleJob
 from streams.jobs.reembedding import Reembedder
 from streams.jobs.refining import RefiningJob
@@ -84,6 +85,8 @@ class Jobs:
             end=partial(end_of, settings.kafka, context.topics.long_term),
             read=context.read_long_term,
         )
+        self.held = HeldPartitions(settings.data_dir / "shards", shards)
+        context.hot.state.held, context.hot.state.name = self.held.held, settings.kafka.instance_id
         self.retention = RetentionJob(shards=shards, clock=clock, read=context.read_long_term)
         self.lifecycle = LifecycleJob(
             shards=shards,
@@ -122,6 +125,7 @@ class Jobs:
         timers.every(SWEEP_SECONDS, self._summaries.sweep)
         timers.every(SWEEP_SECONDS, self._drop_replays)
         timers.every(FORMER_SECONDS, self.former.tick)
+        timers.every(NOTED_SECONDS, self.held.tick)
         timers.every(RETENTION_SECONDS, self.retention.tick)
         timers.every(settings.analytics.seconds, self.analytics.tick)
 

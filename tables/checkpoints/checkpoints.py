@@ -80,6 +80,10 @@ class Checkpoints:
         """Without what would be secret in it."""
         return self._store.url
 
+    def partitions(self) -> list[int]:
+        """Those of which there is anything. Raises `StoreUnavailable`."""
+        return sorted(int(name) for name in self._store.folders() if name.isdecimal())
+
     def numbers(self, partition: int) -> list[int]:
         """The generations that there are, the newest first; damaged ones too. Raises `StoreUnavailable`."""
         return self._of(partition).numbers()

@@ -7,7 +7,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,7 +18,7 @@ from tables.paths import synced
 #: Gaps of dead bytes up to so many are fetched with what lies around them.
 GAP_BYTES: Final = 1024 * 1024
 #: So much is fetched with one request at most, and so many at once.
-FETCH_BYTES: Final = 16 * 1024 * 1024
+FETCH_BYTES: Final = 8 * 1024 * 1024
 FETCHES: Final = 4
 DRAFT_SUFFIX: Final = ".restoring"
 
@@ -96,16 +95,13 @@ def _remove(draft: Path) -> None:
 
 
 def _fill(store: Store, packs: str, manifest: Manifest, draft: Path, progress: Progress) -> None:
-    with ExitStack() as stack:
-        files: list[int] = []
-        for file in manifest.files:
-            path = draft / file.name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            files.append(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
-            stack.callback(os.close, files[-1])
-        done, whole = 0, manifest.whole
-        progress(done, whole)
-        pool = stack.enter_context(ThreadPoolExecutor(FETCHES, "checkpoint-fetch"))
+    files = [draft / file.name for file in manifest.files]
+    for path in files:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(exist_ok=False)
+    done, whole = 0, manifest.whole
+    progress(done, whole)
+    with ThreadPoolExecutor(FETCHES, "checkpoint-fetch") as pool:
         pending: set[Future[int]] = set()
         try:
             for fetch in fetches(manifest):
@@ -120,13 +116,12 @@ def _fill(store: Store, packs: str, manifest: Manifest, draft: Path, progress: P
                 progress(done, whole)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-        for file_number in files:
-            os.fsync(file_number)
-    for parent in sorted({draft, *((draft / file.name).parent for file in manifest.files)}):
-        synced(parent)
+    folders = {parent for path in files for parent in path.parents if parent.is_relative_to(draft)}
+    for path in [*files, *sorted(folders | {draft})]:
+        synced(path)
 
 
-def _fetched(store: Store, packs: str, manifest: Manifest, fetch: Fetch, files: Sequence[int]) -> int:
+def _fetched(store: Store, packs: str, manifest: Manifest, fetch: Fetch, files: Sequence[Path]) -> int:
     """Fetch, verify and write. The bytes that were written."""
     pack = manifest.packs[fetch.pack]
     content = store.read_range(f"{packs}/{pack.name}", fetch.start, fetch.end)
@@ -183,7 +178,9 @@ def wrong_with(block: Block, fetch: Fetch, content: memoryview | None) -> str | 
     return None
 
 
-def _write(file: int, content: memoryview, offset: int) -> None:
-    while content:
-        written = os.pwrite(file, content, offset)
-        content, offset = content[written:], offset + written
+def _write(path: Path, content: memoryview, offset: int) -> None:
+    """Not one descriptor a file for as long as a restore lasts: a worker has not so many."""
+    with path.open("r+b", buffering=0) as file:
+        while content:
+            written = os.pwrite(file.fileno(), content, offset)
+            content, offset = content[written:], offset + written

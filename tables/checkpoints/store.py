@@ -137,6 +137,11 @@ class Store:
                 for found in page
             )
 
+    def folders(self) -> list[str]:
+        """The names right below the URL under which there are objects."""
+        with self._translated("be listed"):
+            return sorted(obstore.list_with_delimiter(self._store)["common_prefixes"])
+
     def remove(self, name: str) -> None:
         """Also where it is not there."""
         with self._translated("be written to"):

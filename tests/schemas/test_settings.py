@@ -579,3 +579,13 @@ def test_the_promote_threshold_comes_from_file_or_environment(monkeypatch: pytes
     assert Settings.load().memory.promote_threshold == 20
     monkeypatch.setenv("SILTSTONE_MEMORY__PROMOTE_THRESHOLD", "30")
     assert Settings.load().memory.promote_threshold == 30
+
+
+def test_a_log_that_is_to_be_shorter_than_checkpoints_need_is_a_mistake() -> None:
+    text = "checkpoints: {{url: file:///kept, keep: 2, seconds: 60}}\nkafka: {{long_term_retention_ms: {}}}\n"
+    Path("config.yaml").write_text(text.format(86_519_999), encoding="utf-8")
+    with pytest.raises(SettingsError, match="the log must reach back 86520000 ms"):
+        Settings.load()
+    for enough in (86_520_000, -1):
+        Path("config.yaml").write_text(text.format(enough), encoding="utf-8")
+        assert Settings.load().checkpoints.log_ms == 86_520_000

@@ -136,6 +136,7 @@ async def test_settings_that_cannot_be_read_leave_nothing_to_check() -> None:
         "data",
         "embedding",
         "judge",
+        "checkpoints",
         "memory",
         "http",
     }
@@ -546,6 +547,7 @@ async def test_a_check_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
         "data": OK,
         "shards": OK,
         "judge": OK,
+        "checkpoints": OK,
         "http": OK,
     }
 
@@ -570,7 +572,18 @@ async def test_beside_a_running_worker_all_is_well(settings: Settings) -> None:
         told = {finding["check"]: finding["outcome"] for finding in answer["findings"]}
         assert told.pop("shards") == "warning"
         assert set(told.values()) == {"ok"}
-        assert set(told) == {"settings", "broker", "topics", "rights", "data", "embedding", "judge", "memory", "http"}
+        assert set(told) == {
+            "settings",
+            "broker",
+            "topics",
+            "rights",
+            "data",
+            "embedding",
+            "judge",
+            "checkpoints",
+            "memory",
+            "http",
+        }
         assert (result.returncode, answer["ok"], result.stderr) == (0, True, "")
 
 

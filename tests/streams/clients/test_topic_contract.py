@@ -6,7 +6,7 @@ import pytest
 from aiokafka.admin import NewTopic
 
 from schemas.errors import SettingsError, TopicsUnfit
-from schemas.settings import Settings
+from schemas.settings import CheckpointsSettings, Settings
 from schemas.topic_specs import changelog_specs, topic_specs
 from schemas.topics import SESSIONS, Topics, changelog_of
 from streams.app import Siltstone
@@ -73,3 +73,14 @@ async def test_another_number_of_partitions_is_told_once_before_anything_is_crea
         assert [name for name in await admin.list_topics() if name.startswith(kafka.topic_prefix)] == [
             names.long_term
         ]
+
+
+async def test_a_short_log_is_taken_with_checkpoints_and_refused_without(settings: Settings) -> None:
+    log_ms = CheckpointsSettings(url="file:///checkpoints").log_ms
+    topic = Topics.with_prefix(settings.kafka.topic_prefix).long_term
+    await made_otherwise(settings, topic, {"retention.ms": str(log_ms)})
+    await worker_topics(settings.kafka, log_ms=log_ms)
+    with pytest.raises(TopicsUnfit) as refused:
+        await worker_topics(settings.kafka)
+    (problem,) = refused.value.problems
+    assert problem.endswith("--add-config retention.ms=-1")

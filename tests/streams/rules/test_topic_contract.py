@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from schemas.settings import KafkaSettings
+from schemas.settings import CheckpointsSettings, KafkaSettings
 from schemas.topic_specs import TopicSpec, changelog_specs, topic_specs
 from streams.rules.topic_contract import differences, mending
 
@@ -118,3 +118,32 @@ def test_of_three_copies_two_must_be_in_sync(replication: int, least: str | None
     kafka = KafkaSettings(replication=replication)
     specs = (*topic_specs(kafka), *changelog_specs(kafka))
     assert {spec.configs().get("min.insync.replicas") for spec in specs} == {least}
+
+
+CHECKPOINTS = CheckpointsSettings(url="file:///checkpoints", keep=3, seconds=300)
+#: Three times 300 seconds, and a day.
+ENOUGH = 3 * 300_000 + 86_400_000
+
+
+def test_with_checkpoints_the_log_may_be_as_short_as_they_and_a_day() -> None:
+    assert CHECKPOINTS.log_ms == ENOUGH
+    (_, spec, *_) = topic_specs(KAFKA, CHECKPOINTS.log_ms)
+    assert spec.configs()["retention.ms"] == "-1"
+    assert differences(spec, told(spec) | {"retention.ms": str(ENOUGH)}) == []
+    (found,) = differences(spec, told(spec) | {"retention.ms": str(ENOUGH - 1)})
+    assert (found.loses, found.wanted) == (True, str(ENOUGH))
+    (found,) = differences(spec, told(spec) | {"retention.bytes": "1000000"})
+    assert (found.loses, found.wanted) == (True, "-1")
+
+
+def test_without_checkpoints_nothing_is_enough() -> None:
+    assert CheckpointsSettings(keep=3, seconds=300).log_ms is None
+    (found,) = differences(LONG_TERM, told(LONG_TERM) | {"retention.ms": str(10**15)})
+    assert (found.loses, found.wanted) == (True, "-1")
+
+
+def test_a_longer_retention_that_was_wished_stays_the_least_with_checkpoints() -> None:
+    (_, spec, *_) = topic_specs(KafkaSettings(long_term_retention_ms=2 * ENOUGH), CHECKPOINTS.log_ms)
+    assert differences(spec, told(spec)) == []
+    (found,) = differences(spec, told(spec) | {"retention.ms": str(ENOUGH)})
+    assert (found.loses, found.wanted) == (True, str(2 * ENOUGH))

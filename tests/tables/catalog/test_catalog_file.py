@@ -75,7 +75,7 @@ def test_a_file_at_rest_gives_back_what_a_scan_has_read_and_what_changed(tmp_pat
     """Changes by a checkpoint; its share of the memory is what it was."""
     file = CatalogFile(tmp_path / "catalog.duckdb", 0, 256 << 20)
     try:
-        file.db.execute("CREATE TABLE t AS SELECT range AS n, hash(range) AS h FROM range(4_000_000)")
+        file.db.execute("CREATE TABLE t AS SELECT range AS n, hash(range) AS h FROM range(5_000_000)")
         file.db.execute("CHECKPOINT")
         file.db.execute("SELECT max(n), max(h) FROM t").fetchall()
         file.db.execute("UPDATE t SET h = h + 1 WHERE n % 2 = 0")
@@ -85,7 +85,7 @@ def test_a_file_at_rest_gives_back_what_a_scan_has_read_and_what_changed(tmp_pat
         file.rest()
         assert in_use(file) < 18 << 20
         assert file.db.execute("SELECT current_setting('memory_limit')").fetchall() == limit
-        assert file.db.execute("SELECT count(*), sum(n) FROM t").fetchall() == [(4_000_000, 7_999_998_000_000)]
+        assert file.db.execute("SELECT count(*), sum(n) FROM t").fetchall() == [(5_000_000, 12_499_997_500_000)]
     finally:
         file.close()
 
@@ -94,17 +94,15 @@ def test_a_file_at_rest_makes_no_checkpoint_where_it_was_put_off(tmp_path: Path)
     """Somebody copies the file then: it has to stay as it is."""
     file = CatalogFile(tmp_path / "catalog.duckdb", 0, 256 << 20)
     try:
-        file.db.execute("CREATE TABLE t (h UBIGINT)")
+        file.db.execute("CREATE TABLE t AS SELECT range AS n, hash(range) AS h FROM range(5_000_000)")
         file.db.execute("CHECKPOINT")
         file.db.execute("SET checkpoint_threshold = '1000TB'")
         before = file.path.read_bytes()
-        for part in range(10):
-            file.db.execute(f"INSERT INTO t SELECT hash(range + {part}) FROM range(1_000_000)")
+        file.db.execute("UPDATE t SET h = h + 1 WHERE n % 2 = 0")
         log = tmp_path / "catalog.duckdb.wal"
         assert log.stat().st_size > 32 << 20
         file.rest()
-        assert file.path.stat().st_size >= len(before)
-        assert file.path.read_bytes()[: len(before)] == before
+        assert file.path.read_bytes() == before
         assert log.stat().st_size > 32 << 20
     finally:
         file.close()

@@ -9,10 +9,10 @@ from pathlib import Path
 from tables.checkpoints.snapshot import Facts, Position, Snapshot, SnapshotFile
 
 
-def facts(*, partition: int = 3, epoch: int = 1, at: int = 1_000_000) -> Facts:
+def facts(*, partition: int = 3, epoch: int = 1, at: int = 1_000_000, partitions: int = 8) -> Facts:
     return Facts(
         partition=partition,
-        partitions=8,
+        partitions=partitions,
         model="toy",
         dimension=4,
         at=at,

@@ -1,0 +1,37 @@
+"""Bars of bytes on standard error, for commands that read or write much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+
+def progress(*columns: Any) -> Progress:
+    """On standard error, where somebody sees them."""
+    console = Console(stderr=True)
+    shown = columns or (TextColumn("{task.completed:.0f} of {task.total:.0f}"),)
+    parts = (TextColumn("{task.description}"), BarColumn(), *shown)
+    return Progress(*parts, console=console, transient=True, disable=not console.is_terminal)
+
+
+class ByteBars:
+    """One bar in place of the other, each with its bytes and how fast they go."""
+
+    def __init__(self) -> None:
+        self._progress = progress(DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def of(self, name: str) -> Callable[[int, int], None]:
+        for earlier in self._progress.task_ids:
+            self._progress.update(earlier, visible=False)
+        task = self._progress.add_task(name, total=None)
+        return lambda done, whole: self._progress.update(task, completed=done, total=whole)

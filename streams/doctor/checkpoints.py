@@ -1,0 +1,213 @@
+"""The checkpoints' store: reachable and writable, what lies in it, and whether it fits the settings and the log."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import aiokafka
+from aiokafka.admin import AIOKafkaAdminClient
+
+from schemas.errors import CheckpointMismatch, DamagedCheckpoint, StoreUnavailable
+from schemas.messages import iso
+from schemas.settings import CheckpointsSettings, KafkaSettings
+from schemas.topics import LONG_TERM, Topics
+from streams.clients.broker import client_options, consumer_options
+from streams.clients.embedding import Model
+from streams.clients.header_names import take_any_header_name
+from streams.clients.topic_ids import GONE, identities
+from streams.doctor.finding import Finding, failed, ok, warning
+from tables.checkpoints.checkpoints import Checkpoints
+from tables.checkpoints.manifest import Manifest
+from tables.checkpoints.store import Patience, Store
+
+CHECK: Final = "checkpoints"
+SILENT: Final = "look at the store, and at its credentials and address in the environment"
+#: A doctor waits for nobody for long.
+PATIENCE: Final = Patience(answer=5.0, retries=1, all=8.0)
+#: Checkpoints that are due may be late by as many of their intervals; then somebody should look.
+LATE: Final = 3
+
+Bounds = Mapping[int, tuple[int, int]]
+"""By partition of the log: the offset of its oldest record, and the one after its newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Generations by partition, the newest first, and what cannot be read; `away` where the store does not answer."""
+
+    generations: Mapping[int, Sequence[Manifest]] = field(default_factory=dict)
+    unreadable: Sequence[str] = ()
+    away: StoreUnavailable | None = None
+
+    @classmethod
+    def of(cls, settings: CheckpointsSettings) -> Kept:
+        """What lies in the store, when something was written to it, read and removed. Blocking."""
+        if not settings.url:
+            return cls()
+        found: dict[int, list[Manifest]] = {}
+        unreadable = []
+        try:
+            _write_something(Store(settings.url, PATIENCE))
+            checkpoints = Checkpoints(settings.url, patience=PATIENCE)
+            for partition in checkpoints.partitions():
+                for number in checkpoints.numbers(partition):
+                    try:
+                        manifest = checkpoints.read(partition, number)
+                    except (DamagedCheckpoint, CheckpointMismatch) as exc:
+                        unreadable.append(str(exc))
+                        continue
+                    if manifest is not None:
+                        found.setdefault(partition, []).append(manifest)
+        except StoreUnavailable as exc:
+            return cls(away=exc)
+        return cls(found, unreadable)
+
+    @property
+    def newest(self) -> Mapping[int, Manifest]:
+        return {partition: found[0] for partition, found in self.generations.items()}
+
+
+def checkpoint_findings(
+    settings: CheckpointsSettings, partitions: int, kept: Kept, bounds: Bounds | None, topic_id: str, now: int
+) -> list[Finding]:
+    """`bounds` are those of `long-term`, None where no broker tells; `topic_id` is its id, "" where none is known."""
+    if not settings.url:
+        return [ok(CHECK, "none are made: checkpoints.url is not set; a lost disk is filled up from the log")]
+    if kept.away is not None:
+        return [failed(CHECK, f"{kept.away.url}: {kept.away.reason}", SILENT)]
+    found = [warning(CHECK, what, "`siltstone checkpoint verify` says more") for what in kept.unreadable]
+    if not kept.generations:
+        todo = "the worker makes the first; have it done at once with `siltstone checkpoint now`"
+        return [*found, warning(CHECK, "the store is there and can be written to, and holds none yet", todo)]
+    found += _other_settings(partitions, kept)
+    if bounds is not None:
+        found += _late(settings, kept, bounds, now) + _beside_the_log(kept, bounds, topic_id)
+    if found:
+        return found
+    newest = [one.facts.at for one in kept.newest.values()]
+    oldest = min(found[-1].facts.at for found in kept.generations.values())
+    what = f"of {len(newest)} of {partitions} partitions; the newest of each from {iso(min(newest))} to "
+    return [ok(CHECK, f"{what}{iso(max(newest))}, the oldest that is kept of {iso(oldest)}")]
+
+
+def model_findings(kept: Kept, model: Model) -> list[Finding]:
+    """The newest checkpoints beside the model that is loaded."""
+    others = sorted(
+        partition
+        for partition, one in kept.newest.items()
+        if (one.facts.model, one.facts.dimension) != (model.name, model.dimension)
+    )
+    if not others:
+        return []
+    facts = kept.newest[others[0]].facts
+    return [
+        warning(
+            CHECK,
+            f"{_numbered(others)}: vectors from {facts.model} ({facts.dimension} dimensions), not from {model.name}, "
+            f"{model.dimension} dimensions: no worker takes them",
+            "set `embedding` back; after `siltstone reembed`, run `siltstone checkpoint now`",
+        )
+    ]
+
+
+async def log_bounds(kafka: KafkaSettings) -> tuple[Bounds, str]:
+    """Of the topic `long-term`, and its id: "" where the broker has none. Raises `KafkaError`."""
+    take_any_header_name()
+    topic = Topics.with_prefix(kafka.topic_prefix).long_term
+    admin = AIOKafkaAdminClient(**client_options(kafka))
+    try:
+        await admin.start()
+        identity = (await identities(admin, [topic])).get(topic, GONE)
+    finally:
+        await admin.close()
+    if not identity.partitions:
+        return {}, ""
+    consumer = aiokafka.AIOKafkaConsumer(**consumer_options(kafka), group_id=None, enable_auto_commit=False)
+    try:
+        await consumer.start()
+        tps = [aiokafka.TopicPartition(topic, partition) for partition in range(identity.partitions)]
+        consumer.assign(tps)
+        starts, ends = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
+    finally:
+        await consumer.stop()
+    return {tp.partition: (starts[tp], ends[tp]) for tp in tps}, str(identity.id or "")
+
+
+def _write_something(store: Store) -> None:
+    name = f"doctor/{uuid.uuid4()}"
+    store.create(name, b"harmless")
+    store.read(name)
+    store.remove(name)
+
+
+def _other_settings(partitions: int, kept: Kept) -> list[Finding]:
+    others = sorted(p for p, one in kept.newest.items() if one.facts.partitions != partitions)
+    if not others:
+        return []
+    there = kept.newest[others[0]].facts.partitions
+    what = f"{_numbered(others)}: users are shared out by {there} partitions, and kafka.partitions is {partitions}"
+    return [failed(CHECK, what, f"set kafka.partitions to {there}, or checkpoints.url to another folder")]
+
+
+def _late(settings: CheckpointsSettings, kept: Kept, bounds: Bounds, now: int) -> list[Finding]:
+    """Partitions in which something has happened since, and long ago."""
+    late = sorted(
+        partition
+        for partition, one in kept.newest.items()
+        if partition in bounds
+        and _position(one) < bounds[partition][1]
+        and now - one.facts.at > LATE * settings.seconds * 1000
+    )
+    never = sorted(p for p, (start, end) in bounds.items() if end > start and p not in kept.generations)
+    found = []
+    if late:
+        at = min(kept.newest[partition].facts.at for partition in late)
+        what = f"{_numbered(late)}: the log has gone on, and the newest is of {iso(at)}"
+        found.append(warning(CHECK, what, "look at /readyz and the log of the workers: they say why"))
+    if never:
+        todo = "the worker makes the first; have it done at once with `siltstone checkpoint now`"
+        found.append(warning(CHECK, f"{_numbered(never)}: there is none, and the log has records", todo))
+    return found
+
+
+def _beside_the_log(kept: Kept, bounds: Bounds, topic_id: str) -> list[Finding]:
+    """Whether the log goes on where checkpoints end."""
+    found = []
+    another = sorted(
+        partition
+        for partition, one in kept.newest.items()
+        if topic_id
+        and LONG_TERM in one.facts.positions
+        and one.facts.positions[LONG_TERM].topic_id not in ("", topic_id)
+    )
+    if another:
+        what = f"{_numbered(another)}: they are of another topic {LONG_TERM}, which was deleted and made anew since"
+        found.append(warning(CHECK, what, "run `siltstone checkpoint now` when the workers have read the new one"))
+    same = {p: found for p, found in kept.generations.items() if p in bounds and p not in another}
+    gap = sorted(p for p, generations in same.items() if _position(generations[0]) < bounds[p][0])
+    behind = sorted(
+        p for p, generations in same.items() if p not in gap and _position(generations[-1]) < bounds[p][0]
+    )
+    if gap:
+        what = f"{_numbered(gap)}: the log begins after the newest: what lies between is on the workers' disks alone"
+        found.append(failed(CHECK, what, f"run `siltstone checkpoint now`, and give {LONG_TERM} a longer retention"))
+    if behind:
+        what = f"{_numbered(behind)}: the log no longer reaches back to the oldest that is kept"
+        todo = f"give {LONG_TERM} a longer retention, or set a smaller checkpoints.keep"
+        found.append(warning(CHECK, what, todo))
+    return found
+
+
+def _position(manifest: Manifest) -> int:
+    position = manifest.facts.positions.get(LONG_TERM)
+    return 0 if position is None else position.offset
+
+
+def _numbered(partitions: Sequence[int]) -> str:
+    """`partition 3`, `partitions 0, 1, 2 and 5 more`."""
+    shown = ", ".join(map(str, partitions[:3]))
+    more = f" and {len(partitions) - 3} more" if len(partitions) > 3 else ""
+    return f"partition{'' if len(partitions) == 1 else 's'} {shown}{more}"

@@ -1,0 +1,98 @@
+"""Checkpoints that somebody asks for: begun, and looked at until they are there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+from typing import Protocol
+
+from schemas.errors import CheckpointError, ShardNotHere, SiltstoneError
+
+
+class Taken(Protocol):
+    """A generation that is there: so many bytes of all went up for it."""
+
+    @property
+    def generation(self) -> int: ...
+    @property
+    def uploaded(self) -> int: ...
+    @property
+    def whole(self) -> int: ...
+
+
+class Outcome(Protocol):
+    """What became of it. `unchanged`: the newest one has everything; else without `taken`, `why` there is none."""
+
+    @property
+    def outcome(self) -> str: ...
+    @property
+    def taken(self) -> Taken | None: ...
+    @property
+    def why(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How far the one of a partition is that was asked for last; `error` is empty where nothing went wrong."""
+
+    running: bool
+    unchanged: bool = False
+    generation: int | None = None
+    uploaded: int | None = None
+    whole: int | None = None
+    error: str = ""
+
+
+class AskedCheckpoints:
+    """`take` makes one of a partition; None where no checkpoints are made. `partitions` are this worker's.
+
+    asked.begin(3); asked.of(3).running
+    """
+
+    def __init__(
+        self, take: Callable[[int], Awaitable[Outcome]] | None, partitions: Callable[[], Collection[int]]
+    ) -> None:
+        self._take, self._partitions = take, partitions
+        self._runs: dict[int, asyncio.Task[Asked]] = {}
+
+    def begin(self, partition: int) -> None:
+        """One that is under way is not begun again. Raises `ShardNotHere`, `CheckpointError` where none are made."""
+        self._require_ours(partition)
+        if self._take is None:
+            raise CheckpointError("there are no checkpoints: set checkpoints.url, and start the worker anew")
+        if partition not in self._runs or self._runs[partition].done():
+            self._runs[partition] = asyncio.ensure_future(self._run(self._take, partition))
+
+    def of(self, partition: int) -> Asked:
+        """Raises `ShardNotHere`, and `CheckpointError` where nobody has asked this worker for one."""
+        self._require_ours(partition)
+        run = self._runs.get(partition)
+        if run is None or run.cancelled():
+            raise CheckpointError(
+                f"this worker was not asked for a checkpoint of partition {partition}: it has moved, or was started "
+                "anew; ask again"
+            )
+        return run.result() if run.done() else Asked(running=True)
+
+    async def close(self) -> None:
+        """Wait for nobody."""
+        for run in self._runs.values():
+            run.cancel()
+        await asyncio.gather(*self._runs.values(), return_exceptions=True)
+
+    def _require_ours(self, partition: int) -> None:
+        if partition not in self._partitions():
+            raise ShardNotHere(partition, "its partition is on another worker, or moving; ask again")
+
+    @staticmethod
+    async def _run(take: Callable[[int], Awaitable[Outcome]], partition: int) -> Asked:
+        try:
+            done = await take(partition)
+        except SiltstoneError as exc:
+            return Asked(running=False, error=str(exc))
+        if done.taken is not None:
+            taken = done.taken
+            return Asked(False, False, taken.generation, taken.uploaded, taken.whole)
+        unchanged = done.outcome == "unchanged"
+        return Asked(running=False, unchanged=unchanged, error="" if unchanged else done.why or done.outcome)

@@ -1,0 +1,164 @@
+"""Which worker gets which partition: as many for each, and each where its state is, as far as that goes.
+
+    placed(range(8), {"a": 0, "b": 0}, cost)       # {0: "a", 1: "b", …}, four for each
+
+`cost` is what it takes for a worker to have a partition: nothing for who has it, little for who has its state on a
+disk, most for who has to fetch all of it. Balance comes first: a worker more takes its share from the others, and the
+others keep the rest. The same is answered to whoever asks with the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from hashlib import blake2b
+from typing import Final, NamedTuple
+
+#: Of a worker that has nothing of a partition. More than what any number of records to catch up costs.
+NOTHING: Final = 128
+#: Of a worker that must not have it: it has it in another way already.
+NEVER: Final = 1 << 20
+#: Exchanges of partitions after the first placing go on for so many rounds at the most; two or three are usual.
+_ROUNDS: Final = 8
+
+Cost = Callable[[int, str], int]
+
+
+class Told(NamedTuple):
+    """What a worker says when it joins: which partitions it has, and up to which offset it holds the state of which.
+
+    `name` is its own over a restart, as far as it has one.
+    """
+
+    name: str
+    owned: Collection[int]
+    held: Mapping[int, int]
+
+
+def cost_of(told: Mapping[str, Told]) -> Cost:
+    """What it takes for each of these workers to have a partition: the more, the further its state is behind."""
+    newest: dict[int, int] = {}
+    for one in told.values():
+        for partition, offset in one.held.items():
+            newest[partition] = max(offset, newest.get(partition, 0))
+
+    def cost(partition: int, member: str) -> int:
+        one = told[member]
+        owns, held = partition in one.owned, one.held.get(partition)
+        if held is None:
+            return 0 if owns else NOTHING
+        return 2 * (newest[partition] - held).bit_length() + (not owns)
+
+    return cost
+
+
+def placed(partitions: Sequence[int], loads: Mapping[str, int], cost: Cost) -> dict[int, str]:
+    """Each partition's member. `loads`: how many partitions each member has beside these."""
+    members = sorted(loads)
+    if not members:
+        return {}
+    return _Placing(members, loads, partitions, cost).result()
+
+
+def warm_duties(owners: Mapping[int, str], told: Mapping[str, Told], copies: int) -> dict[str, list[int]]:
+    """Of which partitions each member keeps a copy: so many others than the owner, who have one already if they can.
+
+    An owner's copies lie so that each of the others has as many partitions as any when it takes over what it has
+    copies of. Who has none to begin with is chosen by rendezvous: the highest hash of partition and name.
+    """
+    of: dict[str, list[int]] = {member: [] for member in told}
+    by_owner: dict[str, list[int]] = {}
+    for partition, owner in sorted(owners.items()):
+        by_owner.setdefault(owner, []).append(partition)
+    holders: dict[int, set[str]] = {partition: {owner} for partition, owner in owners.items()}
+    rank = {
+        partition: {
+            member: place
+            for place, member in enumerate(
+                sorted(told, key=lambda one: _hash(partition, told[one].name), reverse=True)
+            )
+        }
+        for partition in owners
+    }
+
+    def cost(partition: int, member: str) -> int:
+        if member in holders[partition]:
+            return NEVER
+        has = partition in told[member].held
+        return rank[partition][member] + (0 if has else NOTHING + len(told))
+
+    for owner, partitions in sorted(by_owner.items()):
+        others = {member: len(by_owner.get(member, [])) for member in told if member != owner}
+        for _ in range(min(copies, len(others))):
+            for partition, member in placed(partitions, others, cost).items():
+                if member in holders[partition]:  # balance left no other room
+                    member = min(others, key=lambda one: (cost(partition, one), others[one], one))
+                others[member] += 1
+                holders[partition].add(member)
+                of[member].append(partition)
+    return {member: sorted(partitions) for member, partitions in of.items()}
+
+
+def _hash(partition: int, name: str) -> bytes:
+    return blake2b(f"{partition}/{name}".encode(), digest_size=8).digest()
+
+
+class _Placing:
+    """First where it costs most to be elsewhere; then partitions are exchanged while that costs less."""
+
+    def __init__(self, members: list[str], loads: Mapping[str, int], partitions: Sequence[int], cost: Cost) -> None:
+        self._cost = {partition: {member: cost(partition, member) for member in members} for partition in partitions}
+        self._members = members
+        least, self._more = divmod(len(partitions) + sum(loads.values()), len(members))
+        self._load, self._least = dict(loads), least
+        self._more -= sum(max(0, load - least) for load in loads.values())
+        self._of: dict[int, str] = {}
+
+    def result(self) -> dict[int, str]:
+        for partition in sorted(self._cost, key=lambda one: (-self._regret(one), one)):
+            self._put(
+                partition, min(self._members, key=lambda one: (not self._has_room(one), *self._price(partition, one)))
+            )
+        for _ in range(_ROUNDS):
+            if not sum(map(self._improved, sorted(self._of))):
+                break
+        return self._of
+
+    def _regret(self, partition: int) -> int:
+        best, *others = sorted(self._cost[partition].values())[:2]
+        return others[0] - best if others else 0
+
+    def _price(self, partition: int, member: str) -> tuple[int, int, str]:
+        return self._cost[partition][member], self._load[member], member
+
+    def _has_room(self, member: str) -> bool:
+        load = self._load[member]
+        return load < self._least or (load == self._least and self._more > 0)
+
+    def _put(self, partition: int, member: str) -> None:
+        if (before := self._of.get(partition)) is not None:
+            self._load[before] -= 1
+            self._more += self._load[before] >= self._least
+        self._more -= self._load[member] >= self._least
+        self._load[member] += 1
+        self._of[partition] = member
+
+    def _improved(self, partition: int) -> bool:
+        """Whether it found a better place: one that is free, or another partition's that loses less by it."""
+        here, costs = self._of[partition], self._cost[partition]
+        for there in sorted(self._members, key=lambda one: (costs[one], one)):
+            gain = costs[here] - costs[there]
+            if gain <= 0:
+                return False
+            if self._load[there] < self._load[here] and (self._load[here] > self._least or self._has_room(there)):
+                self._put(partition, there)
+                return True
+            losses = {
+                other: self._cost[other][here] - self._cost[other][there]
+                for other, member in self._of.items()
+                if member == there
+            }
+            other = min(losses, key=lambda one: (losses[one], one), default=None)
+            if other is not None and losses[other] < gain:
+                self._of[partition], self._of[other] = there, here
+                return True
+        return False
