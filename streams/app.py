@@ -17,6 +17,7 @@ from streams.web.api import build
 from streams.web.forwarding import Forwarding
 from streams.web.server import ApiServer
 from streams.wiring.chats import Chats
+from streams.wiring.checkpoints import Checkpointing
 from streams.wiring.context import WorkerContext
 from streams.wiring.faust_run import FaustRun
 from streams.wiring.intake import Intake, session_notes
@@ -69,8 +70,9 @@ class Siltstone:
             settings.checkpoints.log_ms,
         )
         self.api = ApiServer(settings.http)
+        self.checkpointing = beside = Checkpointing(context, self.shards, self.long_term, self.broker)
         self.health = WorkerHealth(
-            self.hot, self.broker, self._assignment, self.shards, self.long_term, lambda: self.api.url
+            self.hot, self.broker, self._assignment, self.shards, self.long_term, beside, lambda: self.api.url
         )
         self.service = MemoryService(
             settings=settings,
@@ -89,6 +91,7 @@ class Siltstone:
             cleanup=self.jobs.cleanup,
             analytics=self.jobs.analytics,
             reembedder=self.jobs.reembedder,
+            checkpoints=beside.job,
         )
         self.forwarding = Forwarding(lambda partition: self.hot.owner(SESSIONS, partition), lambda: self.api.url)
         self._faust, self._parts = FaustRun(context, self.recall, self.broker), AsyncExitStack()
@@ -137,8 +140,11 @@ class Siltstone:
         await self.context.faust.start()
         self.broker.watch(self._timers)
         self.jobs.schedule(self._timers)
+        self.checkpointing.schedule(self._timers)
         self.intake.schedule(self._timers, self._assignment.is_recovered, self.notes, self.hot.lag)
         self._timers.every(self.settings.long_term.access_seconds, self.recall.tell_accesses)
+        parts.push_async_callback(self.checkpointing.last)
+        parts.push_async_callback(self.service.checkpoints.close)
 
     async def stopped(self) -> None:
         """Wait until the worker stops; raises what stopped it."""

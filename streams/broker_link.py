@@ -130,6 +130,10 @@ class BrokerLink:
             return not_allowed(self._kafka, tried.missing)
         return SiltstoneError(f"Kafka refused a right that it gives now ({type(exc).__name__}): start it anew")
 
+    def topic_id(self, topic: str) -> str:
+        """Which topic is under the name; empty where the broker does not say."""
+        return self._topics.id_of(topic)
+
     async def look_for_topics(self) -> None:
         """A topic that is gone takes nothing and refuses nothing: a producer would wait for it for twenty minutes.
 

@@ -10,6 +10,7 @@ from streams.broker_link import BrokerLink
 from streams.coming_back import Behind
 from streams.hotpath import HotPath
 from streams.shards import OwnedShards
+from streams.wiring.checkpoints import Checkpointing
 
 
 class WorkerHealth:
@@ -22,10 +23,11 @@ class WorkerHealth:
         assignment: Assignment,
         shards: OwnedShards,
         long_term: LongTermAgent,
+        checkpointing: Checkpointing,
         url: Callable[[], str],
     ) -> None:
         self._hot, self._broker, self._assignment = hot, broker, assignment
-        self._shards, self._long_term, self._url = shards, long_term, url
+        self._shards, self._long_term, self._checkpointing, self._url = shards, long_term, checkpointing, url
 
     @property
     def ready(self) -> bool:
@@ -44,9 +46,14 @@ class WorkerHealth:
             reasons.append("the embedding model is being loaded")
         elif not self._shards.ready:
             reasons.append("the shards are being opened")
+            reasons += self._checkpointing.waiting()
         elif self._long_term.catching_up:
             reasons.append(f"shards are being compared with the log, or filled up: {self._long_term.catching_up}")
         return reasons
+
+    def warnings(self) -> list[str]:
+        """What is amiss, though the worker works."""
+        return self._checkpointing.warnings()
 
     def behind(self) -> list[Behind]:
         """What is not back yet, by partition, how far it is, and how long it will take."""

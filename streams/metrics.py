@@ -177,6 +177,28 @@ class Metrics:
             ["outcome"],
             registry=registry,
         )
+        self.checkpoints = Counter(
+            "siltstone_checkpoints",
+            "Checkpoints that were begun, by outcome (taken, given_up, fenced, store_away, store_full, "
+            "store_refused, store_missing, mismatch, changed, failed; not_expired: older ones stay for now)",
+            ["outcome"],
+            registry=registry,
+        )
+        self.checkpoint_bytes = Counter(
+            "siltstone_checkpoint_uploaded_bytes", "Bytes of checkpoints that were uploaded", registry=registry
+        )
+        self.checkpoint_at = Gauge(
+            "siltstone_checkpoint_timestamp_seconds",
+            "Moment of the newest checkpoint of each partition of this worker, in seconds since 1970",
+            ["partition"],
+            registry=registry,
+        )
+        self.restores = Counter(
+            "siltstone_restores",
+            "Partitions that were assigned, by where their state came from (disk, checkpoint, log)",
+            ["source"],
+            registry=registry,
+        )
         self.sessions = Gauge("siltstone_sessions", "Sessions in the short-term tables", registry=registry)
         self.lag = Gauge("siltstone_lag_records", "Records not yet committed, by topic", ["topic"], registry=registry)
         self.uncommitted_seconds = Gauge(

@@ -10,7 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
-from schemas.errors import BrokerUnavailable, MemoryNotFound, NotReady, ShardComingBack, ShardNotHere
+from schemas.errors import (
+    BrokerUnavailable,
+    MemoryNotFound,
+    NotReady,
+    ShardComingBack,
+    ShardNotHere,
+)
 from schemas.events import LongTermEvent, SummaryRequest
 from schemas.lifecycle import wanted_states
 from schemas.memories import SHORT_TERM, Memory, SearchHit, State
@@ -26,6 +32,7 @@ from streams.coming_back import Behind, seconds_left
 from streams.event_log import EventLog
 from streams.jobs.analytics import AnalyticsJob
 from streams.jobs.asked_checkpoints import AskedCheckpoints
+from streams.jobs.checkpoints import CheckpointJob
 from streams.jobs.cleanup import CleanupJob
 from streams.jobs.reembedding import Reembedder
 from streams.metrics import Metrics
@@ -66,6 +73,9 @@ class Health(Protocol):
 
     def not_ready(self) -> list[str]:
         """Why the worker is not ready; empty when it is."""
+
+    def warnings(self) -> list[str]:
+        """What is amiss, though the worker works."""
 
     def behind(self) -> list[Behind]:
         """What is not back yet, by partition, how far it is, and how long it will take."""
@@ -122,6 +132,7 @@ class MemoryService:
         cleanup: CleanupJob,
         analytics: AnalyticsJob,
         reembedder: Reembedder,
+        checkpoints: CheckpointJob | None = None,
     ) -> None:
         self.settings, self.topics, self.clock, self.metrics = settings, topics, clock, metrics
         self.importance = Importance(settings.memory)
@@ -129,7 +140,7 @@ class MemoryService:
         self.summaries, self.recall, self.explainer = summaries, recall, explainer
         self.cleanup, self.reembedder = cleanup, reembedder
         self._event_log, self._long_term, self._analytics = event_log, long_term, analytics
-        self.checkpoints = AskedCheckpoints(None, shards.partitions)
+        self.checkpoints = AskedCheckpoints(None if checkpoints is None else checkpoints.take, shards.partitions)
 
     # Whose users these are
 

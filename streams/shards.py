@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -25,6 +26,7 @@ from streams.memory_shares import MemoryShares, in_units
 from streams.models import ModelChanged, Models, ShardModel
 from tables.reached import note_reached
 from tables.search.recent import Recent
+from tables.shard.reembedding import VectorModel
 from tables.shard.shard import Shard
 from tables.vectors.index import VectorIndex
 
@@ -32,6 +34,13 @@ log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+#: Calls a method of a shard on its thread, as `OwnedShards.call` does.
+CallShard = Callable[..., Awaitable[Any]]
+#: Brings the nearest state of a partition into its folder, of one of these models.
+Bring = Callable[[int, Path, Sequence[VectorModel]], Awaitable[None]]
+#: Called with a partition that goes, before its shard is closed.
+Leaving = Callable[[int, CallShard], Awaitable[None]]
 
 #: How long to wait for a shard's former owner to let go of it.
 HAND_OVER_SECONDS = 30.0
@@ -52,6 +61,9 @@ class OwnedShards:
         self._folder, self.models, self._memory = folder, Models(embedding), memory
         self._settings, self._lifecycle = settings, lifecycle
         self._on_failure, self._recent = on_failure, Recent(memory.caches)
+        #: What is done before a shard is opened, and before it is closed.
+        self.bring: Bring | None = None
+        self.leaving: Leaving | None = None
         self.coming_back = ComingBack()
         self._open: dict[int, asyncio.Task[Shard]] = {}
         self._threads: dict[int, ThreadPoolExecutor] = {}
@@ -192,6 +204,11 @@ class OwnedShards:
         if (closing := self._closing.get(partition)) is not None:
             await asyncio.wait([closing])  # it has gone and come back
         try:
+            if self.bring is not None:
+                made = [await embedding.model() for embedding in self.models.candidates(partition)]
+                models = [VectorModel(model.name, model.dimension) for model in made]
+                await self.bring(partition, self._folder / str(partition), models)
+                self.coming_back.begins(partition, "memories", "opening")
             shard = await self._of_either_model(partition)
             self.coming_back.begins(partition, "memories", "catching up")
             return shard
@@ -240,9 +257,9 @@ class OwnedShards:
                 await asyncio.sleep(0.5)
 
     def _close(self, partition: int) -> Coroutine[Any, Any, None]:
-        return self._closed(self._open.pop(partition), self._threads.pop(partition))
+        return self._closed(partition, self._open.pop(partition), self._threads.pop(partition))
 
-    async def _closed(self, task: asyncio.Task[Shard], thread: ThreadPoolExecutor) -> None:
+    async def _closed(self, partition: int, task: asyncio.Task[Shard], thread: ThreadPoolExecutor) -> None:
         """What is being opened is let go of as well: the next owner waits for it."""
         try:
             if not task.done():
@@ -251,11 +268,25 @@ class OwnedShards:
             if not task.cancelled() and task.exception() is None:
                 shard = task.result()
                 folder, position = self._folder / str(shard.partition), shard.position()
-                await asyncio.wrap_future(thread.submit(shard.close))
+                try:
+                    if self.leaving is not None:
+                        await self.leaving(partition, partial(_called, thread, shard))
+                finally:
+                    await asyncio.wrap_future(thread.submit(shard.close))
                 await asyncio.to_thread(note_reached, folder, position)
         finally:
             await asyncio.wrap_future(thread.submit(_nothing))  # what was submitted before is done
             thread.shutdown(wait=False)
+
+
+async def _called(
+    thread: ThreadPoolExecutor,
+    shard: Shard,
+    method: Callable[Concatenate[Shard, P], T],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> T:
+    return await asyncio.wrap_future(thread.submit(method, shard, *args, **kwargs))
 
 
 def _close_opened(opening: Future[Shard]) -> None:

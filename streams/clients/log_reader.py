@@ -132,6 +132,26 @@ async def end_of(kafka: KafkaSettings, topic: str, partition: int) -> int:
         await consumer.stop()
 
 
+async def bounds_of(kafka: KafkaSettings, topic: str, partition: int) -> tuple[int, int]:
+    """The offset of a partition's oldest record, and the one after its newest.
+
+    Raises `BrokerUnavailable` and `TimeoutError`.
+    """
+    take_any_header_name()
+    stop_when_stopped()
+    tp = aiokafka.TopicPartition(topic, partition)
+    consumer = aiokafka.AIOKafkaConsumer(**consumer_options(kafka), group_id=None, enable_auto_commit=False)
+    try:
+        await consumer.start()
+        consumer.assign([tp])
+        start: int = (await consumer.beginning_offsets([tp]))[tp]
+        return start, (await ends(consumer, [tp]))[tp]
+    except aiokafka.errors.KafkaError as exc:
+        raise await translated(kafka, exc, Right("READ", "topic", topic)) from exc
+    finally:
+        await consumer.stop()
+
+
 async def _refuse_silence(consumer: aiokafka.AIOKafkaConsumer, tp: aiokafka.TopicPartition, position: int) -> None:
     """Raises `TimeoutError` unless the broker says, asked for it now, that the log ends at the position."""
     async with asyncio.timeout(PROBE_SECONDS):

@@ -96,6 +96,10 @@ class TopicWatch:
             await self.note()
         return frozenset(others)
 
+    def id_of(self, topic: str) -> str:
+        """That of a topic as it was when the worker began; empty where the broker has none."""
+        return self._ids().get(topic, "")
+
     async def note(self) -> None:
         """The worker has begun with these topics: from now on, its offsets are of them. Raises `DataDirError`."""
         await asyncio.to_thread(_write, self._noted, self._ids())

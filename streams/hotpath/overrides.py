@@ -910,6 +910,16 @@ class HotPath:
         known = await thread.call_thread(thread._consumer._coordinator.fetch_committed_offsets, list(told))
         return sorted({tp.topic for tp, offset in told.items() if tp not in known or known[tp].offset < offset})
 
+    @property
+    def generation(self) -> int:
+        """That of the consumer group in which the partitions were assigned."""
+        return int(self.app.consumer_generation_id)
+
+    async def is_member(self) -> bool:
+        """Whether the group says, now, that we belong to its current generation."""
+        thread = cast(Any, self.app.consumer)._thread
+        return bool(await thread.call_thread(thread.is_member))
+
     def advertise(self, url: str) -> None:
         """Where this worker serves, for the other members of its group. To be called before the app starts."""
         self.app.conf.canonical_url = URL(url)

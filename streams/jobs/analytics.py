@@ -11,9 +11,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import os
-import sys
-import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -24,6 +21,7 @@ import duckdb
 
 from schemas.errors import DataDirError, ShardNotHere, SiltstoneError
 from schemas.settings import LifecycleSettings
+from streams.background import yield_to_others
 from streams.backlog_gate import BacklogGate
 from streams.clock import Clock
 from streams.metrics import Metrics
@@ -38,9 +36,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 Exported = tuple[Fingerprint, frozenset[str]]
-
-#: Of 19, the least that Linux gives.
-NICENESS = 15
 
 #: Of a core, what copies take at most where they are made on a timer: the larger the shards, the rarer their copies.
 SHARE: Final = 0.05
@@ -77,7 +72,7 @@ class AnalyticsJob:
         self._one_at_a_time = asyncio.Lock()
         self._interruption = Interruption()
         self._assembling: Future[Copy] | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="analytics", initializer=_yield_to_others)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="analytics", initializer=yield_to_others)
 
     async def tick(self) -> None:
         """A copy, if one is due, a shard has changed, and nothing more urgent is to be done.
@@ -208,9 +203,3 @@ class AnalyticsJob:
 
     def _count(self, outcome: str) -> None:
         self._metrics.snapshots.labels(outcome).inc()
-
-
-def _yield_to_others() -> None:
-    """The calling thread gets the processor when nobody else wants it."""
-    if sys.platform == "linux":  # where alone a thread has a priority of its own
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

@@ -137,6 +137,7 @@ class ExchangesResponse(BaseModel):
 class Readiness(BaseModel):
     ready: bool
     waiting_for: list[str] = Field(description="why it is not ready")
+    warnings: list[str] = Field(description="what is amiss, though the worker works")
     coming_back: list[ShownBehind] = Field(description="what of which partition is not back yet, and how far it is")
     eta_seconds: float | None = Field(description="until what is done now is done; null while that is not known")
 
@@ -348,7 +349,7 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
         """200 when tables are recovered, the model is loaded, the shards are open and offsets are committed.
 
         Else 503 and why not; and for each partition that is on its way back, what is done for it, how far that is,
-        and how long it will take.
+        and how long it will take. Warnings are of what is amiss while the worker works.
         """
         reasons, behind = service.health.not_ready(), service.health.behind()
         left = seconds_left(behind)
@@ -356,7 +357,11 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
             response.status_code = 503
             response.headers["Retry-After"] = retry_after(left or 1.0)
         return Readiness(
-            ready=not reasons, waiting_for=reasons, coming_back=ShownBehind.each(behind), eta_seconds=left
+            ready=not reasons,
+            waiting_for=reasons,
+            warnings=service.health.warnings(),
+            coming_back=ShownBehind.each(behind),
+            eta_seconds=left,
         )
 
     @api.get("/metrics", tags=["operations"], response_class=Response)

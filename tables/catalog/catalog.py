@@ -26,6 +26,7 @@ from tables.catalog.cleanup import Cleanup
 from tables.catalog.columns import table_of, uuids
 from tables.catalog.database import ALONE
 from tables.catalog.erasing import Erasing, Named, named_table
+from tables.catalog.hold import Held, Hold
 from tables.catalog.memory_rows import COLUMNS, STORED, memory_of, staged
 from tables.catalog.migrations import migrate, statement, transaction
 from tables.catalog.parsed import Parsed
@@ -158,6 +159,7 @@ class Catalog:
         self._db = self._file.db
         self._parsed = Parsed(self._db)
         self._vector_files: list[StoredVectors] = []
+        self._hold = Hold(self._file)
         try:
             migrate(self._db, partition)
             self.info = InfoTable(self._db)
@@ -177,6 +179,8 @@ class Catalog:
             self._vector_files.append(self._vectors)
             self.reembedding = Reembedding(self._db, path.parent, partition, self.info, self._vectors, self.archive)
             self._vector_files.append(self.reembedding.vectors)
+            for vectors in self._vector_files:
+                vectors.hold = self._hold
             drop_other_files(path.parent, [vectors.file_number for vectors in self._vector_files])
             self._erasing = Erasing(self._db, self.info, self.reembedding)
             self.cleanup = Cleanup(self._db)
@@ -235,6 +239,7 @@ class Catalog:
 
         Raises `DataDirError` where the disk has no room for a copy; all is as it was then, and goes on.
         """
+        self._hold.end()
         for vectors in self._vector_files:
             vectors.tidy()
         try:
@@ -245,6 +250,20 @@ class Catalog:
                 self._parsed = Parsed(self._db)
                 for part in self._parts:
                     part.connect(self._db)
+
+    def hold(self) -> Held:
+        """Bring the files to one state, which `held_files` keep until `release`, or until something is forgotten."""
+        return self._hold.begin()
+
+    def release(self, held: Held | None = None) -> None:
+        """End this hold, or whichever there is."""
+        self._hold.end(held)
+
+    @property
+    def held_files(self) -> list[tuple[Path, int]]:
+        """The files that hold the memories, and how much of each; nothing else is the truth."""
+        files = [vectors.held for vectors in self._vector_files]
+        return [(self._file.path, self.bytes), *(file for file in files if file is not None)]
 
     @property
     def bytes(self) -> int:
@@ -262,6 +281,7 @@ class Catalog:
 
     def close(self) -> None:
         """Let go of the files; again does nothing."""
+        self._hold.end()
         for vectors in self._vector_files:
             vectors.close()
         self._file.close()
@@ -473,6 +493,8 @@ class Catalog:
         self.changes += 1
         if position is not None:
             self.position = position
+        if changes.forgotten or changes.forgotten_users:
+            self._hold.end()
         if going:
             for vectors, slots in zip(self._vector_files, before, strict=True):
                 vectors.wipe(np.setdiff1d(slots, vectors.slots_of(going)))

@@ -20,6 +20,10 @@ from tables.paths import quoted, synced
 _AT_REST: Final = 16 << 20
 #: A log of so many bytes is written into the file before: until then its changes are in memory.
 _LARGE_LOG: Final = 32 << 20
+#: DuckDB writes its log into the file when it is so large.
+_CHECKPOINT_AT: Final = "128MB"
+#: Larger than any log: it does not write it.
+_NEVER: Final = "1000TB"
 
 
 class CatalogFile:
@@ -53,7 +57,7 @@ class CatalogFile:
 
     def _connected(self) -> duckdb.DuckDBPyConnection:
         try:
-            db = connect(self.path, memory=self._memory, checkpoint_threshold="128MB")
+            db = connect(self.path, memory=self._memory, checkpoint_threshold=_CHECKPOINT_AT)
         except duckdb.IOException as exc:
             if "could not set lock" in str(exc).lower():
                 raise self._locked() from exc
@@ -103,6 +107,15 @@ class CatalogFile:
     def _checkpoints_by_itself(self) -> bool:
         ((threshold,),) = self.db.execute("SELECT current_setting('checkpoint_threshold')").fetchall()
         return bool(threshold == self._threshold)
+
+    def hold(self) -> None:
+        """Write all into the main file, and from then on into the log alone. Raises `duckdb.Error`."""
+        self.db.execute("CHECKPOINT")
+        self.db.execute(f"SET checkpoint_threshold = '{_NEVER}'")
+
+    def release(self) -> None:
+        """Write the log into the main file again, when it is large. Raises `duckdb.Error`."""
+        self.db.execute(f"SET checkpoint_threshold = '{_CHECKPOINT_AT}'")
 
     def rewrite(self) -> None:
         """Put a copy of all rows in the file's place, and connect to it: `db` is another connection.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -18,11 +19,12 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.errors import DataDirError, ShardError
+from tables.catalog.hold import Hold
 from tables.catalog.migrations import transaction
 from tables.catalog.parsed import Parsed
 from tables.catalog.shard_info import InfoTable, ShardInfo
 from tables.vectors.index import Seqs, Vectors
-from tables.vectors.vector_file import Digests, Head, Slots, VectorFile, digests, path_of
+from tables.vectors.vector_file import HEAD_BYTES, Digests, Head, Slots, VectorFile, digests, path_of
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +58,8 @@ class StoredVectors:
         self.table, self._folder, self._partition, self._info = table, folder, partition, info
         self._file: VectorFile | None = None
         self._end = 0
+        #: Keeps the files as they are while somebody copies them.
+        self.hold: Hold | None = None
         self.connect(db)
         try:
             self._open()
@@ -187,9 +191,11 @@ class StoredVectors:
     def wipe(self, slots: Slots) -> None:
         """Nothing of what was there stays: belongs after the commit that deletes their rows.
 
-        What cannot be written over is left to `tidy`.
+        What cannot be written over is left to `tidy`. While a hold keeps what was there, it is done afterwards.
         """
-        if self._file is None:
+        if self._file is None or not len(slots):
+            return
+        if self.hold is not None and self.hold.later(partial(self.wipe, slots)):
             return
         try:
             self._file.wipe(slots)
@@ -243,6 +249,7 @@ class StoredVectors:
 
     def adopted(self, other: StoredVectors) -> None:
         """Belongs after the commit of `adopt`: the old file goes."""
+        self._end_hold()
         if self._file is not None:
             self._file.remove()
         self._file, self._end = other._file, other._end
@@ -250,9 +257,21 @@ class StoredVectors:
 
     def abandon(self) -> None:
         """Belongs after the commit that drops the table."""
+        self._end_hold()
         if self._file is not None:
             self._file.remove()
         self._file, self._end = None, 0
+
+    def _end_hold(self) -> None:
+        if self.hold is not None:
+            self.hold.end()
+
+    @property
+    def held(self) -> tuple[Path, int] | None:
+        """The file, and so many of its bytes are vectors that the table names or named; None where there is none."""
+        if self._file is None:
+            return None
+        return self._file.path, HEAD_BYTES + 4 * self._end * self._file.head.dimension
 
     @property
     def file_number(self) -> int | None:

@@ -20,6 +20,7 @@ from schemas.errors import DamagedCheckpoint
 from tables.checkpoints.erasing import leaving, overdue, superseded, third
 from tables.checkpoints.generations import Generations, require_highest
 from tables.checkpoints.manifest import File, Manifest, Pack
+from tables.checkpoints.refreshing import refreshed
 from tables.checkpoints.restoring import Damage, Progress, restored, verified
 from tables.checkpoints.snapshot import Snapshot
 from tables.checkpoints.store import PATIENCE, Patience, Store
@@ -154,6 +155,24 @@ class Checkpoints:
         """
         try:
             restored(self._store, self._of(manifest.facts.partition).packs_folder, manifest, folder, progress)
+        except DamagedCheckpoint as exc:
+            if exc.pack is not None:
+                self._damaged.add(exc.pack)
+            raise
+
+    def refresh(
+        self, folder: Path, before: Manifest, manifest: Manifest, progress: Progress = lambda done, whole: None
+    ) -> None:
+        """Bring a folder from one generation to another; only what differs travels.
+
+        `folder` is as `restore` or `refresh` has left it with `before`: nobody has opened it. It holds one of the two
+        generations; where the process is killed or the disk fails while it is changed, it is gone. Raises as
+        `restore` does.
+        """
+        try:
+            refreshed(
+                self._store, self._of(manifest.facts.partition).packs_folder, before, manifest, folder, progress
+            )
         except DamagedCheckpoint as exc:
             if exc.pack is not None:
                 self._damaged.add(exc.pack)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -21,6 +21,8 @@ GAP_BYTES: Final = 1024 * 1024
 FETCH_BYTES: Final = 8 * 1024 * 1024
 FETCHES: Final = 4
 DRAFT_SUFFIX: Final = ".restoring"
+#: Beside a copy that is brought to another generation: what is new in it.
+NEWS_SUFFIX: Final = ".news"
 
 Progress = Callable[[int, int], None]
 
@@ -41,13 +43,14 @@ class Fetch(NamedTuple):
     blocks: Sequence[tuple[Block, Sequence[Place]]]
 
 
-def fetches(manifest: Manifest) -> Iterator[Fetch]:
-    """What has to be fetched for all files, in as few requests as it takes."""
+def fetches(manifest: Manifest, present: Set[Place] = frozenset()) -> Iterator[Fetch]:
+    """What has to be fetched for all files, in as few requests as it takes; nothing for what is `present`."""
     places: dict[Block, list[Place]] = {}
     for number, file in enumerate(manifest.files):
         offset = 0
         for block in file.blocks:
-            places.setdefault(block, []).append(Place(number, offset))
+            if (place := Place(number, offset)) not in present:
+                places.setdefault(block, []).append(place)
             offset += block.length
     blocks = sorted(places, key=lambda block: (block.pack, block.offset))
     group: list[Block] = []
@@ -76,35 +79,42 @@ def restored(store: Store, packs: str, manifest: Manifest, folder: Path, progres
     """
     draft = folder.with_name(folder.name + DRAFT_SUFFIX)
     try:
-        _remove(draft)
+        remove(draft)
+        remove(folder.with_name(folder.name + NEWS_SUFFIX))
         draft.mkdir(parents=True)
         try:
-            _fill(store, packs, manifest, draft, progress)
+            fill(store, packs, manifest, draft, progress)
             draft.rename(folder)
             synced(folder.parent)
         except BaseException:
-            _remove(draft)
+            remove(draft)
             raise
     except OSError as exc:
         raise DataDirError(folder, exc.strerror or type(exc).__name__) from exc
 
 
-def _remove(draft: Path) -> None:
+def remove(draft: Path) -> None:
     if draft.exists():
         shutil.rmtree(draft)
 
 
-def _fill(store: Store, packs: str, manifest: Manifest, draft: Path, progress: Progress) -> None:
+def fill(
+    store: Store, packs: str, manifest: Manifest, draft: Path, progress: Progress, present: Set[Place] = frozenset()
+) -> None:
+    """Fetch all that is not `present` into the files of a draft, in which that is left out."""
     files = [draft / file.name for file in manifest.files]
     for path in files:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(exist_ok=False)
-    done, whole = 0, manifest.whole
+    whole = manifest.whole
+    done = whole - sum(
+        len(places) * block.length for fetch in fetches(manifest, present) for block, places in fetch.blocks
+    )
     progress(done, whole)
     with ThreadPoolExecutor(FETCHES, "checkpoint-fetch") as pool:
         pending: set[Future[int]] = set()
         try:
-            for fetch in fetches(manifest):
+            for fetch in fetches(manifest, present):
                 if len(pending) > FETCHES:
                     ended, pending = wait(pending, return_when=FIRST_COMPLETED)
                     done += sum(future.result() for future in ended)
@@ -116,8 +126,14 @@ def _fill(store: Store, packs: str, manifest: Manifest, draft: Path, progress: P
                 progress(done, whole)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-    folders = {parent for path in files for parent in path.parents if parent.is_relative_to(draft)}
-    for path in [*files, *sorted(folders | {draft})]:
+    sync_all(draft, files)
+
+
+def sync_all(folder: Path, files: Iterable[Path]) -> None:
+    """These files below a folder stay after a power cut, and their names."""
+    files = list(files)
+    folders = {parent for path in files for parent in path.parents if parent.is_relative_to(folder)}
+    for path in [*files, *sorted(folders | {folder})]:
         synced(path)
 
 
@@ -134,7 +150,7 @@ def _fetched(store: Store, packs: str, manifest: Manifest, fetch: Fetch, files: 
         assert content is not None
         bytes_of = content[block.offset - fetch.start :][: block.length]
         for place in places:
-            _write(files[place.file], bytes_of, place.offset)
+            write(files[place.file], bytes_of, place.offset)
             written += block.length
     return written
 
@@ -178,7 +194,7 @@ def wrong_with(block: Block, fetch: Fetch, content: memoryview | None) -> str | 
     return None
 
 
-def _write(path: Path, content: memoryview, offset: int) -> None:
+def write(path: Path, content: memoryview, offset: int) -> None:
     """Not one descriptor a file for as long as a restore lasts: a worker has not so many."""
     with path.open("r+b", buffering=0) as file:
         while content:

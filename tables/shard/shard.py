@@ -35,6 +35,7 @@ from tables.search.said import SaidRow, with_said
 from tables.search.search_rows import Held, Living, SearchRows
 from tables.shard.batch import Applied, Batch, covers, together
 from tables.shard.erasures import Erasure
+from tables.shard.frozen import Frozen, snapshot_files
 from tables.shard.reembedding import Reembedding, VectorModel
 from tables.shard.workspace import Workspaces
 from tables.vectors.index import VectorIndex, Vectors, cell_of, cells_of, drop_draft, matrix, stamp_of
@@ -393,6 +394,27 @@ class Shard:
         if exported is not None:
             self._catalog.rest()
         return exported
+
+    @property
+    def changes(self) -> int:
+        """How often the memories were changed since the shard was made."""
+        return self._catalog.changes
+
+    def freeze(self) -> Frozen:
+        """Have the files stay as they are, for a copy, until `thaw`; the shard works on.
+
+        Forgetting and closing do not wait for it: they break the hold. Raises `duckdb.Error`.
+        """
+        held = self._catalog.hold()
+        model = self._catalog.reembedding.model
+        assert model is not None, "it is noted at the opening"
+        return Frozen(
+            self._catalog.position, self._catalog.changes, model, snapshot_files(self._catalog.held_files), held
+        )
+
+    def thaw(self, frozen: Frozen) -> None:
+        """The files may change again."""
+        self._catalog.release(frozen.held)
 
     def newest_event(self) -> int:
         return self._catalog.newest_event()

@@ -19,10 +19,11 @@ import pytest
 from schemas.errors import DataDirError, ShardNotHere
 from schemas.events import Forget
 from schemas.settings import EmbeddingSettings, LifecycleSettings, LongTermSettings
+from streams.background import NICENESS
 from streams.backlog_gate import BACKLOG, BacklogGate
 from streams.clients.embedding import Embedding
 from streams.clock import EventClock
-from streams.jobs.analytics import NICENESS, AnalyticsJob
+from streams.jobs.analytics import AnalyticsJob
 from streams.metrics import Metrics, labelled
 from streams.shards import OwnedShards
 from tables.analysts.copy import Fingerprint

@@ -59,6 +59,9 @@ def test_each_generation_that_is_kept_is_what_was_taken(
             checkpoints.restore(manifest, restored)
             assert content(restored) == states[manifest.generation]
             assert decoded(encoded(manifest), 3, manifest.generation) == manifest
+        oldest = Path(folder, f"restored-{generations[-1].generation}")
+        checkpoints.refresh(oldest, generations[-1], generations[0])
+        assert content(oldest) == states[generations[0].generation]
 
 
 @given(st.sampled_from(["a.duckdb", "b.f32"]), st.integers(0, 5 * BLOCK_BYTES))

@@ -1,0 +1,80 @@
+"""Checkpoints of a worker's partitions, and how they come back; nothing of it where no store is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streams.agents.long_term import LongTermAgent
+from streams.broker_link import BrokerLink
+from streams.clients.log_reader import bounds_of
+from streams.jobs.checkpoints import CheckpointJob
+from streams.restoring import LogBounds, Restoring
+from streams.shards import OwnedShards
+from streams.timers import Timers
+from streams.wiring.context import WorkerContext
+from tables.checkpoints.checkpoints import Checkpoints
+
+
+class Checkpointing:
+    """Follows what Faust is assigned. Raises `StoreUnavailable` where there is no way to the store."""
+
+    def __init__(
+        self, context: WorkerContext, shards: OwnedShards, long_term: LongTermAgent, broker: BrokerLink
+    ) -> None:
+        settings = context.settings.checkpoints
+        self._seconds, self._context, self._broker = settings.seconds, context, broker
+        self.job: CheckpointJob | None = None
+        self.restoring: Restoring | None = None
+        if not settings.url:
+            return
+        store = Checkpoints(settings.url, keep=settings.keep, erase_within=settings.erase_within)
+        self.job = CheckpointJob(
+            store=store,
+            shards=shards,
+            metrics=context.metrics,
+            partitions=context.partitions,
+            topic_id=self._topic_id,
+            generation=lambda: context.hot.generation,
+            is_member=context.hot.is_member,
+            caught_up=lambda partition: partition not in long_term.catching_up,
+        )
+        self.restoring = Restoring(
+            store=store,
+            folder=context.settings.data_dir / "restoring",
+            partitions=context.partitions,
+            bounds=self._bounds,
+            metrics=context.metrics,
+            begins=lambda partition: shards.coming_back.begins(partition, "memories", "restoring"),
+        )
+        context.faust.on_partitions_assigned.connect(self._assigned)
+        shards.bring, shards.leaving = self.restoring.bring, self.job.leaving
+
+    async def _bounds(self, partition: int) -> LogBounds:
+        context = self._context
+        start, end = await bounds_of(context.settings.kafka, context.topics.long_term, partition)
+        return LogBounds(start, end, self._topic_id())
+
+    def _topic_id(self) -> str:
+        return self._broker.topic_id(self._context.topics.long_term)
+
+    async def _assigned(self, _app: Any, /, *arguments: Any, signal: Any, **_: Any) -> None:
+        (assigned,) = arguments
+        assert self.job is not None
+        self.job.own({tp.partition for tp in assigned if tp.topic == self._context.topics.long_term})
+
+    def schedule(self, timers: Timers) -> None:
+        if self.job is not None:
+            timers.every(self._seconds, self.job.tick)
+
+    async def last(self) -> None:
+        """The worker is about to stop."""
+        if self.job is not None:
+            await self.job.last()
+
+    def warnings(self) -> list[str]:
+        """What is amiss, though the worker works."""
+        return [] if self.job is None else self.job.warnings()
+
+    def waiting(self) -> list[str]:
+        """Why shards are not opened yet."""
+        return [] if self.restoring is None else self.restoring.waiting()

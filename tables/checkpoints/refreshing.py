@@ -1,0 +1,84 @@
+"""Bringing a copy from one generation to another: a warm one is never opened, so it is as it was restored.
+
+What is new is fetched and verified beside the copy first, so that a store that goes away leaves it as it was. Then
+the copy loses its name, is changed in place, and gets its name back: a process that is killed meanwhile leaves none,
+and the next restore removes what is left.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from schemas.errors import DataDirError
+from tables.checkpoints.manifest import Manifest
+from tables.checkpoints.restoring import DRAFT_SUFFIX, NEWS_SUFFIX, Place, Progress, fill, remove, sync_all, write
+from tables.checkpoints.store import Store
+from tables.paths import synced
+
+
+def present(before: Manifest, manifest: Manifest) -> set[Place]:
+    """Which places of a generation have what they had in another one: the same block of the file of the same name."""
+    was = {(name, offset): sha256 for name, offset, sha256 in _blocks(before)}
+    numbers = {file.name: number for number, file in enumerate(manifest.files)}
+    return {
+        Place(numbers[name], offset)
+        for name, offset, sha256 in _blocks(manifest)
+        if was.get((name, offset)) == sha256
+    }
+
+
+def _blocks(manifest: Manifest) -> list[tuple[str, int, str]]:
+    found = []
+    for file in manifest.files:
+        offset = 0
+        for block in file.blocks:
+            found.append((file.name, offset, block.sha256))
+            offset += block.length
+    return found
+
+
+def refreshed(
+    store: Store, packs: str, before: Manifest, manifest: Manifest, folder: Path, progress: Progress
+) -> None:
+    """Raises `DamagedCheckpoint`, `StoreUnavailable`, `DataDirError`, and what `progress` raises."""
+    news = folder.with_name(folder.name + NEWS_SUFFIX)
+    draft = folder.with_name(folder.name + DRAFT_SUFFIX)
+    stays = present(before, manifest)
+    try:
+        remove(news)
+        remove(draft)
+        news.mkdir()
+        try:
+            fill(store, packs, manifest, news, progress, stays)
+            folder.rename(draft)
+            synced(folder.parent)
+            _change(draft, news, before, manifest, stays)
+            draft.rename(folder)
+            synced(folder.parent)
+        finally:
+            remove(news)
+    except OSError as exc:
+        raise DataDirError(folder, exc.strerror or type(exc).__name__) from exc
+
+
+def _change(draft: Path, news: Path, before: Manifest, manifest: Manifest, stays: set[Place]) -> None:
+    wanted = {file.name for file in manifest.files}
+    for file in before.files:
+        if file.name not in wanted:
+            (draft / file.name).unlink()
+    changed = []
+    for number, file in enumerate(manifest.files):
+        path = draft / file.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        offset = 0
+        with (news / file.name).open("rb") as source:
+            for block in file.blocks:
+                if Place(number, offset) not in stays:
+                    source.seek(offset)
+                    write(path, memoryview(source.read(block.length)), offset)
+                offset += block.length
+        with path.open("r+b") as target:
+            target.truncate(file.length)
+        changed.append(path)
+    sync_all(draft, changed)

@@ -1,0 +1,226 @@
+"""A partition comes back from the nearest state that is sound and fits, and from the log."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from schemas.errors import ShardError, StoreUnavailable
+from schemas.events import ForgetUser
+from streams import restoring
+from tables.checkpoints import manifest as manifests
+from tables.checkpoints.checkpoints import Checkpoints
+from tests.streams.checkpoints.house import PARTITION, Log, Worker, at_work, everybody
+from tests.support.making import START, until
+from tests.tables.commands import event
+
+
+@pytest.fixture
+def log() -> Log:
+    log = Log()
+    log.say(5)
+    return log
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Checkpoints:
+    return Checkpoints((tmp_path / "store").as_uri())
+
+
+async def generations(tmp_path: Path, store: Checkpoints, log: Log, count: int) -> None:
+    """So many checkpoints by a worker that is gone, with one more memory in each; its disk is lost."""
+    async with at_work(Worker(tmp_path / "lost", store, log)) as worker:
+        for n in range(count):
+            if n:
+                log.say(1)
+                await worker.catch_up()
+            assert (await worker.job.take(PARTITION)).outcome == "taken"
+    shutil.rmtree(tmp_path / "lost")
+
+
+async def test_an_empty_disk_is_filled_from_the_newest_and_the_tail(
+    tmp_path: Path, store: Checkpoints, log: Log
+) -> None:
+    await generations(tmp_path, store, log, 2)
+    log.say(2)
+    async with at_work(Worker(tmp_path / "disk", store, log)) as worker:
+        assert (worker.read_again, worker.restores()) == (2, {"checkpoint": 1})
+        assert await worker.users() == everybody(log)
+    assert list((tmp_path / "disk" / "restoring").iterdir()) == []
+    async with at_work(Worker(tmp_path / "disk", store, log)) as worker:
+        assert (worker.read_again, worker.restores()) == (0, {"disk": 1})
+
+
+async def test_a_flipped_byte_is_found_and_the_generation_before_it_is_taken(
+    tmp_path: Path, store: Checkpoints, log: Log
+) -> None:
+    await generations(tmp_path, store, log, 2)
+    newest, before = store.generations(PARTITION)
+    (mine,) = {pack.name for pack in newest.packs} - {pack.name for pack in before.packs}
+    pack = tmp_path / "store" / str(PARTITION) / "packs" / mine
+    content = bytearray(pack.read_bytes())
+    content[len(content) // 2] ^= 1
+    pack.write_bytes(content)
+    async with at_work(Worker(tmp_path / "disk", store, log)) as worker:
+        assert worker.read_again == 1
+        assert await worker.users() == everybody(log)
+
+
+@pytest.mark.parametrize("change", [{"model": "another"}, {"partitions": 4}], ids=["model", "partitions"])
+async def test_a_checkpoint_of_other_settings_is_passed_over(
+    tmp_path: Path, store: Checkpoints, log: Log, change: dict[str, Any]
+) -> None:
+    """The log has it all."""
+    await generations(tmp_path, store, log, 1)
+    async with at_work(Worker(tmp_path / "disk", store, log, **change)) as worker:
+        assert (worker.read_again, worker.restores()) == (5, {"log": 1})
+        assert await worker.users() == everybody(log)
+
+
+async def test_one_of_a_newer_version_is_passed_over_for_an_older_one(
+    tmp_path: Path, store: Checkpoints, log: Log
+) -> None:
+    await generations(tmp_path, store, log, 2)
+    newest, _ = store.generations(PARTITION)
+    path = tmp_path / "store" / str(PARTITION) / "manifests" / f"{newest.generation:012d}"
+    facts = msgspec.structs.replace(newest.facts, format=newest.facts.format + 1)
+    path.write_bytes(manifests.encoded(msgspec.structs.replace(newest, facts=facts)))
+    async with at_work(Worker(tmp_path / "disk", store, log)) as worker:
+        assert (worker.read_again, worker.restores()) == (1, {"checkpoint": 1})
+
+
+async def test_of_a_topic_that_was_made_anew_none_fits(tmp_path: Path, store: Checkpoints, log: Log) -> None:
+    await generations(tmp_path, store, log, 1)
+    log.topic_id = "another"
+    async with at_work(Worker(tmp_path / "disk", store, log)) as worker:
+        assert worker.restores() == {"log": 1}
+
+
+async def test_where_the_log_has_not_all_and_no_checkpoint_fits_the_worker_says_what_to_do(
+    tmp_path: Path, store: Checkpoints, log: Log
+) -> None:
+    await generations(tmp_path, store, log, 1)
+    log.start = 3
+    async with at_work(Worker(tmp_path / "disk", store, log, model="another")) as worker:
+        (fault,) = worker.faults
+        assert isinstance(fault, ShardError)
+        assert "the log begins at offset 3" in str(fault)
+        assert "siltstone checkpoint restore" in str(fault)
+
+
+async def test_a_disk_that_is_far_behind_makes_place(
+    tmp_path: Path, store: Checkpoints, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with at_work(Worker(tmp_path / "disk", store, log)):
+        pass
+    log.say(10)
+    await generations(tmp_path, store, log, 1)
+    monkeypatch.setattr(restoring, "FAR_BEHIND", 10)
+    async with at_work(Worker(tmp_path / "disk", store, log)) as worker:
+        assert worker.restores() == {"disk": 1}
+    log.say(12)
+    await generations(tmp_path, store, log, 1)
+    async with at_work(Worker(tmp_path / "disk", store, log)) as worker:
+        assert (worker.read_again, worker.restores()) == (0, {"checkpoint": 1})
+        assert await worker.users() == everybody(log)
+
+
+async def test_a_disk_that_the_log_does_not_reach_makes_place(tmp_path: Path, store: Checkpoints, log: Log) -> None:
+    async with at_work(Worker(tmp_path / "disk", store, log)):
+        pass
+    log.say(5)
+    await generations(tmp_path, store, log, 1)
+    log.start = 7
+    async with at_work(Worker(tmp_path / "disk", store, log)) as worker:
+        assert (worker.read_again, worker.restores()) == (0, {"checkpoint": 1})
+        assert await worker.users() == everybody(log)
+
+
+async def test_what_was_forgotten_after_the_checkpoint_is_forgotten_again(
+    tmp_path: Path, store: Checkpoints, log: Log
+) -> None:
+    await generations(tmp_path, store, log, 1)
+    log.events.append(event(ForgetUser, "u2", START + 1))
+    async with at_work(Worker(tmp_path / "disk", store, log)) as worker:
+        assert await worker.users() == ["u0", "u1", "u3", "u4"]
+
+
+class Killed(BaseException):
+    """Nothing is cleaned up after it."""
+
+
+@pytest.mark.parametrize("point", ["rename", "rmtree"], ids=["before-its-place", "beside-the-former"])
+async def test_a_worker_that_is_killed_while_it_restores_begins_again(
+    tmp_path: Path, store: Checkpoints, log: Log, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    """What it left goes, and the disk that it had set aside is used where there is nothing nearer."""
+    async with at_work(Worker(tmp_path / "disk", store, log)):
+        pass
+    aside = tmp_path / "disk" / "restoring" / f"{PARTITION}.former"
+    half = tmp_path / "disk" / "restoring" / f"{PARTITION}-1-0.restoring"
+    (half / "shard").mkdir(parents=True)
+    (half / "shard" / "catalog.duckdb").write_bytes(b"half")
+    place = tmp_path / "disk" / "shards" / str(PARTITION)
+    if point == "rename":
+        place.rename(aside)
+    else:
+        shutil.copytree(place, aside)
+    async with at_work(Worker(tmp_path / "disk", store, log)) as worker:
+        assert (worker.read_again, worker.restores()) == (0, {"disk": 1})
+        assert await worker.users() == everybody(log)
+    assert list((tmp_path / "disk" / "restoring").iterdir()) == []
+
+
+async def test_a_store_that_is_away_is_waited_for_where_the_log_has_not_all(
+    tmp_path: Path, store: Checkpoints, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the log is read. `/readyz` says what is waited for."""
+    await generations(tmp_path, store, log, 1)
+    away, numbers = [True], store.numbers
+
+    def asked(partition: int) -> list[int]:
+        if away[0]:
+            raise StoreUnavailable(store.url, "no answer")
+        return numbers(partition)
+
+    monkeypatch.setattr(store, "numbers", asked)
+    async with at_work(Worker(tmp_path / "log", store, log)) as worker:
+        assert worker.restores() == {"log": 1}
+    log.start = 2
+    worker = Worker(tmp_path / "disk", store, log)
+    worker.own()
+    await until(worker.restoring.waiting)
+    await asyncio.sleep(0)
+    assert not worker.shards.ready
+    away[0] = False
+    await until(lambda: worker.shards.ready)
+    assert (worker.restores(), worker.restoring.waiting()) == ({"checkpoint": 1}, [])
+    await worker.close()
+
+
+async def test_a_partition_that_goes_while_it_is_restored_leaves_nothing(
+    tmp_path: Path, store: Checkpoints, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await generations(tmp_path, store, log, 1)
+    begun, restore = asyncio.Event(), store.restore
+    loop = asyncio.get_running_loop()
+
+    def slow(manifest: Any, folder: Path, progress: Any) -> None:
+        loop.call_soon_threadsafe(begun.set)
+        asyncio.run_coroutine_threadsafe(gone.wait(), loop).result(30)
+        restore(manifest, folder, progress)
+
+    gone = asyncio.Event()
+    monkeypatch.setattr(store, "restore", slow)
+    worker = Worker(tmp_path / "disk", store, log)
+    worker.own()
+    await asyncio.wait_for(begun.wait(), 30)
+    await worker.close()
+    gone.set()
+    await until(lambda: not list((tmp_path / "disk").rglob("*.*")))
+    assert not (tmp_path / "disk" / "shards" / str(PARTITION)).exists()
