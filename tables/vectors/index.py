@@ -188,7 +188,7 @@ class VectorIndex(Cells):
         return int(self._index.ntotal)
 
     def list_of(self, cell: int) -> int:
-        return self._lists.get(cell, -1)
+        return self._lists[cell] if cell in self._lists else -1  # noqa: SIM401 - a call
 
     def lists_of(self, cells: Seqs) -> Seqs:
         held = self._lists

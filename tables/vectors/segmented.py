@@ -158,8 +158,10 @@ class SegmentedIndex:
 
     def seqs_in(self, cell: int) -> Seqs:
         """The numbers of a cell's vectors, whoever's, in no order."""
-        found = [seqs for part in self._parts if len(seqs := part.seqs_in(cell))]
-        return np.concatenate(found) if found else np.empty(0, np.int64)
+        found = [part.seqs_in(cell) for part in self._parts if part.list_of(cell) >= 0]
+        if not found:
+            return np.empty(0, np.int64)
+        return found[0] if not found[1:] else np.concatenate(found)
 
     def size_of(self, cell: int) -> int:
         """How many vectors lie in a cell, whoever's."""
@@ -173,11 +175,12 @@ class SegmentedIndex:
 
     def similarities(self, cell: int, query: Vectors, seqs: Seqs) -> Vectors:
         """Cosine of `query`, float32[d], with the vectors of `seqs`, in their order; 0 where one is missing."""
-        found = np.zeros(len(seqs), np.float32)
+        found: Vectors | None = None
         for part in self._parts:
             if part.list_of(cell) >= 0:
-                found += part.similarities(cell, query, seqs)
-        return found
+                some = part.similarities(cell, query, seqs)
+                found = some if found is None else found + some
+        return np.zeros(len(seqs), np.float32) if found is None else found
 
     def nearest(self, cell: int, query: Vectors, k: int) -> list[tuple[int, float]]:
         """The `k` nearest of a cell, of whichever user: (seq, cosine), nearest first."""
