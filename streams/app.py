@@ -149,6 +149,7 @@ class Siltstone:
         self._timers.every(ERASE_SECONDS, partial(erase_rows, self.context))
         self._timers.every(self.settings.long_term.access_seconds, self.recall.tell_accesses)
         parts.push_async_callback(self.checkpointing.last)
+        parts.push_async_callback(self.service.checkpoints.close)
 
     async def stopped(self) -> None:
         """Wait until the worker stops; raises what stopped it."""

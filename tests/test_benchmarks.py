@@ -169,12 +169,13 @@ def test_a_silent_session_has_a_row_for_each_exchange_and_one_for_itself() -> No
 def test_scale_measures_what_it_has_bars_for_with_a_few_memories(tmp_path: Path) -> None:
     """The same program as with a million; what it measures then says nothing."""
     given = ["--memories", "2000", "--windows", "420", "--folder", str(tmp_path)]
-    given += ["--legs", "memory,windows,restart,rebuild", "--json"]
+    given += ["--legs", "memory,windows,restart,checkpoint,rebuild", "--json"]
     done = CliRunner().invoke(scale.main, given, catch_exceptions=False)
     assert done.exit_code == 0, done.stderr
     told = orjson.loads(done.stdout.splitlines()[-1])
-    assert {"anon_bytes_per_memory", "restart_s", "rebuild_s"} <= told.keys()
+    assert {bar.figure for bar in scale.BARS} - {"warm_takeover_s"} <= told.keys()
     assert told["window_messages"] == 800
+    assert told["restored_memories"] == 2_000 + told["changed_new"]
     assert list(tmp_path.iterdir()) == []
 
 

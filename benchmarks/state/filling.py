@@ -7,6 +7,7 @@ it. A worker that opens these shards finds them as it left them.
 from __future__ import annotations
 
 import gc
+import random
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ import aiokafka
 import numpy as np
 from aiokafka.structs import TopicPartition
 
+from benchmarks.intake import ABOUT_ME, SMALL_TALK
 from schemas.events import LongTermEvent, Parts, Promotion, event_id
 from schemas.messages import memory_id
 from schemas.settings import KafkaSettings, LifecycleSettings, LongTermSettings
@@ -41,14 +43,15 @@ DAYS: Final = 5
 DAY_MS: Final = 86_400_000
 PRODUCED_BYTES: Final = 900_000
 
-# fmt: off
-SAID: Final = (
-    "User: I have booked table {n} at the harbour for Friday, and Ann comes with me.\nAssistant: I will remember.",
-    "User: My parcel number is {n}, it should be at the office next week.\nAssistant: I have noted the number.",
-    "User: 我在{n}号楼上班，周五下午一般有空。\nAssistant: 知道了，我会记住的。",
-    "User: I like the tea from shop {n}, but not the green one.\nAssistant: Then I will look for black tea.",
+OPENINGS: Final = (
+    "User: I have booked table {n}, and there is more to say:",
+    "User: My parcel number is {n}, as I said when we talked about it:",
+    "User: 我在{n}号楼上班，还想说：",
+    "User: I like what they have at shop {n}, but not everything of it:",
 )
-# fmt: on
+#: What is said goes on with so many words of what people say.
+WORDS: Final = sorted({word for pair in (*SMALL_TALK, *ABOUT_ME) for said in pair for word in said.split()})
+WORDS_A_TEXT: Final = 16
 
 
 def users_of(memories: int, partitions: int) -> list[list[str]]:
@@ -75,7 +78,8 @@ def user_of(number: int, users: Sequence[str]) -> str:
 
 def promotion(number: int, user: str, now: int) -> Promotion:
     """A memory that was made some days before `now` (epoch ms). Its number is its only message."""
-    said, at = SAID[number % len(SAID)].format(n=number), now - number * 7_919_000 % (DAYS * DAY_MS)
+    opening, rest = OPENINGS[number % len(OPENINGS)], " ".join(random.Random(number).choices(WORDS, k=WORDS_A_TEXT))
+    said, at = f"{opening.format(n=number)} {rest}\nAssistant: Noted.", now - number * 7_919_000 % (DAYS * DAY_MS)
     identity = memory_id(user, "s", (str(number),))
     return Promotion(
         event_id=event_id("promotion", identity),

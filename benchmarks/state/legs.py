@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
@@ -18,7 +19,7 @@ from benchmarks.state.filling import MEMORIES_A_USER, PRODUCED_BYTES, users_of
 from benchmarks.state.object_stores import ObjectStore, object_store
 from benchmarks.state.process_memory import bytes_on_disk, settled
 from benchmarks.state.workers import Cluster
-from benchmarks.worker import WorkerProcess, kafka_at
+from benchmarks.worker import LOOK_AGAIN_SECONDS, kafka_at
 from schemas.topics import Topics
 from streams.clients.broker import EmbeddedBroker, client_options, embedded_broker, ensure_topics
 
@@ -171,12 +172,14 @@ class _Run:
             raise RuntimeError("no checkpoint was made at an orderly stop")
         figures["uploaded_mb"] = round(whole / 1e6, 1)
         changed = uploaded = 0
-        for name, change in (("new", changes.add_new), ("accessed", changes.access)):
+        for name, effect, change in (("new", "new", changes.add_new), ("accessed", "touched", changes.access)):
             before = self.store.sizes()
             async with cluster.worker(self.disk) as worker:
                 await cluster.answers(worker)
                 count = await change(kafka, self.plan.memories)
-                await _processed(worker)
+                while (await worker.pipeline())["memories"].get(effect, 0) < count:  # noqa: ASYNC110
+                    await asyncio.sleep(LOOK_AGAIN_SECONDS)
+                await worker.until_idle()
                 figures[f"checkpoint_{name}_s"] = round(await worker.stop(seconds=900), 2)
             more = self._uploaded(before)
             figures |= {f"changed_{name}": count, f"uploaded_share_{name}": round(more / whole, 4)}
@@ -217,7 +220,3 @@ class _Run:
             given = {"CHECKPOINTS__WARM": copies, "CHECKPOINTS__SECONDS": "5"}
             seconds = await cluster.lost(self.disk, self.root / name, **given)
             self.figures[name] = round(seconds, 2)
-
-
-async def _processed(worker: WorkerProcess) -> None:
-    await worker.until_idle()

@@ -15,6 +15,7 @@ from streams.cli import show
 from streams.cli.client import ask, json_option, url_option
 from streams.cli.memory_ids import MEMORY_ID, found, is_whole, short, standing, until
 from streams.cli.options import bootstrap_option
+from streams.clock import now_ms
 
 LOOK_AGAIN_SECONDS = 0.2
 
@@ -166,9 +167,22 @@ def _show(receipt: dict[str, Any]) -> None:
     console.print(show.table("Left there", ("what", ">how many"), left.items()))
     if receipt["in_pages"]:
         console.print("Bytes of the catalog may hold what is gone until it is written anew: see docs/reference.md.")
+    if left_there := receipt["checkpoints"]:
+        console.print(_checkpoints(receipt["partition"], left_there), markup=False)
     if "kafka" in receipt:
         rows = [_row(one) for one in receipt["kafka"]]
         console.print(show.table("Left in Kafka", ("topic", ">records", "oldest", "newest", "until"), rows))
+
+
+def _checkpoints(partition: int, one: dict[str, Any]) -> str:
+    where = f"Checkpoints of partition {partition} at {one['store']}"
+    if one["may_hold"] is None:
+        return f"{where}: the store does not answer; they may hold it until {one['until']}."
+    if not one["may_hold"]:
+        return f"{where}: none of {one['generations']} holds it any more."
+    if one["until"] > iso(now_ms()):
+        return f"{where} may hold it until {one['until']}."
+    return f"{where} may still hold it, since {one['until']}: run `siltstone checkpoint now`, and look at /readyz."
 
 
 def _row(one: dict[str, Any]) -> tuple[object, ...]:

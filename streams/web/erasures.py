@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
+from typing import Final
 
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
+from schemas.errors import StoreUnavailable
 from schemas.messages import Id, iso
+from streams.clock import now_ms
 from streams.service import MemoryService
+from tables.checkpoints.checkpoints import Checkpoints
+from tables.checkpoints.erasing import may_hold
+from tables.checkpoints.store import Patience
+from tables.shard.erasures import Erasure
 from tables.shard.shard import Shard
+
+#: Of whoever waits for a receipt.
+PATIENCE: Final = Patience(answer=4.0, retries=1, all=6.0)
 
 
 class ForgetCommand(BaseModel):
     at: str
     whole_user: bool
     ids: int = Field(description="of how many memories and near-copies the names are kept, so that none comes back")
+
+
+class CheckpointsLeft(BaseModel):
+    """Copies of the partition in object storage, which older bytes leave within `checkpoints.erase_within`."""
+
+    store: str
+    until: str = Field(description="up to then they may hold it; it moves on while bytes of the catalog may")
+    may_hold: bool | None = Field(description="whether they may hold it now; null where the store does not answer")
+    generations: int | None = Field(description="how many there are of the partition")
 
 
 class Receipt(BaseModel):
@@ -28,6 +48,7 @@ class Receipt(BaseModel):
     memories_erased: int
     left: dict[str, int] = Field(description="rows by table, window and notes, and day files")
     in_pages: bool = Field(description="whether bytes of the catalog may hold it until the file is written anew")
+    checkpoints: CheckpointsLeft | None = Field(description="null where none are made, or nothing was forgotten")
 
 
 def erasure_routes(service: MemoryService) -> APIRouter:
@@ -58,6 +79,23 @@ def erasure_routes(service: MemoryService) -> APIRouter:
             memories_erased=found.memories,
             left=left,
             in_pages=found.in_pages,
+            checkpoints=await _checkpoints(service, partition, found),
         )
 
     return api
+
+
+async def _checkpoints(service: MemoryService, partition: int, found: Erasure) -> CheckpointsLeft | None:
+    settings = service.settings.checkpoints
+    if not settings.url or not found.commands:
+        return None
+    now = now_ms()
+    gone_at = now if found.in_pages else max(at for at, _, _ in found.commands)
+    until = iso(gone_at + settings.erase_within // timedelta(milliseconds=1))
+    try:
+        store = Checkpoints(settings.url, patience=PATIENCE)
+        generations = await asyncio.to_thread(store.generations, partition)
+    except StoreUnavailable as exc:
+        return CheckpointsLeft(store=exc.url, until=until, may_hold=None, generations=None)
+    held = may_hold(generations, gone_at, now, settings.erase_within)
+    return CheckpointsLeft(store=store.url, until=until, may_hold=held, generations=len(generations))

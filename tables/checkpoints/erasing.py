@@ -69,3 +69,19 @@ def superseded(generations: Sequence[Manifest], keep: int, now: int, erase_withi
         for place, manifest in enumerate(generations)
         if place and (place >= keep or now - manifest.facts.at >= third(erase_within))
     ]
+
+
+def may_hold(generations: Sequence[Manifest], forgotten_at: int, now: int, erase_within: timedelta) -> bool:
+    """Whether a partition's checkpoints may have bytes of what had left its files by then (epoch ms).
+
+    Up to the term they may. Behind it, where no take has followed in time: there is a generation that is as old, or
+    a pack with bytes that have been dead for as long.
+    """
+    if not generations:
+        return False
+    if now < forgotten_at + 3 * third(erase_within):
+        return True
+    limit = forgotten_at + 2 * third(erase_within)
+    return any(
+        one.facts.at <= forgotten_at or any(0 < pack.dead_since <= limit for pack in one.packs) for one in generations
+    )
