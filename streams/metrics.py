@@ -199,6 +199,12 @@ class Metrics:
             ["source"],
             registry=registry,
         )
+        self.warm_copies = Gauge(
+            "siltstone_warm_copies", "Partitions of other workers of which a copy is on this disk", registry=registry
+        )
+        self.warm_takeovers = Counter(
+            "siltstone_warm_takeovers", "Partitions that were assigned, and whose copy was here", registry=registry
+        )
         self.sessions = Gauge("siltstone_sessions", "Sessions in the short-term tables", registry=registry)
         self.lag = Gauge("siltstone_lag_records", "Records not yet committed, by topic", ["topic"], registry=registry)
         self.uncommitted_seconds = Gauge(

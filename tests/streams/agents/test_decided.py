@@ -1,9 +1,9 @@
 """What the short-term agent decides, writes and counts over a long log, down to the byte.
 
 The digests below were taken before any of it was made fast; those that an estimator judges, again when it had learned
-and what is personal became content; all, when the user's emotions alone counted, and when sessions were taken up in the
-order of their keys after a restart: what was decided stayed the same. Whoever changes one changes what a replay of
-somebody's topic makes of it: the change has to be wanted, and said in the CHANGELOG.
+and what is personal became content; all, when the user's emotions alone counted, and when sessions were taken up in
+the order of their keys after a restart: what was decided stayed the same. Whoever changes one changes what a replay
+of somebody's topic makes of it: the change has to be wanted, and said in the CHANGELOG.
 """
 
 from __future__ import annotations
