@@ -173,7 +173,7 @@ class Metrics:
         )
         self.snapshots = Counter(
             "siltstone_snapshots",
-            "Turns of the analysts' copy, by outcome (made, unchanged, postponed, failed)",
+            "Turns of the analysts' copy, by outcome (made, unchanged, postponed, spared, failed)",
             ["outcome"],
             registry=registry,
         )
