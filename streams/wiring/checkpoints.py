@@ -7,7 +7,7 @@ from typing import Any
 from streams.agents.long_term import LongTermAgent
 from streams.broker_link import BrokerLink
 from streams.clients.log_reader import bounds_of
-from streams.jobs.checkpoints import CheckpointJob
+from streams.jobs.checkpoints import EXPIRE_SECONDS, CheckpointJob
 from streams.restoring import LogBounds, Restoring
 from streams.shards import OwnedShards
 from streams.timers import Timers
@@ -37,6 +37,7 @@ class Checkpointing:
             generation=lambda: context.hot.generation,
             is_member=context.hot.is_member,
             caught_up=lambda partition: partition not in long_term.catching_up,
+            expire_seconds=min(EXPIRE_SECONDS, settings.erase_within.total_seconds() / 9),  # thrice in its last third
         )
         self.restoring = Restoring(
             store=store,
