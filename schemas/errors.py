@@ -11,6 +11,7 @@ SiltstoneError                 everything that we raise on purpose
 ├── TopicsUnfit                topics are set so that memory would be lost
 ├── PartitionsChanged          a topic has another number of partitions than a moment ago
 ├── DataDirError               the data directory cannot be created, read or written
+│   └── WindowsLocked          another worker has a partition's windows open
 ├── JournalError               the embedded broker's journal cannot be read or written
 ├── EmbeddedBrokerEnded        the embedded broker has ended, and nobody has asked it to
 ├── SummaryFilesError          the files of daily summaries cannot be read or removed
@@ -151,6 +152,16 @@ class DataDirError(SiltstoneError):
         self.path = path
         super().__init__(
             f"cannot write to the data directory {path}: {reason}; choose another with --data or data_dir"
+        )
+
+
+class WindowsLocked(DataDirError):
+    """Another worker has a partition's windows open. Stop it, or wait until it hands the partition over."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        SiltstoneError.__init__(
+            self, f"{path} is held by another worker: stop it, or give this one a --data of its own"
         )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from contextlib import AsyncExitStack
+from functools import partial
 
 from schemas.settings import Settings
 from schemas.topics import EXCHANGES, NOTES, PENDING_SUMMARIES, SESSIONS
@@ -20,7 +22,7 @@ from streams.wiring.chats import Chats
 from streams.wiring.checkpoints import Checkpointing
 from streams.wiring.context import WorkerContext
 from streams.wiring.faust_run import FaustRun
-from streams.wiring.intake import Intake, session_notes
+from streams.wiring.intake import ERASE_SECONDS, Intake, erase_rows, kept_tables, session_notes
 from streams.wiring.jobs import Jobs
 from streams.wiring.long_term import long_term_agent, recall, tombstones
 from streams.wiring.storage import Storage
@@ -46,14 +48,15 @@ class Siltstone:
         self.clock, self.hot, self._plan = context.clock, context.hot, settings.summaries()
         self._chats = chats = Chats(settings.rater(), self._plan.model)
         self._storage = storage = Storage(settings, settings.data_dir / "shards", context.on_failure)
-        self.shards, self._pending = storage.shards, PendingSummaries()
-        self.intake = Intake(context, self.shards, chats.rater, self._plan)
+        self.shards = storage.shards
+        self._pending = PendingSummaries(kept=context.kept(PENDING_SUMMARIES), resident=context.resident)
+        self.intake = Intake(context, self.shards, chats.rater, self._plan, kept=kept_tables(context))
         self.notes = session_notes(context, self.shards, self.intake)
         self.summaries = summaries_agent(context, self.shards, chats, self._plan, self._pending)
         self.jobs = Jobs(context, storage, self.summaries, chats.rater)
         self.recall = recall(context, self.shards, self.intake)
         told, forgotten = self.jobs.forgot, tombstones(self.shards)
-        forgetters = Forgetters(self.intake.short_term, self.summaries, told, forgotten)
+        forgetters = Forgetters(self.intake.short_term, self.summaries, told, forgotten, context.erase_rows)
         self.long_term = long_term_agent(
             context, self.shards, self.notes, forgetters, context.read_long_term, self.jobs.born
         )
@@ -122,6 +125,7 @@ class Siltstone:
             log.warning("%s", warning)
         faust, parts = self._faust, self._parts  # a stop goes through them from the last to the first
         parts.push_async_callback(faust.leave)
+        parts.push_async_callback(asyncio.to_thread, self.context.stores.close_all)
         parts.push_async_callback(self._storage.close)
         parts.push_async_callback(self.long_term.stop)
         parts.push_async_callback(faust.stop)
@@ -142,6 +146,7 @@ class Siltstone:
         self.jobs.schedule(self._timers)
         self.checkpointing.schedule(self._timers)
         self.intake.schedule(self._timers, self._assignment.is_recovered, self.notes, self.hot.lag)
+        self._timers.every(ERASE_SECONDS, partial(erase_rows, self.context))
         self._timers.every(self.settings.long_term.access_seconds, self.recall.tell_accesses)
         parts.push_async_callback(self.checkpointing.last)
         parts.push_async_callback(self.service.checkpoints.close)

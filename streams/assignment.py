@@ -52,7 +52,12 @@ class Assignment:
 
     async def tables_recovered(self) -> None:
         """To be called when all tables are back."""
+        windows, stores = self._intake.windows, self._context.stores
         await self._intake.short_term.recovered()
+        for partition in stores.partitions():
+            stores.fitted(partition)
+            if not windows.has_changes(partition):  # else the next flush says so, with what made them fit
+                stores.commit(partition, self._hot.outbox.ends(partition), stores.begin())
         self._notes.recovered()
         self._recovered = True
         self._shards.coming_back.is_back(self._shards.partitions(), "windows")

@@ -154,6 +154,8 @@ class BrokerLink:
         if tried.absent:
             await require_rights(self._kafka, changelogs)
         self._hot.begun_anew = await self._topics.begin()
+        if self._hot.stores is not None:
+            self._hot.stores.topic_ids = self._topics.ids()
 
     async def _look_for_refusal(self) -> None:
         await self._refused.tick(reached=not self._recovered() or self._hot.reaches_broker)

@@ -66,7 +66,7 @@ class Forgetters:
     """`told` is called when something was forgotten: copies that others make may hold it still.
 
     Exchanges of windows go with the memory that they are where the shard's `tombstones` can be asked: they have the
-    near-copies' names, too.
+    near-copies' names, too. `erase` is called for each user of whom rows go: their bytes are to leave the disk.
     """
 
     def __init__(
@@ -75,7 +75,9 @@ class Forgetters:
         summaries: Summaries | None = None,
         told: Callable[[], None] = lambda: None,
         tombstones: Tombstones | None = None,
+        erase: Callable[[int, str], None] = lambda partition, user_id: None,
     ) -> None:
+        self._erase = erase
         self._windows, self._summaries, self._told, self._tombstones = windows, summaries, told, tombstones
 
     async def follow(self, partition: int, forgotten: Sequence[Forgetting]) -> None:
@@ -91,6 +93,7 @@ class Forgetters:
                 ids = {identity for (_, identity, _), is_gone in zip(held, gone, strict=True) if is_gone}
                 if ids:
                     self._windows.forget_memories(partition, event.user_id, ids)
+            self._erase(partition, event.user_id)
 
     async def follow_again(self, forgotten: Sequence[Forgetting]) -> None:
         """Another worker has followed already, but where the files here were its own."""

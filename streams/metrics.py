@@ -173,7 +173,7 @@ class Metrics:
         )
         self.snapshots = Counter(
             "siltstone_snapshots",
-            "Turns of the analysts' copy, by outcome (made, unchanged, postponed, failed)",
+            "Turns of the analysts' copy, by outcome (made, unchanged, postponed, spared, failed)",
             ["outcome"],
             registry=registry,
         )
@@ -198,6 +198,12 @@ class Metrics:
             "Partitions that were assigned, by where their state came from (disk, checkpoint, log)",
             ["source"],
             registry=registry,
+        )
+        self.warm_copies = Gauge(
+            "siltstone_warm_copies", "Partitions of other workers of which a copy is on this disk", registry=registry
+        )
+        self.warm_takeovers = Counter(
+            "siltstone_warm_takeovers", "Partitions that were assigned, and whose copy was here", registry=registry
         )
         self.sessions = Gauge("siltstone_sessions", "Sessions in the short-term tables", registry=registry)
         self.lag = Gauge("siltstone_lag_records", "Records not yet committed, by topic", ["topic"], registry=registry)

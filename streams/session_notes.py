@@ -100,7 +100,7 @@ class SessionNotes:
         A session's row is written before its notes' are: who was killed in between has left notes of one that ended.
         """
         ours = frozenset(self._shards.partitions())
-        for partition, _, note in list(self._notes.items()):
+        for partition, _, note in self._notes.items():
             self._clock.observe(note.created_at)
             session = self._session(partition, note)
             if session is not None and session.ended and partition in ours:

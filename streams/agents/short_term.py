@@ -280,7 +280,7 @@ class ShortTermAgent:
         They were on their way to a broker that has lost everything, and came to the one in its place. They are
         dropped; whether there were any.
         """
-        former = self._store.of_partition(partition)
+        former = list(self._store.of_partition(partition))
         for session in former:
             self._store.drop(partition, session)
             self.idle.forget(partition, session)

@@ -83,7 +83,7 @@ class TopicWatch:
         self._before = await self._all()
         self._suspected, self._looks = "", 0
         last = await asyncio.to_thread(_read, self._noted)
-        others = [name for name, identity in self._ids().items() if last.get(name, identity) != identity]
+        others = [name for name, identity in self.ids().items() if last.get(name, identity) != identity]
         if others and len(others) == len(last.keys() & self._before.keys()):
             log.info("all topics are others than before: it is another broker, or they were made anew")
         elif others:
@@ -98,13 +98,14 @@ class TopicWatch:
 
     def id_of(self, topic: str) -> str:
         """That of a topic as it was when the worker began; empty where the broker has none."""
-        return self._ids().get(topic, "")
+        return self.ids().get(topic, "")
 
     async def note(self) -> None:
         """The worker has begun with these topics: from now on, its offsets are of them. Raises `DataDirError`."""
-        await asyncio.to_thread(_write, self._noted, self._ids())
+        await asyncio.to_thread(_write, self._noted, self.ids())
 
-    def _ids(self) -> dict[str, str]:
+    def ids(self) -> dict[str, str]:
+        """Of each topic that the broker gives one; since `begin`."""
         return {name: str(identity.id) for name, identity in self._before.items() if identity.id is not None}
 
     async def _all(self) -> dict[str, Identity]:

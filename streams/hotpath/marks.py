@@ -39,6 +39,10 @@ class Progress:
         """The changelog says so. Raises `ValueError` for what is no offset."""
         self._written[partition] = int(value)
 
+    def resume(self, partition: int, offset: int) -> None:
+        """The disk has the records before this offset."""
+        self._written[partition] = offset
+
     def due(self) -> list[Change]:
         """What is to be written behind all rows that are due now."""
         reached = self._committable().items()

@@ -5,6 +5,7 @@
                  2. the tables' new values, table by table in their order
                  3. the tables' deletions, in the reverse order
                  4. up to where the records that changed them were read
+                 5. all of that to the disk, in one batch a partition, with where the changelogs end in it
 
 A value thus never points to one that is not there: the sessions' table refers to the exchanges' table, so
 exchanges are written first and deleted last. When any of it fails, the changes go back, nothing is committed,
@@ -31,10 +32,12 @@ from aiokafka.errors import (
     UnsupportedForMessageFormatError,
 )
 
+from schemas.errors import DataDirError
 from streams.clients.broker import NOT_ALLOWED
 from streams.hotpath.marks import END, Progress
 from streams.hotpath.positions import Positions
 from tables.windows.rows import Change
+from tables.windows.window_stores import Begun, WindowStores
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +67,9 @@ class StateStore(Protocol):
 
     def requeue(self, changes: Sequence[Change]) -> None:
         """Changes that could not be written; newer ones of the same keys win."""
+
+    def written(self, changes: Sequence[Change]) -> None:
+        """The changelog has taken these, which were drained last."""
 
     def has_changes(self, partition: int) -> bool:
         """Whether any of its rows was changed since changes were last taken."""
@@ -127,6 +133,9 @@ class Outbox:
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.when_refused: Callable[[RefusedRecord], None] | None = None
         self.on_not_allowed: Callable[[KafkaError], None] | None = None
+        #: Where tables' rows are on the disk, and what is told that it takes none.
+        self.stores: WindowStores | None = None
+        self.on_disk_failure: Callable[[DataDirError], None] | None = None
         self._monotonic = monotonic
         self._flushing_since: float | None = None
         self._flushing_to = ""
@@ -277,6 +286,7 @@ class Outbox:
 
     async def _flush(self) -> bool:
         sent: list[_Sent] = []
+        begun = {} if self.stores is None else self.stores.begin()
         taken = [(table, table.store.drain()) for table in self._tables]
         read = [(table, table.progress, table.progress.due()) for table in self._tables if table.progress is not None]
         for table, changes in taken:
@@ -299,6 +309,7 @@ class Outbox:
                 progress.wrote(due)
             for table, _ in taken:
                 table.positions.end()
+            # Nothing is awaited from here on: what the changelogs have and what the disk gets are the same.
         except BaseException as exc:
             for table, changes in taken:
                 table.store.requeue(changes)
@@ -314,7 +325,35 @@ class Outbox:
             await self._send_again()
             return False
         self.failure = ""
+        return self._keep(taken, begun)
+
+    def _keep(self, taken: Sequence[tuple[_Table, Sequence[Change]]], begun: Mapping[int, Begun]) -> bool:
+        """Whether the disk, where there is one, has taken what the changelogs have."""
+        try:
+            for table, changes in taken:
+                table.store.written(changes)
+            if self.stores is not None:
+                changed = {change.partition for _, changes in taken for change in changes}
+                for partition in changed | {partition for partition, one in begun.items() if one.erase}:
+                    self.stores.commit(partition, self.ends(partition), begun)
+        except DataDirError as exc:
+            self.failure = str(exc)
+            if self.on_disk_failure is None:
+                raise
+            self.on_disk_failure(exc)
+            return False
         return True
+
+    def ends(self, partition: int) -> dict[str, tuple[int | None, int, int]]:
+        """Of each changelog: up to where memory has it, where that is known, its rows, and its records' offset."""
+        return {
+            table.changelog: (
+                table.positions.known(partition),
+                table.positions.rows[partition],
+                0 if table.progress is None else table.progress.written(partition),
+            )
+            for table in self._tables
+        }
 
     async def _send_again(self) -> None:
         """Records whose sending failed are sent once more; the next attempt waits for them.

@@ -85,10 +85,12 @@ from streams.clients.header_names import FetchedRecord, take_any_header_name
 from streams.clients.log_reader import ends
 from streams.hotpath.assignor import HeldAssignor, HeldState
 from streams.hotpath.attempts import Attempts, Failing
+from streams.hotpath.kept_partitions import KeptPartitions
 from streams.hotpath.ledger import Ledger
 from streams.hotpath.marks import Progress
 from streams.hotpath.outbox import Outbox, StateStore
 from streams.hotpath.recovery import KeptTable, KeptTables
+from tables.windows.window_stores import WindowStores
 
 log = logging.getLogger(__name__)
 
@@ -680,7 +682,9 @@ class HotPath:
     hot.agent("siltstone.conversations", handle)      # async def handle(partition, records)
     """
 
-    def __init__(self, app: faust.App, isolation_level: str = "read_committed") -> None:
+    def __init__(
+        self, app: faust.App, isolation_level: str = "read_committed", stores: WindowStores | None = None
+    ) -> None:
         check_faust()
         take_any_header_name()
         stop_when_stopped()
@@ -694,6 +698,9 @@ class HotPath:
         self.begun_anew: frozenset[str] = frozenset()
         self.outbox = Outbox()
         self.outbox.on_not_allowed = partial(self.halt, where="what is due")
+        #: Where the tables' rows are on the disk.
+        self.stores = self.outbox.stores = stores
+        self.outbox.on_disk_failure = partial(self.halt, where="windows")
         self.attempts = Attempts()
         self._progress: dict[str, Progress] = {}
         self.effects: dict[tuple[TP, int], asyncio.Future[Any]] = {}
@@ -742,6 +749,7 @@ class HotPath:
             halt=self.halt,
             mark=self._mark,
             progress=progress,
+            on_disk=KeptPartitions(self.stores),
             partitions=partitions,
             schema=_RecordsSchema(),
             recovery_buffer_size=RECOVERY_BUFFER,

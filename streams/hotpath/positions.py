@@ -34,6 +34,11 @@ class Positions:
         """None as well while rows are on their way, of which nobody knows whether they are in the log."""
         return self._reached.get(partition)
 
+    def resume(self, partition: int, end: int, rows: int) -> None:
+        """The disk has all before the offset `end`: so many rows."""
+        self._reached[partition] = end
+        self.rows[partition] = rows
+
     def read(self, partition: int, end: int, rows: int) -> None:
         """All before the offset `end` was read: so many rows more."""
         self._reached.pop(partition, None)  # what comes after a recovery may be older than what has changed since

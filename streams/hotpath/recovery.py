@@ -1,8 +1,9 @@
 """Changelogs become rows again after each assignment: what of Faust's recovery (`overrides` says why) is replaced.
 
 A fetched batch of a changelog is one event. Each changelog is read to a mark of ours (`marks` says why). Partitions
-that stay are not read again, but for what came behind what we have read and written ourselves (`Positions`); all
-others are read from the start. An event of an earlier assignment is of no use: what counts as read is not read again.
+that stay, and those whose rows are on this disk, are not read again, but for what came behind what we have read and
+written ourselves (`Positions`, `Place`); all others are read from the start. An event of an earlier assignment is of
+no use: what counts as read is not read again.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from faust.tables.recovery import RebalanceAgain, Recovery, ServiceStopped
 from faust.types import TP
 from mode import Service
 
+from schemas.errors import DataDirError
+from streams.hotpath.kept_partitions import KeptPartitions
 from streams.hotpath.marks import END, MARK, READ, Progress
 from streams.hotpath.outbox import StateStore
 from streams.hotpath.positions import Positions
@@ -39,9 +42,17 @@ class KeptTable(faust.Table[Any, Any]):
     """A changelog whose rows live in a `StateStore`."""
 
     def __init__(
-        self, *args: Any, kept: StateStore, halt: Halt, mark: Mark, progress: Progress | None, **kwargs: Any
+        self,
+        *args: Any,
+        kept: StateStore,
+        halt: Halt,
+        mark: Mark,
+        progress: Progress | None,
+        on_disk: KeptPartitions,
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
+        self._on_disk = on_disk
         self.kept, self._halt, self.mark, self.progress = kept, halt, mark, progress
         self.positions = Positions()
         self._generation = 0
@@ -67,6 +78,16 @@ class KeptTable(faust.Table[Any, Any]):
                 return
             ends = sum(key == END for key, _ in marks)
             self.positions.read(message.partition, message.offset + 1, len(records) - ends)
+            try:
+                self._on_disk.restored(
+                    self.changelog_topic_name,
+                    message.partition,
+                    message.offset + 1,
+                    self.positions.rows[message.partition],
+                    0 if self.progress is None else self.progress.written(message.partition),
+                )
+            except DataDirError as exc:
+                self._halt(exc, f"{self.changelog_topic_name}[{message.partition}]")
 
     def persisted_offset(self, tp: TP) -> int | None:
         return (self.positions.known(tp.partition) or 0) - 1  # with None, Faust goes on from where it last stopped
@@ -76,15 +97,26 @@ class KeptTable(faust.Table[Any, Any]):
     ) -> None:
         # Records are read again from the commit, so rows are as their changelog says: what was changed since and not
         # written is undone. A partition that we had in the generation before as well was nobody else's in between,
-        # and is read on from where memory ends; a worker that was expelled and came back has missed a generation.
-        # Who joins again where nobody else does may be in the same one.
+        # and is read on from where memory ends, all others from where the disk ends; a worker that was expelled and
+        # came back has missed a generation. Who joins again where nobody else does may be in the same one.
         follows, self._generation = generation_id - self._generation in (0, 1), generation_id
-        stays = {
-            tp.partition
-            for tp in assigned - newly_assigned
-            if follows and tp.topic == self.changelog_topic_name and self.positions.known(tp.partition) is not None
-        }
-        self._hold(stays)
+        ours = {tp.partition for tp in assigned if tp.topic == self.changelog_topic_name}
+        new = {tp.partition for tp in newly_assigned if tp.topic == self.changelog_topic_name}
+        stays = {one for one in ours - new if follows and self.positions.known(one) is not None}
+        try:
+            await self._on_disk.own(ours)
+            self._hold(stays)
+            for partition in ours - stays:
+                self._resume(partition)
+        except DataDirError as exc:
+            self._halt(exc, self.changelog_topic_name)
+
+    def _resume(self, partition: int) -> None:
+        """Go on with what the disk has."""
+        if (place := self._on_disk.resume(self.changelog_topic_name, partition)) is not None:
+            self.positions.resume(partition, place.offset, place.rows)
+            if self.progress is not None:
+                self.progress.resume(partition, place.read)
 
     def _hold(self, partitions: Collection[int]) -> None:
         """What the changelog has of these, and nothing of others."""
@@ -97,6 +129,10 @@ class KeptTable(faust.Table[Any, Any]):
     def begin_anew(self, partition: int) -> None:
         """Nothing of it is held: its changelog is read from the start."""
         self._hold([one for one in range(self.partitions or 0) if one != partition and self.positions.known(one)])
+        try:
+            self._on_disk.clear(self.changelog_topic_name, partition)
+        except DataDirError as exc:
+            self._halt(exc, f"{self.changelog_topic_name}[{partition}]")
 
     async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
         ends = cast(KeptRecovery, cast(Any, self.app.tables).recovery).active_highwaters
@@ -124,9 +160,21 @@ class KeptRecovery(Recovery):
         if tps:
             mark = cast(KeptTable, self.tp_to_table[next(iter(tps))]).mark
             destination.update({TP(*place): offset for place, offset in (await mark(by_changelog)).items()})
+        await self._leave_what_was_emptied(tps)
         for tp in tps:
             if cast(KeptTable, self.tp_to_table[tp]).positions.known(tp.partition) == destination[tp] + 1:
                 self.active_offsets[tp] = destination[tp]  # nothing lies between what is held and the mark
+
+    async def _leave_what_was_emptied(self, tps: set[TP]) -> None:
+        """A changelog that begins behind what we have of it was emptied: what was in between nobody knows."""
+        held = {tp: cast(KeptTable, self.tp_to_table[tp]).positions.known(tp.partition) for tp in tps}
+        if not any(held.values()):
+            return
+        starts = await cast(Any, self.app.consumer)._earliest([tp for tp in tps if held[tp]])
+        for tp, start in starts.items():
+            if 0 < (held[tp] or 0) <= start + 1 and start:  # the mark of this recovery is not what was emptied
+                log.warning("%s[%d]: it begins behind what was read of it, and is read anew", tp.topic, tp.partition)
+                cast(KeptTable, self.tp_to_table[tp]).begin_anew(tp.partition)
 
     def _set_recovery_started(self) -> None:
         super()._set_recovery_started()
@@ -134,9 +182,11 @@ class KeptRecovery(Recovery):
 
     async def _build_offsets(self, consumer: Any, tps: set[TP], destination: Any, title: str) -> None:
         for tp in tps:
-            if (destination.get(tp) or -1) > self.active_highwaters.get(tp, -1):
+            table = cast(KeptTable, self.tp_to_table[tp])
+            held = max(destination.get(tp) or -1, table.persisted_offset(tp) or -1)
+            if held > self.active_highwaters.get(tp, -1):
                 log.warning("%s[%d]: it ends before what was read of it, and is read anew", tp.topic, tp.partition)
-                cast(KeptTable, self.tp_to_table[tp]).begin_anew(tp.partition)
+                table.begin_anew(tp.partition)
                 destination[tp] = -1
         await super()._build_offsets(consumer, tps, destination, title)
         if title == "active":

@@ -1,7 +1,8 @@
 """The analysts' copy is made anew on a timer, and when it is asked for.
 
-Each shard's rows are exported on the shard's own thread; the copy is put together on a thread of low priority. A
-copy that fails is logged and counted: it is no reason to stop a worker. Where no copies are wanted, one that somebody
+Each shard's rows are exported on the shard's own thread; the copy is put together on a thread of low priority. What
+that takes of the processor is measured: the next copy waits until this one was at most `SHARE` of a core. A copy that
+fails is logged and counted: it is no reason to stop a worker. Where no copies are wanted, one that somebody
 has asked for is made anew when something was forgotten: it would keep the words.
 """
 
@@ -9,9 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+import math
+import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Final, ParamSpec, TypeVar
 
 import duckdb
 
@@ -27,6 +31,14 @@ from tables.catalog.database import BRIEFLY, Interruption
 from tables.shard.shard import Shard
 
 log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Exported = tuple[Fingerprint, frozenset[str]]
+
+#: Of a core, what copies take at most where they are made on a timer: the larger the shards, the rarer their copies.
+SHARE: Final = 0.05
 
 #: How often what is still being put together at the end is interrupted.
 INTERRUPT_SECONDS = 0.05
@@ -46,10 +58,14 @@ class AnalyticsJob:
         lifecycle: LifecycleSettings,
         enabled: bool,
         memory: int = BRIEFLY,
+        monotonic: Callable[[], float] = time.monotonic,
+        processor: Callable[[], float] = time.thread_time,
     ) -> None:
         self.folder, self._shards, self._metrics, self._clock = folder, shards, metrics, clock
         self._gate, self._lifecycle, self._enabled = gate, lifecycle, enabled
-        self._memory = memory
+        self._memory, self._monotonic, self._processor = memory, monotonic, processor
+        #: Seconds of a core that the copy in the making has taken, and when the timer may have the next one made.
+        self._cost, self._next = 0.0, -math.inf
         #: Whether a copy that is there may hold what was forgotten; of an earlier run nobody knows.
         self._outdated = True
         self._copied: dict[int, Fingerprint] = {}
@@ -59,13 +75,20 @@ class AnalyticsJob:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="analytics", initializer=yield_to_others)
 
     async def tick(self) -> None:
-        """A copy, if one is due, a shard has changed, and nothing more urgent is to be done."""
+        """A copy, if one is due, a shard has changed, and nothing more urgent is to be done.
+
+        It is due when the last one was at most `SHARE` of a core since it was begun, and always when something was
+        forgotten.
+        """
         if not self._enabled and not (self._outdated and (self.folder / FILE).exists()):
             return
         if not self._shards.ready or not self._shards.partitions() or self._one_at_a_time.locked():
             return
         if self._gate.must_wait():
             self._count("postponed")
+            return
+        if self._monotonic() < self._next and not self._outdated:
+            self._count("spared")
             return
         try:
             await self._make(anyway=False)
@@ -99,17 +122,31 @@ class AnalyticsJob:
 
     async def _assembled(self, exported: Mapping[int, frozenset[str]], at: int) -> Copy:
         self._assembling = self._thread.submit(
-            assemble, self.folder, exported, at, self._lifecycle, self._memory, self._interruption
+            self._measured, assemble, self.folder, exported, at, self._lifecycle, self._memory, self._interruption
         )
         return await asyncio.wrap_future(self._assembling)
 
+    def _measured(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do it on this thread, and count what it takes of the processor."""
+        began = self._processor()
+        try:
+            return work(*args, **kwargs)
+        finally:
+            self._cost += self._processor() - began
+
+    def _exported(self, shard: Shard, copied: Fingerprint | None) -> Exported | None:
+        return self._measured(shard.export, self.folder, copied)
+
     async def _make(self, *, anyway: bool) -> Copy | None:
         async with self._one_at_a_time:
+            began, self._cost = self._monotonic(), 0.0
             try:
                 return await self._changed_shards(anyway)
             except SiltstoneError:
                 self._count("failed")
                 raise
+            finally:
+                self._next = began + self._cost / SHARE
 
     async def _changed_shards(self, anyway: bool) -> Copy | None:
         outdated, self._outdated = self._outdated, False
@@ -146,7 +183,8 @@ class AnalyticsJob:
             if not anyway and self._gate.must_wait():
                 return False
             try:
-                found = await self._shards.call(partition, Shard.export, self.folder, self._still_copied(partition))
+                copied = self._still_copied(partition)
+                found = await self._shards.call(partition, self._exported, copied)
             except ShardNotHere:
                 continue  # it has just moved: its new owner copies it
             except (duckdb.Error, OSError) as exc:

@@ -58,6 +58,10 @@ class IdleTracker:
         self._days: list[tuple[int, int, _Key]] = []
         self._frees: list[tuple[float, int, _Key]] = []
 
+    def __len__(self) -> int:
+        """How many sessions there are."""
+        return len(self._sessions)
+
     def forget(self, partition: int, session: Session) -> None:
         """Nothing is known of the session any more."""
         self._sessions.pop((partition, session_key(session.user_id, session.session_id)), None)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from streams.agents.long_term import LongTermAgent
 from streams.broker_link import BrokerLink
 from streams.clients.log_reader import bounds_of
 from streams.jobs.checkpoints import EXPIRE_SECONDS, CheckpointJob
+from streams.jobs.warm import LOOK_SECONDS, WarmJob
 from streams.restoring import LogBounds, Restoring
 from streams.shards import OwnedShards
 from streams.timers import Timers
 from streams.wiring.context import WorkerContext
 from tables.checkpoints.checkpoints import Checkpoints
+from tables.checkpoints.warm import WarmCopies
+from tables.shard.reembedding import VectorModel
 
 
 class Checkpointing:
@@ -25,7 +31,10 @@ class Checkpointing:
         self._seconds, self._context, self._broker = settings.seconds, context, broker
         self.job: CheckpointJob | None = None
         self.restoring: Restoring | None = None
+        self.warm: WarmJob | None = None
+        copies = context.settings.data_dir / "warm"
         if not settings.url:
+            shutil.rmtree(copies, ignore_errors=True)  # nothing would keep them as new as what is forgotten
             return
         store = Checkpoints(settings.url, keep=settings.keep, erase_within=settings.erase_within)
         self.job = CheckpointJob(
@@ -48,7 +57,23 @@ class Checkpointing:
             begins=lambda partition: shards.coming_back.begins(partition, "memories", "restoring"),
         )
         context.faust.on_partitions_assigned.connect(self._assigned)
-        shards.bring, shards.leaving = self.restoring.bring, self.job.leaving
+        self.warm = WarmJob(
+            copies=WarmCopies(copies, store),
+            partitions=context.partitions,
+            ours=shards.partitions,
+            topic_id=self._topic_id,
+            metrics=context.metrics,
+        )
+        state, on_disk, warm = context.hot.state, context.hot.state.held, self.warm.held
+        state.copies, state.on_duties = settings.warm, self.warm.told
+        state.held = lambda: _newest(on_disk(), warm())
+        shards.bring, shards.leaving = self._bring, self.job.leaving
+
+    async def _bring(self, partition: int, folder: Path, models: Sequence[VectorModel]) -> None:
+        assert self.warm is not None
+        assert self.restoring is not None
+        await self.warm.bring(partition, folder, models)
+        await self.restoring.bring(partition, folder, models)
 
     async def _bounds(self, partition: int) -> LogBounds:
         context = self._context
@@ -66,6 +91,8 @@ class Checkpointing:
     def schedule(self, timers: Timers) -> None:
         if self.job is not None:
             timers.every(self._seconds, self.job.tick)
+        if self.warm is not None:
+            timers.every(min(self._seconds, LOOK_SECONDS), self.warm.tick)
 
     async def last(self) -> None:
         """The worker is about to stop."""
@@ -79,3 +106,8 @@ class Checkpointing:
     def waiting(self) -> list[str]:
         """Why shards are not opened yet."""
         return [] if self.restoring is None else self.restoring.waiting()
+
+
+def _newest(one: Mapping[int, int], other: Mapping[int, int]) -> dict[int, int]:
+    """Of each partition the higher offset."""
+    return {partition: max(one.get(partition, 0), other.get(partition, 0)) for partition in one.keys() | other.keys()}

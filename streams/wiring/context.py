@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import faust
 
 from schemas.settings import Settings
-from schemas.topics import Topics, partition_of
+from schemas.topics import EXCHANGES, NOTES, PENDING_SUMMARIES, SESSIONS, Topics, changelog_of, partition_of
 from streams.backlog_gate import BacklogGate
 from streams.clients.log_reader import records_between
 from streams.clock import Clock, clock_of
@@ -19,9 +19,16 @@ from streams.event_log import EventLog
 from streams.hotpath import HotPath, Outbox
 from streams.inbox import Inbox, U
 from streams.jobs.retention import Read
+from streams.memory_shares import memory_here
 from streams.metrics import Metrics
 from streams.rerouting import Rerouting
 from streams.wiring.faust_app import faust_app
+from tables.windows.resident import Resident
+from tables.windows.rows_by_user import beginning_of
+from tables.windows.window_stores import DiskRows, WindowStores
+
+#: How the keys of each table's rows begin on the disk.
+PREFIXES: Final = {EXCHANGES: b"e", NOTES: b"n", PENDING_SUMMARIES: b"p", SESSIONS: b"s"}
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,12 @@ class Context:
     def dead_letters(self) -> DeadLetters:
         return DeadLetters(self.outbox, self.topics.dead_letters, self.metrics)
 
+    @cached_property
+    def resident(self) -> Resident:
+        """What of the windows stays in memory."""
+        limit = self.settings.memory.resident_bytes
+        return Resident(memory_here() // 16 if limit is None else limit)
+
     def inbox(self, decode: Callable[[Any], U]) -> Inbox[U]:
         """For the records of a topic, which `decode` reads."""
         return Inbox(decode, self.dead_letters, Rerouting(self.outbox, self.metrics, self.partitions))
@@ -67,7 +80,7 @@ class WorkerContext(Context):
     def of(cls, settings: Settings) -> Self:
         kafka = settings.kafka
         topics, app = Topics.with_prefix(kafka.topic_prefix), faust_app(settings)
-        hot = HotPath(app, kafka.isolation_level)
+        hot = HotPath(app, kafka.isolation_level, WindowStores(settings.data_dir / "windows"))
         context = cls(
             settings=settings,
             topics=topics,
@@ -81,6 +94,20 @@ class WorkerContext(Context):
         )
         hot.outbox.when_refused = context.dead_letters.keep_refused
         return context
+
+    @property
+    def stores(self) -> WindowStores:
+        """The windows on this worker's disk."""
+        assert self.hot.stores is not None
+        return self.hot.stores
+
+    def erase_rows(self, partition: int, user_id: str) -> None:
+        """What is deleted of the user's windows, notes and pending summaries leaves the disk."""
+        self.stores.erase_later(partition, beginning_of(user_id))
+
+    def kept(self, table: str) -> DiskRows:
+        """A table's rows there; its changelog is the table's."""
+        return self.stores.table(changelog_of(self.settings.kafka.group_id, table), PREFIXES[table])
 
     def partition_of(self, user_id: str) -> int:
         """The partition, and so the shard, of a user."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Final, Self
 
+from schemas.errors import DataDirError
 from schemas.settings import SummaryPlan
+from schemas.topics import EXCHANGES, NOTES, SESSIONS
 from streams.agents.short_term import ShortTermAgent, session_record
 from streams.clients.rating import ModelRater
 from streams.jobs.idle_tracker import IdleTracker
@@ -20,11 +24,15 @@ from streams.session_notes import SessionNotes
 from streams.shards import OwnedShards
 from streams.timers import Timers
 from streams.wiring.chats import RatingChat
-from streams.wiring.context import Context
-from tables.windows.short_term import ShortTermStore
+from streams.wiring.context import Context, WorkerContext
+from tables.windows.short_term import KeptTables, ShortTermStore
+
+log = logging.getLogger(__name__)
 
 #: How often silence is looked for, and lag is measured.
 TICK_SECONDS: Final = 1.0
+#: How often what was forgotten is erased from the disk.
+ERASE_SECONDS: Final = 60.0
 #: How often expired notes are dropped; no answer shows them meanwhile.
 NOTES_SECONDS: Final = 60.0
 
@@ -32,7 +40,8 @@ NOTES_SECONDS: Final = 60.0
 class Intake:
     """The windows, what keeps them, and what rates their exchanges.
 
-    `shards` keep what a rater says; without one, none are needed. Without a plan nothing is summed up.
+    `shards` keep what a rater says; without one, none are needed. Without a plan nothing is summed up. Without
+    `kept` the windows are in memory alone.
     """
 
     def __init__(
@@ -42,11 +51,12 @@ class Intake:
         rater: RatingChat | None,
         plan: SummaryPlan | None,
         *,
+        kept: KeptTables | None = None,
         idle: IdleTracker | None = None,
         patience: float = PATIENCE_SECONDS,
     ) -> None:
         memory, self._context = context.settings.memory, context
-        self.windows, self.ratings = ShortTermStore(), None
+        self.windows, self.ratings = ShortTermStore(kept, context.resident), None
         if rater is not None:
             assert shards is not None
             self.ratings = Ratings(
@@ -104,9 +114,23 @@ class Intake:
         if self.ratings is not None:
             self.ratings.tick()
         context.gate.must_wait()
-        context.metrics.sessions.set(len(self.windows.sessions))
+        context.metrics.sessions.set(len(self.short_term.idle))
         for topic, records in lag().items():
             context.metrics.lag.labels(topic).set(records)
+
+
+async def erase_rows(context: WorkerContext) -> None:
+    """What was forgotten leaves the disk; where that is full, the next time."""
+    for partition in context.stores.partitions():
+        try:
+            await asyncio.to_thread(context.stores.erase, partition)
+        except DataDirError as exc:
+            log.warning("what was forgotten is not erased yet: %s", exc)
+
+
+def kept_tables(context: WorkerContext) -> KeptTables:
+    """Where a worker's windows are on its disk."""
+    return KeptTables(context.kept(SESSIONS), context.kept(EXCHANGES), context.kept(NOTES))
 
 
 def session_notes(context: Context, shards: OwnedShards, intake: Intake) -> SessionNotes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
 import duckdb
 import numpy as np
@@ -16,6 +17,9 @@ from tables.catalog.migrations import statement, transaction
 from tables.catalog.next_checks import NEVER, NextChecks
 from tables.catalog.shard_info import InfoTable, ShardInfo
 from tables.vectors.index import Seqs
+
+#: Of so many memories a table in memory is kept until the next recompute; of more it is not.
+_MANY: Final = 10_000
 
 
 class Ageing:
@@ -72,6 +76,9 @@ class Ageing:
         looked_at = self._db.execute("SELECT seq, due_at FROM looked_at").fetchnumpy()
         self._next_checks.set(seqs, NEVER)  # those that are gone
         self._next_checks.set(looked_at["seq"], looked_at["due_at"])
+        self._db.unregister("due")
+        if len(seqs) > _MANY:
+            self._db.execute("DROP TABLE looked_at")
         return users
 
     def _settings_changed(self, formula: dict[str, float]) -> str | None:

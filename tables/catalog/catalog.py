@@ -36,6 +36,7 @@ from tables.catalog.stored_vectors import StoredVectors, drop_other_files
 from tables.catalog.watermarks import Watermark, Watermarks
 from tables.shard.erasures import Erasure, erasure
 from tables.shard.reembedding import Reembedding
+from tables.unused_memory import give_back
 from tables.vectors.index import Seqs, Stamp, Vectors, matrix
 from tables.vectors.known_ids import KnownIds, hashes_of, hashes_of_bytes, hashes_of_names
 
@@ -272,6 +273,11 @@ class Catalog:
     def limit_memory(self, memory: int) -> None:
         """Have DuckDB work with so many bytes from now on."""
         self._file.limit_memory(memory)
+
+    def rest(self) -> None:
+        """Belongs after what reads or changes many rows: no memory is kept that is not used."""
+        self._file.rest()
+        give_back()
 
     def close(self) -> None:
         """Let go of the files; again does nothing."""

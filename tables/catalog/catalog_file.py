@@ -16,6 +16,10 @@ from tables.catalog.database import ALONE, connect, limit_memory
 from tables.catalog.shard_info import drop_info
 from tables.paths import quoted, synced
 
+#: What a database that rests has at hand: bytes. The rest lies in the system's cache, which anybody may use.
+_AT_REST: Final = 16 << 20
+#: A log of so many bytes is written into the file before: until then its changes are in memory.
+_LARGE_LOG: Final = 32 << 20
 #: DuckDB writes its log into the file when it is so large.
 _CHECKPOINT_AT: Final = "128MB"
 #: Larger than any log: it does not write it.
@@ -58,6 +62,7 @@ class CatalogFile:
             if "could not set lock" in str(exc).lower():
                 raise self._locked() from exc
             raise DataDirError(self.path, str(exc).splitlines()[0]) from exc
+        ((self._threshold,),) = db.execute("SELECT current_setting('checkpoint_threshold')").fetchall()
         db.execute("SET arrow_lossless_conversion = true")  # ids come as sixteen bytes, not as texts
         db.execute("SET python_scan_all_frames = true")  # a table is found by a variable's name from behind a wrapper
         return db
@@ -79,6 +84,29 @@ class CatalogFile:
     def limit_memory(self, memory: int) -> None:
         self._memory = memory
         limit_memory(self.db, memory)
+
+    def rest(self) -> None:
+        """Keep no more in memory than what is asked for often: pages that a scan has read, and changes, leave it.
+
+        Changes leave with a checkpoint. None is made where it was put off: somebody copies the file.
+        """
+        try:
+            if self._log_size() >= _LARGE_LOG and self._checkpoints_by_itself():
+                self.db.execute("CHECKPOINT")
+            limit_memory(self.db, _AT_REST)
+        except duckdb.OutOfMemoryException:
+            pass  # what can leave has left
+        finally:
+            limit_memory(self.db, self._memory)
+
+    def _log_size(self) -> int:
+        with contextlib.suppress(FileNotFoundError):
+            return _log_of(self.path).stat().st_size
+        return 0
+
+    def _checkpoints_by_itself(self) -> bool:
+        ((threshold,),) = self.db.execute("SELECT current_setting('checkpoint_threshold')").fetchall()
+        return bool(threshold == self._threshold)
 
     def hold(self) -> None:
         """Write all into the main file, and from then on into the log alone. Raises `duckdb.Error`."""

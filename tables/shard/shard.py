@@ -96,6 +96,7 @@ class Shard:
         self._saved_changes = self._catalog.changes
         self._users = RecentUsers(self._catalog.of_user, recent)
         self._recent, self._archived = recent, ArchivedRows(self._catalog.archive, recent)
+        self._catalog.rest()
 
     def _recovered_index(self, dimension: int) -> VectorIndex:
         index = None
@@ -335,11 +336,14 @@ class Shard:
         users = self._catalog.recompute(now, lifecycle, self._rows.outdate)
         self._rows.follow()
         self._users.forget(users)
+        self._catalog.rest()
         return len(users)
 
     def cleanup(self, now: int, lifecycle: LifecycleSettings, user_id: str | None, limit: int) -> Verdicts:
         """What cleanup would do as of `now` (epoch ms), with one user's memories or with all."""
-        return self._catalog.cleanup.verdicts(now, lifecycle, user_id, limit)
+        verdicts = self._catalog.cleanup.verdicts(now, lifecycle, user_id, limit)
+        self._catalog.rest()
+        return verdicts
 
     def rating(self, memory_id: uuid.UUID, model: str) -> int | None:
         """What the model answered when it was asked about this exchange; None where it was not."""
@@ -364,20 +368,32 @@ class Shard:
         return self._catalog.count()
 
     def state_counts(self, now: int, lifecycle: LifecycleSettings) -> dict[State, int]:
-        return self._catalog.ageing.state_counts(now, lifecycle)
+        try:
+            return self._catalog.ageing.state_counts(now, lifecycle)
+        finally:
+            self._catalog.rest()
 
     def score_points(self, now: int, lifecycle: LifecycleSettings) -> dict[int, int]:
-        return self._catalog.ageing.score_points(now, lifecycle)
+        try:
+            return self._catalog.ageing.score_points(now, lifecycle)
+        finally:
+            self._catalog.rest()
 
     def daily_transitions(self, since: int, now: int) -> dict[StateChange, int]:
         return self._catalog.ageing.daily_transitions(since, now)
 
     def states_over_time(self, since: int, now: int) -> dict[StateOnDay, int]:
-        return self._catalog.ageing.states_over_time(since, now)
+        try:
+            return self._catalog.ageing.states_over_time(since, now)
+        finally:
+            self._catalog.rest()
 
     def export(self, folder: Path, copied: Fingerprint | None) -> tuple[Fingerprint, frozenset[str]] | None:
         """Stage the rows for the analysts' copy, and which tables those are; None where all is as `copied`."""
-        return self._catalog.export(folder, copied)
+        exported = self._catalog.export(folder, copied)
+        if exported is not None:
+            self._catalog.rest()
+        return exported
 
     @property
     def changes(self) -> int:

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import orjson
 
 from schemas.events import SummaryRequest
+from tables.windows.kept_rows import KeptRows
+from tables.windows.resident import Resident
 from tables.windows.rows_by_user import RowsByUser
 
 #: Of one user; of more, the oldest are given up.
@@ -28,8 +30,8 @@ class PendingSummaries(RowsByUser[Pending]):
     by now, and changes nothing here.
     """
 
-    def __init__(self) -> None:
-        super().__init__(_encode, _decode, lambda pending: pending.request.user_id)
+    def __init__(self, *, kept: KeptRows | None = None, resident: Resident | None = None) -> None:
+        super().__init__(_encode, _decode, lambda pending: pending.request.user_id, kept=kept, resident=resident)
         self.generation = 0
 
     def own(self, partitions: frozenset[int]) -> None:

@@ -1,9 +1,21 @@
-"""Rows of a write-behind table: kept by partition, with what their changelog does not have yet."""
+"""Rows of a write-behind table: kept by partition, with what their changelog does not have yet.
+
+    put, delete ─▶ fresh ── drain ─▶ (the changelog takes them) ── written ─▶ kept rows, on the disk
+                     │                        │                                    │ get
+                     └──────── get ───────────┴──────────────── recent ◀───────────┘
+
+What the changelog has not is in memory, decoded, until it has; what it has is where `KeptRows` keep it, and the rows
+that were used last are in memory as well.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
+from typing import Final, Generic, Literal, NamedTuple, TypeVar
+
+from tables.windows.kept_rows import KeptRows, MemoryRows
+from tables.windows.resident import DECODED, EACH, Resident
 
 Row = TypeVar("Row")
 
@@ -14,6 +26,15 @@ class Change(NamedTuple):
     partition: int
     key: bytes
     value: bytes | None
+
+
+class _Mark(Enum):
+    """In a row's place: it is as the kept rows have it."""
+
+    KEPT = 1
+
+
+KEPT: Final = _Mark.KEPT
 
 
 class Rows(Generic[Row]):
@@ -27,46 +48,106 @@ class Rows(Generic[Row]):
         encode: Callable[[Row], bytes],
         decode: Callable[[bytes], Row],
         offset_of: Callable[[Row], int] | None = None,
+        *,
+        kept: KeptRows | None = None,
+        resident: Resident | None = None,
     ) -> None:
         self._encode, self._decode, self._offset_of = encode, decode, offset_of
-        self._partitions: dict[int, dict[bytes, Row]] = {}
+        self._kept: KeptRows = MemoryRows() if kept is None else kept
+        #: What the kept rows have not: changed since changes were last taken, or being written. None: deleted.
+        self._fresh: dict[int, dict[bytes, Row | None]] = {}
+        #: Decoded rows that the kept rows have as well: used since the last turn, and in the turn before.
+        self._recent: dict[int, dict[bytes, Row]] = {}
+        self._earlier: dict[int, dict[bytes, Row]] = {}
+        self._lengths = self._measured = 0
+        self._resident = Resident() if resident is None else resident
+        self._resident.add(self)
         #: What changed since changes were last taken, with the row as it was then.
-        self._changed: dict[tuple[int, bytes], Row | None] = {}
+        self._changed: dict[tuple[int, bytes], Row | Literal[_Mark.KEPT] | None] = {}
         #: Partitions that were ours when changes were last taken, and ever since.
         self._taken_of: set[int] = set()
+        #: Keys that were restored where the tables fitted each other before.
+        self._touched: dict[int, set[bytes]] = {}
 
     def get(self, partition: int, key: bytes) -> Row | None:
-        rows = self._partitions.get(partition)
-        return rows.get(key) if rows is not None else None
+        rows = self._fresh.get(partition)
+        if rows is not None and key in rows:
+            return rows[key]
+        recent = self._recent.get(partition)
+        if recent is not None and (found := recent.get(key)) is not None:
+            return found
+        return self._looked_up(partition, key)
+
+    def _looked_up(self, partition: int, key: bytes) -> Row | None:
+        row = self._earlier.get(partition, {}).pop(key, None)
+        if row is None:
+            raw = self._kept.get(partition, key)
+            if raw is None:
+                return None
+            row = self._measure(raw)
+        self._recent.setdefault(partition, {})[key] = row
+        self._resident.came()
+        return row
+
+    def _measure(self, raw: bytes) -> Row:
+        self._lengths += len(raw)
+        self._measured += 1
+        return self._decode(raw)
 
     def put(self, partition: int, key: bytes, row: Row) -> None:
-        rows = self._partitions.get(partition)
+        rows = self._fresh.get(partition)
         if rows is None:
-            rows = self._partitions[partition] = {}
+            rows = self._fresh[partition] = {}
         if (partition, key) not in self._changed:
-            self._changed[partition, key] = rows.get(key)
+            self._changed[partition, key] = rows.get(key, KEPT)
         rows[key] = row
 
     def delete(self, partition: int, key: bytes) -> None:
-        before = self._partitions.get(partition, {}).pop(key, None)
-        if before is not None and (partition, key) not in self._changed:
-            self._changed[partition, key] = before
+        if self.get(partition, key) is None:
+            return
+        rows = self._fresh.setdefault(partition, {})
+        if (partition, key) not in self._changed:
+            self._changed[partition, key] = rows.get(key, KEPT)
+        rows[key] = None
 
     def __len__(self) -> int:
-        return sum(map(len, self._partitions.values()))
+        """A walk over all of them."""
+        return sum(1 for _ in self.items())
 
     def partitions(self) -> list[int]:
-        return sorted(self._partitions)
-
-    def held(self, partition: int) -> Mapping[bytes, Row]:
-        """The partition's rows by key, as they are: none may be put or deleted while they are used."""
-        return self._partitions.get(partition, {})
+        """Those of which there may be rows."""
+        return sorted({*self._kept.partitions(), *(p for p, rows in self._fresh.items() if rows)})
 
     def items(self) -> Iterator[tuple[int, bytes, Row]]:
-        """A snapshot: rows may be put and deleted while it is read."""
-        for partition, rows in list(self._partitions.items()):
-            for key, row in list(rows.items()):
+        """Rows may be put and deleted while they are read."""
+        for partition in self.partitions():
+            for key, row in self.of_partition(partition):
                 yield partition, key, row
+
+    def of_partition(self, partition: int, beginning: bytes = b"") -> Iterator[tuple[bytes, Row]]:
+        """Keys and rows whose keys begin so: those that are kept by key, then new ones. None is held."""
+        fresh = {key: row for key, row in self._fresh.get(partition, {}).items() if key.startswith(beginning)}
+        for key, raw in self._kept.scan(partition, beginning):
+            if key not in fresh:
+                yield key, self._seen(partition, key, raw)
+            elif (row := fresh.pop(key)) is not None:
+                yield key, row
+        for key, row in fresh.items():
+            if row is not None:
+                yield key, row
+
+    def _seen(self, partition: int, key: bytes, raw: bytes) -> Row:
+        """A row that was read with others."""
+        row = self._recent.get(partition, {}).get(key)
+        return self._decode(raw) if row is None else row
+
+    def keys(self, partition: int, beginning: bytes = b"") -> Iterator[bytes]:
+        """Those that begin so; no row is decoded."""
+        fresh = {key: row for key, row in self._fresh.get(partition, {}).items() if key.startswith(beginning)}
+        for key, _ in self._kept.scan(partition, beginning):
+            if key not in fresh or fresh.pop(key) is not None:
+                yield key
+        yield from (key for key, row in fresh.items() if row is not None)
 
     def restore(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Rows of the changelog, in its order.
@@ -74,24 +155,39 @@ class Rows(Generic[Row]):
         A row that is as of an earlier offset than the one before it was written by a worker that no longer owned the
         partition: it is left out.
         """
-        self._drop_index()
-        held = self._partitions.setdefault(partition, {})
-        decode, offset_of = self._decode, self._offset_of
+        touched = self._touched.setdefault(partition, set()) if self._kept.is_fitted(partition) else None
+        offset_of, news = self._offset_of, dict[bytes, Row | None]()
+        taken: list[tuple[bytes, bytes | None]] = []
         for key, value in rows:
-            if value is None:
-                held.pop(key, None)
-            elif offset_of is None:
-                held[key] = decode(value)
-            else:
-                row, before = decode(value), held.get(key)
-                if before is None or offset_of(row) >= offset_of(before):
-                    held[key] = row
+            row = None if value is None else self._measure(value)
+            if row is not None and offset_of is not None:
+                before = news[key] if key in news else self.get(partition, key)
+                if before is not None and offset_of(row) < offset_of(before):
+                    continue
+            news[key] = row
+            taken.append((key, value))
+        self._kept.write(partition, taken)
+        fresh = self._fresh.get(partition, {})
+        for key, row in news.items():
+            self._hold(partition, key, row)
+            if key in fresh:  # it was changed while rows were read
+                fresh[key] = row
+        if touched is not None:
+            touched.update(news)
+        self._resident.came()
+
+    def touched(self, partition: int) -> set[bytes] | None:
+        """The keys that were restored since this was last asked for; None where it may be any. Asked for once."""
+        touched = self._touched.pop(partition, set())
+        return touched if self._kept.is_fitted(partition) else None
 
     def own(self, partitions: frozenset[int]) -> None:
-        self._drop_index()
-        self._partitions = {p: rows for p, rows in self._partitions.items() if p in partitions}
+        for held in (self._fresh, self._recent, self._earlier, self._touched):
+            for partition in held.keys() - partitions:
+                del held[partition]
         self._changed = {place: before for place, before in self._changed.items() if place[0] in partitions}
         self._taken_of &= partitions
+        self._kept.own(partitions)
 
     def has_changes(self, partition: int) -> bool:
         return any(place == partition for place, _ in self._changed)
@@ -101,27 +197,70 @@ class Rows(Generic[Row]):
 
         What was given back, or restored over a change, cannot be undone: `own` drops its partition before.
         """
-        self._drop_index()
         for (partition, key), before in self._changed.items():
-            if before is None:
-                self._partitions.get(partition, {}).pop(key, None)
+            if before is KEPT:
+                self._fresh[partition].pop(key, None)
             else:
-                self._partitions[partition][key] = before
+                self._fresh[partition][key] = before
         self._changed = {}
-
-    def _drop_index(self) -> None:
-        """Many rows change at once: a subclass that has an index of them drops it, and makes it anew when asked."""
 
     def drain(self) -> list[Change]:
         changed, self._changed = self._changed, {}
-        self._taken_of = set(self._partitions)
-        changes, partitions, none = [], self._partitions, dict[bytes, Row]()
+        self._taken_of = set(self.partitions())
+        changes, fresh, encode = list[Change](), self._fresh, self._encode
+        lengths = rows = 0
         for partition, key in changed:
-            row = partitions.get(partition, none).get(key)
-            changes.append(Change(partition, key, None if row is None else self._encode(row)))
+            row = fresh[partition][key]
+            if row is None:
+                changes.append(Change(partition, key, None))
+            else:
+                value = encode(row)
+                lengths += len(value)
+                rows += 1
+                changes.append(Change(partition, key, value))
+        self._lengths += lengths
+        self._measured += rows
         return changes
 
     def requeue(self, changes: Sequence[Change]) -> None:
         for change in changes:
             if change.partition in self._taken_of:  # of one that moved away, they are its new owner's
-                self._changed.setdefault((change.partition, change.key))
+                self._changed.setdefault((change.partition, change.key), KEPT)
+
+    def written(self, changes: Sequence[Change]) -> None:
+        """The changelog has taken these, all that were last drained: they go to the kept rows."""
+        changed, by_partition = self._changed, dict[int, list[tuple[bytes, bytes | None]]]()
+        for partition, key, value in changes:
+            if partition not in self._taken_of:  # its new owner has them from the changelog
+                continue
+            rows = by_partition.get(partition)
+            if rows is None:
+                rows = by_partition[partition] = []
+            rows.append((key, value))
+            fresh = self._fresh[partition]
+            if (partition, key) not in changed:
+                self._hold(partition, key, fresh.pop(key))
+            elif (before := changed[partition, key]) is not KEPT:  # it has changed again, and was as it is kept now
+                changed[partition, key] = KEPT
+                self._hold(partition, key, before)
+        for partition, rows in by_partition.items():
+            self._kept.write(partition, rows)
+        self._resident.came()
+
+    def _hold(self, partition: int, key: bytes, row: Row | None) -> None:
+        """This is what is kept now."""
+        recent = self._recent.get(partition)
+        if recent is None:
+            recent = self._recent[partition] = {}
+        if row is not None:
+            recent[key] = row
+            return
+        recent.pop(key, None)
+        self._earlier.get(partition, {}).pop(key, None)
+
+    def cached_bytes(self) -> int:
+        rows = sum(map(len, self._recent.values()))
+        return rows * (EACH + DECODED * self._lengths // max(1, self._measured))
+
+    def turn(self) -> None:
+        self._earlier, self._recent = self._recent, {}

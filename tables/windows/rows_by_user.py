@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from tables.windows.rows import Rows
+import orjson
+
+from tables.windows.kept_rows import KeptRows
+from tables.windows.resident import Resident
+from tables.windows.rows import Change, Rows
 
 Row = TypeVar("Row")
 
-#: A user's keys; most users have one, which is kept without a list around it.
-_Keys = bytes | list[bytes]
+
+def beginning_of(*names: str) -> bytes:
+    """How the keys of a user, or of a session, begin: they are JSON arrays, and these are their first items."""
+    return orjson.dumps(names)[:-1] + b","
 
 
 class RowsByUser(Rows[Row]):
-    """`user_of` says whose a row is; a key's row is always the same user's.
-
-    The index is made when it is first asked for after an assignment, and kept up to date from then on.
-    """
+    """`user_of` says whose a row is; a key is a JSON array that begins with the user."""
 
     def __init__(
         self,
@@ -25,54 +28,69 @@ class RowsByUser(Rows[Row]):
         decode: Callable[[bytes], Row],
         user_of: Callable[[Row], str],
         offset_of: Callable[[Row], int] | None = None,
+        *,
+        kept: KeptRows | None = None,
+        resident: Resident | None = None,
     ) -> None:
-        super().__init__(encode, decode, offset_of)
+        super().__init__(encode, decode, offset_of, kept=kept, resident=resident)
         self._user_of = user_of
-        self._users: dict[int, dict[str, _Keys]] | None = None
+        #: Keys by user that changed since changes were last taken, and those that are being written.
+        self._new: dict[tuple[int, str], dict[bytes, None]] = {}
+        self._being_written: dict[tuple[int, str], dict[bytes, None]] = {}
 
     def of_user(self, partition: int, user_id: str) -> list[Row]:
-        """The user's rows, in the order in which they came."""
-        keys = self.index().get(partition, {}).get(user_id, [])
-        rows = self._partitions.get(partition, {})
-        return [rows[key] for key in ([keys] if isinstance(keys, bytes) else keys)]
-
-    def of_partition(self, partition: int) -> list[Row]:
-        return list(self._partitions.get(partition, {}).values())
-
-    def index(self) -> dict[int, dict[str, _Keys]]:
-        """By partition and user; a walk over all rows where there is none yet."""
-        if self._users is None:
-            self._users = {}
-            for partition, key, row in self.items():
-                self._enter(partition, key, row)
-        return self._users
+        """The user's rows, in the order of their keys."""
+        fresh = self._fresh.get(partition, {})
+        found = {
+            key: self._seen(partition, key, raw)
+            for key, raw in self._kept.scan(partition, beginning_of(user_id))
+            if key not in fresh
+        }
+        for keys in (self._being_written, self._new):
+            for key in keys.get((partition, user_id), ()):
+                row = fresh.get(key)
+                if row is not None:
+                    found[key] = row
+        return [found[key] for key in sorted(found)]
 
     def put(self, partition: int, key: bytes, row: Row) -> None:
-        if self._users is not None and key not in self._partitions.get(partition, ()):
+        if (partition, key) not in self._changed:
             self._enter(partition, key, row)
         super().put(partition, key, row)
 
     def delete(self, partition: int, key: bytes) -> None:
-        held = self.get(partition, key)
-        if held is not None and self._users is not None:
-            users, user_id = self._users[partition], self._user_of(held)
-            keys = users[user_id]
-            if isinstance(keys, list):
-                keys.remove(key)
-            if not keys or isinstance(keys, bytes):
-                del users[user_id]
-        super().delete(partition, key)
-
-    def _drop_index(self) -> None:
-        self._users = None
+        row = self.get(partition, key)
+        if row is not None:
+            self._enter(partition, key, row)
+            super().delete(partition, key)
 
     def _enter(self, partition: int, key: bytes, row: Row) -> None:
-        assert self._users is not None
-        users, user_id = self._users.setdefault(partition, {}), self._user_of(row)
-        keys = users.get(user_id)
+        named = partition, self._user_of(row)
+        keys = self._new.get(named)
         if keys is None:
-            users[user_id] = key
-        elif isinstance(keys, bytes):
-            users[user_id] = [keys, key]
+            self._new[named] = {key: None}
         else:
-            keys.append(key)
+            keys[key] = None
+
+    def own(self, partitions: frozenset[int]) -> None:
+        super().own(partitions)
+        self._new = {named: keys for named, keys in self._new.items() if named[0] in partitions}
+        self._being_written = {named: keys for named, keys in self._being_written.items() if named[0] in partitions}
+
+    def drain(self) -> list[Change]:
+        self._join()
+        self._being_written, self._new = self._new, {}
+        return super().drain()
+
+    def written(self, changes: Sequence[Change]) -> None:
+        super().written(changes)
+        self._being_written = {}
+
+    def requeue(self, changes: Sequence[Change]) -> None:
+        self._join()
+        super().requeue(changes)
+
+    def _join(self) -> None:
+        for named, keys in self._being_written.items():
+            self._new.setdefault(named, {}).update(keys)
+        self._being_written = {}

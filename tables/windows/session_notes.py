@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import heapq
 import uuid
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 import orjson
 
+from tables.windows.kept_rows import KeptRows
+from tables.windows.resident import Resident
 from tables.windows.rows import Rows
+from tables.windows.rows_by_user import beginning_of
 
 #: Moments at which notes would have expired that are gone: with more, and more than notes, they are ordered anew.
 _MOST_GONE: Final = 1_000
@@ -52,56 +55,34 @@ def decode_note(raw: bytes) -> Note:
     return Note(uuid.UUID(identity), uuid.UUID(event_id), *rest)
 
 
-@dataclass(slots=True)
-class _OfUser:
-    """A user's notes: by the ids of memory and event, and by session and id."""
-
-    named: dict[uuid.UUID, Note] = field(default_factory=dict)
-    sessions: dict[str, dict[uuid.UUID, Note]] = field(default_factory=dict)
-
-    def enter(self, note: Note) -> None:
-        self.named[note.id] = self.named[note.event_id] = note
-        self.sessions.setdefault(note.session_id, {})[note.id] = note
-
-    def strike(self, note: Note) -> None:
-        for name in (note.id, note.event_id):
-            self.named.pop(name, None)
-        of_session = self.sessions[note.session_id]
-        del of_session[note.id]
-        if not of_session:
-            del self.sessions[note.session_id]
-
-
 class Notes(Rows[Note]):
     """The notes of every user whose partition is this worker's, found by user, session and id."""
 
-    def __init__(self) -> None:
-        super().__init__(encode_note, decode_note)
-        self._users: dict[tuple[int, str], _OfUser] | None = None
-        #: With the index: when each note expires (epoch ms), and which of those that were given as expired are there.
-        self._expiries: list[tuple[int, int, bytes]] = []
+    def __init__(self, *, kept: KeptRows | None = None, resident: Resident | None = None) -> None:
+        super().__init__(encode_note, decode_note, kept=kept, resident=resident)
+        #: When each note expires (epoch ms), how many there are, and which of those that were given as expired are
+        #: there; None before it is asked for.
+        self._expiries: list[tuple[int, int, bytes]] | None = None
+        self._there = 0
         self._expired: dict[tuple[int, bytes], None] = {}
 
     def of_session(self, partition: int, user_id: str, session_id: str) -> list[Note]:
         """A session's notes, oldest first, expired ones among them."""
-        found = self._index().get((partition, user_id))
-        of_session = found.sessions.get(session_id, {}) if found else {}
-        return sorted(of_session.values(), key=lambda note: (note.created_at, note.id))
+        found = [note for _, note in self.of_partition(partition, beginning_of(user_id, session_id))]
+        return sorted(found, key=lambda note: (note.created_at, note.id))
 
     def of_user(self, partition: int, user_id: str) -> list[Note]:
-        found = self._index().get((partition, user_id))
-        return [note for of_session in found.sessions.values() for note in of_session.values()] if found else []
+        return [note for _, note in self.of_partition(partition, beginning_of(user_id))]
 
     def named(self, partition: int, user_id: str, name: uuid.UUID) -> Note | None:
         """The user's note that has this id, or that the event with this id asked for."""
-        found = self._index().get((partition, user_id))
-        return found.named.get(name) if found else None
+        return next((note for note in self.of_user(partition, user_id) if name in (note.id, note.event_id)), None)
 
     def expired(self, now: int) -> list[tuple[int, Note]]:
         """Partition and note of all that have expired at `now` (epoch ms), again and again until they are dropped."""
-        self._index()
-        while self._expiries and self._expiries[0][0] <= now:
-            at, partition, key = heapq.heappop(self._expiries)
+        expiries = self._in_time()
+        while expiries and expiries[0][0] <= now:
+            at, partition, key = heapq.heappop(expiries)
             note = self.get(partition, key)
             if note is not None and note.expires_at == at:
                 self._expired[partition, key] = None
@@ -118,36 +99,34 @@ class Notes(Rows[Note]):
 
     def put(self, partition: int, key: bytes, row: Note) -> None:
         before = self.get(partition, key)
-        self._strike(partition, key)
         super().put(partition, key, row)
-        if self._users is not None:
-            self._users.setdefault((partition, row.user_id), _OfUser()).enter(row)
+        if self._expiries is not None:
+            self._there += before is None
             if before is None or before.expires_at != row.expires_at:
                 heapq.heappush(self._expiries, (row.expires_at, partition, key))
 
     def delete(self, partition: int, key: bytes) -> None:
-        self._strike(partition, key)
+        self._there -= self.get(partition, key) is not None
         self._expired.pop((partition, key), None)
         super().delete(partition, key)
-        if len(self._expiries) > 2 * len(self) + _MOST_GONE:  # of notes that were forgotten long before they expire
-            self._drop_index()
+        if self._expiries is not None and len(self._expiries) > 2 * self._there + _MOST_GONE:
+            self._expiries = None  # of notes that were forgotten long before they expire
 
-    def _drop_index(self) -> None:
-        self._users = None
+    def restore(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
+        self._expiries = None
+        super().restore(partition, rows)
 
-    def _strike(self, partition: int, key: bytes) -> None:
-        held = self.get(partition, key)
-        if self._users is not None and held is not None:
-            of_user = self._users[partition, held.user_id]
-            of_user.strike(held)
-            if not of_user.sessions:
-                del self._users[partition, held.user_id]
+    def own(self, partitions: frozenset[int]) -> None:
+        self._expiries = None
+        super().own(partitions)
 
-    def _index(self) -> dict[tuple[int, str], _OfUser]:
-        if self._users is None:
-            self._users, self._expiries, self._expired = {}, [], {}
-            for partition, key, note in self.items():
-                self._users.setdefault((partition, note.user_id), _OfUser()).enter(note)
-                self._expiries.append((note.expires_at, partition, key))
+    def undo(self) -> None:
+        self._expiries = None
+        super().undo()
+
+    def _in_time(self) -> list[tuple[int, int, bytes]]:
+        if self._expiries is None:
+            self._expiries = [(note.expires_at, partition, key) for partition, key, note in self.items()]
+            self._there, self._expired = len(self._expiries), {}
             heapq.heapify(self._expiries)
-        return self._users
+        return self._expiries

@@ -18,6 +18,8 @@ import orjson
 from msgspec.structs import astuple
 
 from schemas.messages import Exchange, Message, day_of
+from tables.windows.kept_rows import KeptRows
+from tables.windows.resident import Resident
 from tables.windows.rows import Rows
 from tables.windows.rows_by_user import RowsByUser
 from tables.windows.session_notes import Notes
@@ -87,6 +89,10 @@ class Session(NamedTuple):
 _last_at = attrgetter("last_at")
 
 
+def _session_of(exchange_key: bytes) -> bytes:
+    return exchange_key[: exchange_key.rindex(b"]") + 1]
+
+
 def _newest_first(said: tuple[str, Exchange]) -> tuple[int, int]:
     return -said[1].ended_at, -said[1].seq
 
@@ -95,6 +101,10 @@ def _newest_first(said: tuple[str, Exchange]) -> tuple[int, int]:
 def session_key(user_id: str, session_id: str) -> bytes:
     return orjson.dumps((user_id, session_id))
 
+
+#: Bytes that a session's set of ids takes, and each id in it.
+A_SET: Final = 400
+AN_ID: Final = 130
 
 #: An exchange's key: its session's key, which ends with a bracket, then its number.
 EXCHANGE_KEY: Final = b"%b%d"
@@ -117,16 +127,64 @@ decode_session: Final = msgspec.json.Decoder(Session).decode
 decode_exchange: Final = msgspec.json.Decoder(Exchange).decode
 
 
+class KeptTables(NamedTuple):
+    """Where the rows are kept that the changelogs have."""
+
+    sessions: KeptRows
+    exchanges: KeptRows
+    notes: KeptRows
+
+
+class MessageIds:
+    """Sets of ids by partition and session's key, which are worked out anew where they are not here any more."""
+
+    def __init__(self) -> None:
+        self._recent: dict[tuple[int, bytes], set[str]] = {}
+        self._earlier: dict[tuple[int, bytes], set[str]] = {}
+        self._ids = 0
+
+    def get(self, key: tuple[int, bytes]) -> set[str] | None:
+        found = self._recent.get(key)
+        if found is None and (found := self._earlier.pop(key, None)) is not None:
+            self.keep(key, found)
+        return found
+
+    def keep(self, key: tuple[int, bytes], ids: set[str]) -> None:
+        self._recent[key] = ids
+        self._ids += len(ids)
+
+    def forget(self, key: tuple[int, bytes]) -> None:
+        self._recent.pop(key, None)
+        self._earlier.pop(key, None)
+
+    def clear(self) -> None:
+        self._recent, self._earlier, self._ids = {}, {}, 0
+
+    def cached_bytes(self) -> int:
+        return len(self._recent) * A_SET + self._ids * AN_ID
+
+    def turn(self) -> None:
+        self._earlier, self._recent, self._ids = self._recent, {}, 0
+
+
 class ShortTermStore:
     """The windows and the notes of every session whose partition is this worker's."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: KeptTables | None = None, resident: Resident | None = None) -> None:
+        sessions, exchanges, notes = kept or (None, None, None)
+        resident = Resident() if resident is None else resident
         self.sessions: RowsByUser[Session] = RowsByUser(
-            encode_session, decode_session, attrgetter("user_id"), attrgetter("offset")
+            encode_session,
+            decode_session,
+            attrgetter("user_id"),
+            attrgetter("offset"),
+            kept=sessions,
+            resident=resident,
         )
-        self.exchanges: Rows[Exchange] = Rows(encode_exchange, decode_exchange)
-        self.notes = Notes()
-        self._message_ids: dict[tuple[int, bytes], set[str]] = {}
+        self.exchanges: Rows[Exchange] = Rows(encode_exchange, decode_exchange, kept=exchanges, resident=resident)
+        self.notes = Notes(kept=notes, resident=resident)
+        self._message_ids = MessageIds()
+        resident.add(self._message_ids)
 
     def session(self, partition: int, user_id: str, session_id: str) -> Session:
         """The session as it stands; a new one where nothing is known of it."""
@@ -138,10 +196,10 @@ class ShortTermStore:
 
     def exchanges_of(self, partition: int, session: Session) -> Callable[[int], Exchange]:
         """`exchange` of this session, for whoever asks for many before anything is saved."""
-        rows, key = self.exchanges.held(partition), session_key(session.user_id, session.session_id)
+        get, key = self.exchanges.get, session_key(session.user_id, session.session_id)
 
         def exchange(seq: int) -> Exchange:
-            found = rows.get(EXCHANGE_KEY % (key, seq))
+            found = get(partition, EXCHANGE_KEY % (key, seq))
             assert found is not None, f"exchange {seq} of {session.session_id} is missing from its table"
             return found
 
@@ -198,7 +256,7 @@ class ShortTermStore:
             found = set()
             for exchange in self.whole_window(partition, session):
                 found.update(message.message_id for message in exchange.messages)
-            self._message_ids[key] = found
+            self._message_ids.keep(key, found)
         return found
 
     def save(self, partition: int, session: Session, new: Sequence[Exchange], gone: Sequence[int]) -> None:
@@ -216,7 +274,7 @@ class ShortTermStore:
         for seq in {*session.window, *session.asked}:
             self.exchanges.delete(partition, EXCHANGE_KEY % (key, seq))
         self.sessions.delete(partition, key)
-        self._message_ids.pop((partition, key), None)
+        self._message_ids.forget((partition, key))
 
     def recovered(self) -> int:
         """After recovery: make sessions and exchanges fit each other; how many exchanges are lost.
@@ -225,28 +283,43 @@ class ShortTermStore:
         and that are not there were deleted by a worker that no longer owned the partition.
         """
         self._message_ids.clear()
-        self.sessions.index()  # nobody waits for it here
         return sum(map(self._fit, sorted({*self.sessions.partitions(), *self.exchanges.partitions()})))
 
+    def has_changes(self, partition: int) -> bool:
+        """Whether a session or an exchange was changed since changes were last taken."""
+        return self.sessions.has_changes(partition) or self.exchanges.has_changes(partition)
+
     def _fit(self, partition: int) -> int:
-        sessions, exchanges = self.sessions.held(partition), self.exchanges.held(partition)
-        named = {key: session.named for key, session in sessions.items()}
+        """Where they fitted each other before, only what was read since is looked at."""
+        sessions, exchanges = self.sessions.touched(partition), self.exchanges.touched(partition)
+        if sessions is None or exchanges is None:
+            return self._fit_all(partition)
+        sessions |= {_session_of(key) for key in exchanges}
+        return sum(self._fit_one(partition, key) for key in sorted(sessions))
+
+    def _fit_one(self, partition: int, key: bytes) -> int:
+        session = self.sessions.get(partition, key)
+        held = {int(one[len(key) :]): one for one in self.exchanges.keys(partition, key)}
+        named = session.named if session is not None else ()
+        for seq in held.keys() - set(named):
+            self.exchanges.delete(partition, held[seq])
+        gone = {seq for seq in named if seq not in held}
+        if session is not None and gone:
+            self.sessions.put(partition, key, session.without(gone))
+        return len(gone)
+
+    def _fit_all(self, partition: int) -> int:
+        named = {key: session.named for key, session in self.sessions.of_partition(partition)}
         held, unknown = dict.fromkeys(named, 0), list[bytes]()
-        for key, exchange in exchanges.items():
-            of = key[: key.rindex(b"]") + 1]
-            if exchange.seq in named.get(of, ()):
+        for key in self.exchanges.keys(partition):
+            of = _session_of(key)
+            if int(key[len(of) :]) in named.get(of, ()):
                 held[of] += 1
             else:
                 unknown.append(key)
         for key in unknown:
             self.exchanges.delete(partition, key)
-        lost = 0
-        for key, seqs in named.items():
-            if len(seqs) > held[key]:
-                gone = {seq for seq in seqs if EXCHANGE_KEY % (key, seq) not in exchanges}
-                self.sessions.put(partition, key, sessions[key].without(gone))
-                lost += len(gone)
-        return lost
+        return sum(self._fit_one(partition, key) for key, seqs in named.items() if len(seqs) > held[key])
 
     def all_sessions(self) -> Iterator[tuple[int, Session]]:
         for partition, _, session in self.sessions.items():
@@ -255,12 +328,13 @@ class ShortTermStore:
     def of_user(self, partition: int, user_id: str) -> list[Session]:
         return self.sessions.of_user(partition, user_id)
 
-    def of_partition(self, partition: int) -> list[Session]:
-        return self.sessions.of_partition(partition)
+    def of_partition(self, partition: int) -> Iterator[Session]:
+        for _, session in self.sessions.of_partition(partition):
+            yield session
 
     def forget_message_ids(self, partition: int, session: Session) -> None:
         """They are worked out anew where they are asked for."""
-        self._message_ids.pop((partition, session_key(session.user_id, session.session_id)), None)
+        self._message_ids.forget((partition, session_key(session.user_id, session.session_id)))
 
     def find(self, user_id: str, session_id: str) -> tuple[int, Session] | None:
         """A session by its ids, wherever it is kept."""

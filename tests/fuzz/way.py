@@ -119,6 +119,7 @@ class Way:
 
     def __exit__(self, *_: object) -> None:
         self._runner.run(self.worker.shards.close())
+        self.worker.context.stores.close_all()
         self._runner.run(self.worker.shards.models.current.stop())
         self._runner.close()
 
@@ -156,6 +157,7 @@ class Way:
         worker.shards.models.current.start()
         worker.hot.outbox.connect(cast(Producer, self.log))
         worker.context.gate._lag = lambda: 0  # it would ask the consumer, which has not started
+        worker.context.stores.open(0)
         worker.shards.own(frozenset({0}))
         worker.long_term.own(frozenset({0}))
 

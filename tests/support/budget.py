@@ -180,6 +180,7 @@ def intake() -> Figures:
 async def _intake(worker: Siltstone, calls: Calls) -> Figures:
     log, topics = Sizes(), worker.topics
     worker.hot.outbox.connect(cast(Producer, log))
+    worker.context.stores.open(0)
     records = [
         Record(topics.conversations, offset, user.encode(), value, timestamp=START + A_MONTH + offset)
         for offset, (user, value) in enumerate(conversation())

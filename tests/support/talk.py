@@ -114,12 +114,14 @@ async def talk(folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -
     worker.hot.outbox.connect(cast(Producer, made.log))
     worker.context.gate._lag = lambda: 0  # it would ask the consumer, which has not started
     monkeypatch.setattr(WorkerHealth, "recovered", True)
+    worker.context.stores.open(0)
     worker.shards.own(frozenset({0}))
     worker.long_term.own(frozenset({0}))
     worker.long_term._caught_up[0].set()
     try:
         yield made
     finally:
+        worker.context.stores.close_all()
         made.model.gate.set()
         await worker.long_term.stop()
         await worker.shards.close()

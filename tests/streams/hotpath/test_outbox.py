@@ -128,6 +128,9 @@ class Table:
     def requeue(self, changes: Sequence[Change]) -> None:
         self.rows.requeue(changes)
 
+    def written(self, changes: Sequence[Change]) -> None:
+        self.rows.written(changes)
+
     def has_changes(self, partition: int) -> bool:
         return self.rows.has_changes(partition)
 

@@ -19,6 +19,7 @@ from streams.hotpath import HotPath
 from streams.hotpath.overrides import _Consumer
 from streams.wiring.faust_app import faust_app
 from tables.windows.rows import Rows
+from tables.windows.window_stores import WindowStores
 from tests.support.making import until_it_is
 
 TABLE = "texts"
@@ -55,13 +56,18 @@ async def make_changelog(settings: Settings) -> None:
 class TextWorker:
     """Keeps each key's newest value in its table. `refused` is a value that its agent raises on."""
 
-    def __init__(self, settings: Settings, refused: bytes | None = None) -> None:
+    def __init__(self, settings: Settings, refused: bytes | None = None, topic_id: str | None = None) -> None:
         (settings.data_dir / "faust").mkdir(parents=True, exist_ok=True)
         self.settings, self.refused = settings, refused
         self.topic = Topics.with_prefix(settings.kafka.topic_prefix).conversations
         self.app = faust_app(settings)
-        self.hot = HotPath(self.app)
-        self.rows: Rows[str] = Rows(str.encode, bytes.decode)
+        stores, kept = None, None
+        if topic_id is not None:
+            stores = WindowStores(settings.data_dir / "windows")
+            stores.topic_ids = {changelog_of(settings).topic: topic_id}
+            kept = stores.table(changelog_of(settings).topic, b"t")
+        self.hot = HotPath(self.app, stores=stores)
+        self.rows: Rows[str] = Rows(str.encode, bytes.decode, kept=kept)
         self.read: list[int] = []
         self.recovered: dict[str, str] | None = None
         self.hot.table(
@@ -98,12 +104,15 @@ class TextWorker:
 
 @contextlib.asynccontextmanager
 async def running(
-    settings: Settings, refused: bytes | None = None, *, begun_anew: bool = False
+    settings: Settings, refused: bytes | None = None, *, begun_anew: bool = False, topic_id: str | None = None
 ) -> AsyncIterator[TextWorker]:
-    """A worker that is up; stopped at the end of the block. `begun_anew`: its topic is another one than before."""
+    """A worker that is up; stopped at the end of the block. `begun_anew`: its topic is another one than before.
+
+    With the changelog's `topic_id`, its rows are on the disk.
+    """
     await ensure_topics(settings.kafka)
     await make_changelog(settings)
-    worker = TextWorker(settings, refused)
+    worker = TextWorker(settings, refused, topic_id)
     if begun_anew:
         worker.hot.begun_anew = frozenset({worker.topic})
     try:
@@ -112,6 +121,8 @@ async def running(
         yield worker
     finally:
         await worker.app.stop()
+        if worker.hot.stores is not None:
+            worker.hot.stores.close_all()
 
 
 @contextlib.contextmanager

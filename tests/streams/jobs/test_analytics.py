@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import shutil
 import threading
+import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -59,7 +61,13 @@ class Setting:
         )
         self.agent = self.made()
 
-    def made(self, *, enabled: bool = True) -> AnalyticsJob:
+    def made(
+        self,
+        *,
+        enabled: bool = True,
+        monotonic: Callable[[], float] = time.monotonic,
+        processor: Callable[[], float] = lambda: 0.0,
+    ) -> AnalyticsJob:
         return AnalyticsJob(
             folder=self.data / "analytics",
             shards=self.shards,
@@ -68,6 +76,8 @@ class Setting:
             gate=BacklogGate(lambda: self.waiting.records, 0.2),
             lifecycle=LifecycleSettings(clock="event"),
             enabled=enabled,
+            monotonic=monotonic,
+            processor=processor,
         )
 
     async def keep(self, partition: int, text: str) -> None:
@@ -101,6 +111,52 @@ async def test_a_copy_is_made_when_a_shard_has_changed(setting: Setting) -> None
     await setting.keep(1, "bb")
     await setting.agent.tick()
     assert (setting.turns, setting.texts()) == ({"made": 2, "unchanged": 1}, ["a", "bb"])
+
+
+async def test_the_timers_copies_take_a_twentieth_of_a_core(setting: Setting) -> None:
+    """Each part of a copy takes a second here, two shards and the whole: the next one is made a minute later."""
+    seconds = [0.0]
+    agent = setting.made(monotonic=lambda: seconds[0], processor=map(float, itertools.count()).__next__)
+    try:
+        for minute in range(20):
+            for quarter in range(4):
+                seconds[0] = 60.0 * minute + 15 * quarter
+                await setting.keep(0, f"{minute}{quarter}")
+                await agent.tick()
+        assert setting.turns == {"made": 20, "spared": 60}
+    finally:
+        agent.close()
+
+
+async def test_one_that_is_asked_for_waits_for_no_share_and_counts(setting: Setting) -> None:
+    seconds = [0.0]
+    agent = setting.made(monotonic=lambda: seconds[0], processor=map(float, itertools.count()).__next__)
+    try:
+        for text in ("a", "bb"):
+            await setting.keep(0, text)
+            await agent.snapshot()
+        assert setting.texts() == ["a", "bb"]
+        await setting.keep(0, "ccc")
+        seconds[0] = 59.9
+        await agent.tick()
+        assert setting.turns == {"made": 2, "spared": 1}
+    finally:
+        agent.close()
+
+
+async def test_what_is_forgotten_waits_for_no_share(setting: Setting) -> None:
+    agent = setting.made(monotonic=lambda: 0.0, processor=map(float, itertools.count()).__next__)
+    try:
+        await setting.keep(0, "a")
+        await agent.tick()
+        said = promotion("a", "a").memory_id
+        forget = Forget(event_id=uuid.uuid4(), user_id="u", timestamp=START, memory_id=said)
+        await setting.shards.call(0, Shard.apply, [forget], {}, START)
+        agent.forgot()
+        await agent.tick()
+        assert setting.texts() == []
+    finally:
+        agent.close()
 
 
 async def test_only_the_changed_shards_are_exported(setting: Setting) -> None:

@@ -63,3 +63,46 @@ def test_what_a_crash_left_goes_at_the_next_opening(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"secret")
     CatalogFile(tmp_path / "catalog.duckdb", 0).close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["catalog.duckdb", "catalog.lock"]
+
+
+def in_use(file: CatalogFile) -> int:
+    """Bytes that DuckDB has in memory."""
+    ((used,),) = file.db.execute("SELECT sum(memory_usage_bytes) FROM duckdb_memory()").fetchall()
+    return int(used)
+
+
+def test_a_file_at_rest_gives_back_what_a_scan_has_read_and_what_changed(tmp_path: Path) -> None:
+    """Changes by a checkpoint; its share of the memory is what it was."""
+    file = CatalogFile(tmp_path / "catalog.duckdb", 0, 256 << 20)
+    try:
+        file.db.execute("CREATE TABLE t AS SELECT range AS n, hash(range) AS h FROM range(5_000_000)")
+        file.db.execute("CHECKPOINT")
+        file.db.execute("SELECT max(n), max(h) FROM t").fetchall()
+        file.db.execute("UPDATE t SET h = h + 1 WHERE n % 2 = 0")
+        assert in_use(file) > 32 << 20
+        assert (tmp_path / "catalog.duckdb.wal").stat().st_size > 32 << 20
+        limit = file.db.execute("SELECT current_setting('memory_limit')").fetchall()
+        file.rest()
+        assert in_use(file) < 18 << 20
+        assert file.db.execute("SELECT current_setting('memory_limit')").fetchall() == limit
+        assert file.db.execute("SELECT count(*), sum(n) FROM t").fetchall() == [(5_000_000, 12_499_997_500_000)]
+    finally:
+        file.close()
+
+
+def test_a_file_at_rest_makes_no_checkpoint_where_it_was_put_off(tmp_path: Path) -> None:
+    """Somebody copies the file then: it has to stay as it is."""
+    file = CatalogFile(tmp_path / "catalog.duckdb", 0, 256 << 20)
+    try:
+        file.db.execute("CREATE TABLE t AS SELECT range AS n, hash(range) AS h FROM range(5_000_000)")
+        file.db.execute("CHECKPOINT")
+        file.db.execute("SET checkpoint_threshold = '1000TB'")
+        before = file.path.read_bytes()
+        file.db.execute("UPDATE t SET h = h + 1 WHERE n % 2 = 0")
+        log = tmp_path / "catalog.duckdb.wal"
+        assert log.stat().st_size > 32 << 20
+        file.rest()
+        assert file.path.read_bytes() == before
+        assert log.stat().st_size > 32 << 20
+    finally:
+        file.close()

@@ -173,5 +173,6 @@ def test_notes_that_are_forgotten_before_they_expire_leave_nothing() -> None:
         assert notes.expired(4) == []
         notes.keep(0, made)
         notes.drop(0, made)
+    assert notes._expiries is not None
     assert len(notes._expiries) < 1_010
     assert notes.expired(10**16) == [(0, kept)]

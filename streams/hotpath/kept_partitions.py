@@ -1,0 +1,62 @@
+"""The partitions' window stores follow the assignment: those that go are closed, those that come are opened."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection
+from typing import Final
+
+from schemas.errors import WindowsLocked
+from tables.windows.partition_store import Place
+from tables.windows.window_stores import WindowStores
+
+log = logging.getLogger(__name__)
+
+#: How long to wait for a partition's former owner to let go of its store.
+HAND_OVER_SECONDS: Final = 30.0
+ASK_AGAIN_SECONDS: Final = 0.5
+
+
+class KeptPartitions:
+    """What the tables' recovery asks of the stores; without any, every changelog is read from its start."""
+
+    def __init__(self, stores: WindowStores | None) -> None:
+        self.stores = stores
+
+    async def own(self, partitions: Collection[int]) -> None:
+        """These are ours, and no others. Raises `WindowsLocked`, `DataDirError`."""
+        if self.stores is None:
+            return
+        for partition in self.stores.partitions():
+            if partition not in partitions:
+                await asyncio.to_thread(self.stores.close, partition)
+        for partition in sorted(partitions):
+            if self.stores.store(partition) is None:
+                await self._open(self.stores, partition)
+
+    async def _open(self, stores: WindowStores, partition: int) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + HAND_OVER_SECONDS
+        while True:
+            try:
+                stores.open(partition)
+                return
+            except WindowsLocked as exc:
+                if loop.time() > deadline:
+                    raise
+                log.info("%s", exc)
+                await asyncio.sleep(ASK_AGAIN_SECONDS)
+
+    def resume(self, changelog: str, partition: int) -> Place | None:
+        """Up to where it need not be read; None: it is read from its start."""
+        return None if self.stores is None else self.stores.resume(changelog, partition)
+
+    def clear(self, changelog: str, partition: int) -> None:
+        if self.stores is not None:
+            self.stores.clear(changelog, partition)
+
+    def restored(self, changelog: str, partition: int, offset: int, rows: int, read: int) -> None:
+        """So much of it is in the rows."""
+        if self.stores is not None:
+            self.stores.restored(changelog, partition, offset, rows, read)

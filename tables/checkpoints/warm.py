@@ -1,0 +1,123 @@
+"""Warm copies: what a worker keeps of other workers' partitions on its disk, each from a newest checkpoint.
+
+Below a folder, `<p>/manifest-<generation>` says what `<p>/files` is. While the files are brought to a newer
+generation there is no manifest: a worker that is killed meanwhile has no copy, and fetches one. What is removed goes
+under another name first.
+"""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from schemas.errors import CheckpointMismatch, DamagedCheckpoint
+from tables.checkpoints.checkpoints import Checkpoints
+from tables.checkpoints.manifest import Manifest, decoded, encoded
+from tables.checkpoints.restoring import Progress
+from tables.paths import synced, write_whole
+
+FILES: Final = "files"
+MANIFEST: Final = "manifest-"
+_NEXT, _GONE, _FORMER = ".next", ".gone", ".former"
+
+
+class WarmCopy(NamedTuple):
+    """A generation on this worker's disk: its files are below `folder / "files"`."""
+
+    manifest: Manifest
+    folder: Path
+
+    @property
+    def files(self) -> Path:
+        return self.folder / FILES
+
+
+class WarmCopies:
+    """Blocking; calls about one partition are the caller's to put in a row."""
+
+    def __init__(self, folder: Path, store: Checkpoints) -> None:
+        self._folder, self._store = folder, store
+
+    def clean(self) -> None:
+        """Remove what was being made, or removed, when a worker was killed."""
+        for suffix in (_NEXT, _GONE, _FORMER):
+            for left in self._folder.glob(f"*{suffix}"):
+                shutil.rmtree(left, ignore_errors=True)
+
+    def all(self) -> dict[int, WarmCopy]:
+        """By partition. A copy that is not whole is none."""
+        if not self._folder.exists():
+            return {}
+        partitions = [int(one.name) for one in self._folder.iterdir() if one.name.isdecimal()]
+        found = ((partition, self._of(partition)) for partition in sorted(partitions))
+        return {partition: copy for partition, copy in found if copy is not None}
+
+    def refresh(self, partition: int, former: WarmCopy | None, progress: Progress) -> WarmCopy | None:
+        """The newest generation as a copy; the former one where there is no newer, None where there is none at all.
+
+        Raises as `Checkpoints.refresh`, and what `progress` raises; the former one stays then, where its files do.
+        """
+        newest = self._store.newest(partition)
+        if newest is None or (former is not None and newest.generation <= former.manifest.generation):
+            return former
+        if former is None:
+            return self._fetched(newest, progress)
+        named = former.folder / f"{MANIFEST}{former.manifest.generation}"
+        named.unlink()
+        try:
+            self._store.refresh(former.files, former.manifest, newest, progress)
+        except BaseException:
+            if former.files.exists():
+                write_whole(named, encoded(former.manifest))
+            raise
+        write_whole(former.folder / f"{MANIFEST}{newest.generation}", encoded(newest))
+        return WarmCopy(newest, former.folder)
+
+    def _fetched(self, newest: Manifest, progress: Progress) -> WarmCopy:
+        partition = newest.facts.partition
+        draft, place = self._folder / f"{partition}{_NEXT}", self._folder / str(partition)
+        shutil.rmtree(draft, ignore_errors=True)
+        try:
+            self._store.restore(newest, draft / FILES, progress)
+            write_whole(draft / f"{MANIFEST}{newest.generation}", encoded(newest))
+            self.drop(partition)
+            draft.rename(place)
+            synced(self._folder)
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+        return WarmCopy(newest, place)
+
+    def drop(self, partition: int) -> None:
+        """There is none of this partition any more."""
+        place, gone = self._folder / str(partition), self._folder / f"{partition}{_GONE}"
+        shutil.rmtree(gone, ignore_errors=True)
+        if place.exists():
+            place.rename(gone)
+            shutil.rmtree(gone, ignore_errors=True)
+
+    def move(self, copy: WarmCopy, part: str, place: Path) -> None:
+        """Put one of its folders ("shard") in the place of what is there, if anything is; the rest of it goes.
+
+        A worker that is killed meanwhile has one of the two, and what was there where it has both.
+        """
+        partition = copy.manifest.facts.partition
+        place.parent.mkdir(parents=True, exist_ok=True)
+        aside = self._folder / f"{partition}{_FORMER}"
+        shutil.rmtree(aside, ignore_errors=True)
+        if place.exists():
+            place.rename(aside)
+        (copy.files / part).rename(place)
+        synced(place.parent)
+        shutil.rmtree(aside, ignore_errors=True)
+        self.drop(partition)
+
+    def _of(self, partition: int) -> WarmCopy | None:
+        folder = self._folder / str(partition)
+        for path in folder.glob(f"{MANIFEST}*") if (folder / FILES).exists() else ():
+            with suppress(OSError, ValueError, DamagedCheckpoint, CheckpointMismatch):
+                generation = int(path.name.removeprefix(MANIFEST))
+                return WarmCopy(decoded(path.read_bytes(), partition, generation), folder)
+        return None
