@@ -75,6 +75,7 @@ BARS: Final = (
     Bar("uploaded_share", "uploaded after 1 % of the memories changed", "of all", 0.05),
 )
 BESIDE: Final = (
+    ("anon_bytes_per_window_message_restarted", "the same after a restart, beside one without windows", "bytes"),
     ("anon_bytes_per_memory_searched", "anonymous memory a memory after 1,000 users asked, caches in it", "bytes"),
     ("search_warm_us", "search again, by words as well, p50", "µs"),
     ("vectors_p50_ms", "search again, by vectors alone, p50", "ms"),

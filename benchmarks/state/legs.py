@@ -34,8 +34,8 @@ RESIDENT: Final = "16MiB"
 #: Of the memories, so many are embedded again; no fewer than that.
 REBUILT: Final = 100
 LEAST_REBUILT: Final = 2_000
-#: Messages that are handed to the broker at a time.
-SAID_AT_A_TIME: Final = 100_000
+#: Messages that are produced at a time, and taken in before the next ones are: a backlog takes memory, too.
+SAID_AT_A_TIME: Final = 20_000
 FILLED: Final = "scale"
 
 
@@ -130,11 +130,14 @@ class _Run:
             loop = OpenLoop(await stack.enter_async_context(producer), topic, kafka.partitions)
             worker = await stack.enter_async_context(self.cluster.worker(self.disk))
             figures["first_start_s"] = round(await self.cluster.answers(worker), 2)
+            figures["first_anon_mb"] = round(settled(worker.anonymous_bytes) / 1e6)
             for half in halves:
                 began = time.monotonic()
                 said = silence.messages_of(half, sessions, kafka.partitions, now)
                 while records := list(islice(said, SAID_AT_A_TIME)):
                     await loop.fill(records)
+                    while await worker.taken_in() < loop.produced:  # noqa: ASYNC110 - another process's number
+                        await asyncio.sleep(LOOK_AGAIN_SECONDS)
                 await worker.until_idle()
                 seconds += time.monotonic() - began
                 held.append(settled(worker.anonymous_bytes))
@@ -154,6 +157,9 @@ class _Run:
         async with self.cluster.worker(self.disk) as worker:
             figures["restart_s"] = round(await self.cluster.answers(worker), 2)
             figures["restarted_anon_mb"] = round(settled(worker.anonymous_bytes) / 1e6)
+            if messages := figures.get("window_messages"):
+                more = (figures["restarted_anon_mb"] - figures["first_anon_mb"]) * 1e6
+                figures["anon_bytes_per_window_message_restarted"] = round(more / messages, 1)
             await worker.kill()
         figures["restart_killed_s"] = round(await self.cluster.started(self.disk), 2)
         figures["restart_beyond_empty_s"] = self._beyond_empty(figures["restart_s"])

@@ -10,7 +10,7 @@ from typing import Any
 from streams.agents.long_term import LongTermAgent
 from streams.broker_link import BrokerLink
 from streams.clients.log_reader import bounds_of
-from streams.jobs.checkpoints import Beside, CheckpointJob
+from streams.jobs.checkpoints import EXPIRE_SECONDS, Beside, CheckpointJob
 from streams.jobs.warm import LOOK_SECONDS, WarmJob
 from streams.restoring import LogBounds, Restoring
 from streams.shards import OwnedShards
@@ -48,6 +48,7 @@ class Checkpointing:
             is_member=context.hot.is_member,
             beside=self._window_copy,
             caught_up=lambda partition: partition not in long_term.catching_up,
+            expire_seconds=min(EXPIRE_SECONDS, settings.erase_within.total_seconds() / 9),  # thrice in its last third
         )
         self.restoring = Restoring(
             store=store,
