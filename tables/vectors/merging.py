@@ -40,7 +40,9 @@ def to_merge(sizes: Sequence[tuple[int, int]], small: int) -> list[int]:
     chosen, rows, weight = list[int](), 0, 0
     for place in order:
         if chosen and (living[place] > _RATIO * max(weight, small) or rows + living[place] > MOST_ROWS):
-            break
+            if len(chosen) > 1:
+                break
+            chosen, rows = [], 0  # that one is small enough beside all larger ones
         chosen.append(place)
         rows, weight = rows + living[place], weight + living[place]
     return sorted(chosen) if len(chosen) > 1 else wasted[:1]
