@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import duckdb
+import msgspec
 
 from schemas.errors import (
     BrokerUnavailable,
+    CheckpointError,
     CheckpointMismatch,
     DamagedCheckpoint,
     ShardError,
@@ -46,6 +48,10 @@ log = logging.getLogger(__name__)
 FAR_BEHIND: Final = 20_000
 #: So long a store is waited for where the log has it all, but for hours of embedding.
 STORE_SECONDS: Final = 60.0
+#: So long the windows' rows are waited for: their changelogs have it all.
+WINDOWS_SECONDS: Final = 30.0
+#: The folder of their files in a checkpoint.
+WINDOWS: Final = "windows"
 #: Between two attempts to reach the store, or the broker.
 AGAIN: Final = Backoff(first=0.5, longest=10.0)
 
@@ -114,6 +120,36 @@ class Restoring:
         finally:
             self._waiting.pop(partition, None)
         self._metrics.restores.labels("checkpoint" if found else "log" if own is None else "disk").inc()
+
+    async def bring_windows(self, partition: int, folder: Path) -> None:
+        """Have the windows' rows of the newest checkpoint in a folder that is not there.
+
+        Whether they are of the changelogs that there are, and not too old, is found out when these are read on; and
+        what is wrong with a checkpoint is no more than time: the changelogs have it all.
+        """
+        try:
+            async with asyncio.timeout(WINDOWS_SECONDS):
+                await in_background(partial(self._windows, partition, folder), "restore")
+        except (CheckpointError, OSError, TimeoutError) as exc:
+            log.warning("windows of partition %d: read from their changelogs: %s", partition, exc or "no answer")
+
+    def _windows(self, partition: int, folder: Path) -> None:
+        if folder.exists():
+            return
+        for manifest in self._store.generations(partition):
+            files = tuple(file for file in manifest.files if file.name.startswith(f"{WINDOWS}/"))
+            if not files or manifest.facts.partitions != self._partitions:
+                continue
+            draft = self._folder / f"{partition}-{os.getpid()}-{next(self._numbers)}"
+            try:
+                self._store.restore(msgspec.structs.replace(manifest, files=files), draft)
+                if not folder.exists():
+                    _put(draft / WINDOWS, folder, draft / "aside")
+                return
+            except DamagedCheckpoint as exc:
+                log.warning("windows of partition %d: %s", partition, exc)
+            finally:
+                shutil.rmtree(draft, ignore_errors=True)
 
     async def _log_of(self, partition: int) -> LogBounds:
         for attempt in itertools.count(1):
@@ -224,7 +260,8 @@ class Restoring:
 
         def work() -> None:
             try:
-                self._store.restore(manifest, draft, progress)
+                mine = tuple(file for file in manifest.files if file.name.startswith(f"{FOLDER}/"))
+                self._store.restore(msgspec.structs.replace(manifest, files=mine), draft, progress)
                 if gone.is_set():
                     raise _Stopped
                 _put(draft / FOLDER, folder, self._aside(partition))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
 from schemas.errors import WindowsLocked
@@ -21,8 +21,8 @@ ASK_AGAIN_SECONDS: Final = 0.5
 class KeptPartitions:
     """What the tables' recovery asks of the stores; without any, every changelog is read from its start."""
 
-    def __init__(self, stores: WindowStores | None) -> None:
-        self.stores = stores
+    def __init__(self, stores: WindowStores | None, bring: Callable[[int], Awaitable[None]]) -> None:
+        self.stores, self._bring = stores, bring
 
     async def own(self, partitions: Collection[int]) -> None:
         """These are ours, and no others. Raises `WindowsLocked`, `DataDirError`."""
@@ -33,6 +33,7 @@ class KeptPartitions:
                 await asyncio.to_thread(self.stores.close, partition)
         for partition in sorted(partitions):
             if self.stores.store(partition) is None:
+                await self._bring(partition)
                 await self._open(self.stores, partition)
 
     async def _open(self, stores: WindowStores, partition: int) -> None:

@@ -700,6 +700,8 @@ class HotPath:
         self.outbox.on_not_allowed = partial(self.halt, where="what is due")
         #: Where the tables' rows are on the disk.
         self.stores = self.outbox.stores = stores
+        #: Brings the rows of a partition that is opened, if anything is nearer than its changelogs.
+        self.bring_windows: Callable[[int], Awaitable[None]] | None = None
         self.outbox.on_disk_failure = partial(self.halt, where="windows")
         self.attempts = Attempts()
         self._progress: dict[str, Progress] = {}
@@ -749,7 +751,7 @@ class HotPath:
             halt=self.halt,
             mark=self._mark,
             progress=progress,
-            on_disk=KeptPartitions(self.stores),
+            on_disk=KeptPartitions(self.stores, self._bring_windows),
             partitions=partitions,
             schema=_RecordsSchema(),
             recovery_buffer_size=RECOVERY_BUFFER,
@@ -776,6 +778,10 @@ class HotPath:
                 self.attempts.succeed()
                 return marked
             await asyncio.sleep(ASK_AGAIN_SECONDS)
+
+    async def _bring_windows(self, partition: int) -> None:
+        if self.bring_windows is not None:
+            await self.bring_windows(partition)
 
     def _committable(self, topic: str) -> dict[int, int]:
         ledgers = cast(_Consumer, self.app.consumer)._ledgers

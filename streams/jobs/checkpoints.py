@@ -97,7 +97,9 @@ class CheckpointJob:
         caught_up: Callable[[int], bool],
         beside: Callable[[int], Awaitable[Beside | None]] | None = None,
         now: Callable[[], int] = now_ms,
+        expire_seconds: float = EXPIRE_SECONDS,
     ) -> None:
+        self._expire_seconds = expire_seconds
         self._store, self._shards, self._metrics, self._partitions = store, shards, metrics, partitions
         self._topic_id, self._generation, self._is_member = topic_id, generation, is_member
         self._caught_up, self._beside, self._now = caught_up, beside, now
@@ -106,6 +108,8 @@ class CheckpointJob:
         #: How often the shard had changed when its newest checkpoint was taken.
         self._taken: dict[int, int] = {}
         self._expired: dict[int, float] = {}
+        #: Whether that may hold bytes of what was forgotten.
+        self._in_pages: dict[int, bool] = {}
         self._fenced: dict[int, Fenced] = {}
         self._away: StoreUnavailable | None = None
         self._attempts, self._not_before, self._closing = 0, 0.0, False
@@ -200,7 +204,7 @@ class CheckpointJob:
 
     async def _taken_once(self, partition: int, call: CallShard, mine: bool) -> Done:
         if await self._is_unchanged(partition, call) and not (mine and await self._is_overdue(partition)):
-            if mine and time.monotonic() >= self._expired.get(partition, 0.0) + EXPIRE_SECONDS:
+            if mine and time.monotonic() >= self._expired.get(partition, 0.0) + self._expire_seconds:
                 await self._expire(partition)
             return Done(partition, "unchanged")
         epoch = self._epochs.get(partition, 0)
@@ -228,6 +232,9 @@ class CheckpointJob:
             position = newest.facts.positions.get(LONG_TERM)
             if position == Position(self._topic_id(), await call(Shard.position)):
                 self._taken[partition] = changes
+                self._in_pages[partition] = newest.facts.in_pages
+        if self._in_pages.get(partition) and not await call(_in_pages):
+            return False  # the catalog was written anew since, without what was forgotten
         return self._taken.get(partition) == changes
 
     async def _kept(self, partition: int, call: CallShard, epoch: int) -> Done:
@@ -249,6 +256,7 @@ class CheckpointJob:
             log.info("shard %d: its checkpoint was given up, and is begun anew: something was forgotten", partition)
             return Done(partition, "given_up", why="something was forgotten meanwhile, or it took too long")
         self._taken[partition] = frozen.changes
+        self._in_pages[partition] = frozen.in_pages
         self._metrics.checkpoint_bytes.inc(taken.uploaded)
         self._show(partition, facts.at)
         log.info(
@@ -281,6 +289,7 @@ class CheckpointJob:
             at=self._now(),
             epoch=epoch,
             positions={**positions, **(beside.positions if beside is not None else {})},
+            in_pages=frozen.in_pages,
         )
 
     async def _read(self, snapshot: Snapshot, frozen: Frozen) -> Taken | None:
@@ -298,6 +307,10 @@ class CheckpointJob:
 
     def _show(self, partition: int, at: int) -> None:
         self._metrics.checkpoint_at.labels(str(partition)).set(at / 1000)
+
+
+def _in_pages(shard: Shard) -> bool:
+    return shard.in_pages
 
 
 def _changes(shard: Shard) -> int:

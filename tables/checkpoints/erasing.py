@@ -83,5 +83,6 @@ def may_hold(generations: Sequence[Manifest], forgotten_at: int, now: int, erase
         return True
     limit = forgotten_at + 2 * third(erase_within)
     return any(
-        one.facts.at <= forgotten_at or any(0 < pack.dead_since <= limit for pack in one.packs) for one in generations
+        one.facts.at <= forgotten_at or one.facts.in_pages or any(0 < pack.dead_since <= limit for pack in one.packs)
+        for one in generations
     )

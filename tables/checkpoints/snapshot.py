@@ -28,7 +28,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     `at` is the wall clock in milliseconds, `epoch` the consumer group's generation in which its worker owns the
     partition: who comes with a lower one than the newest checkpoint's is fenced. `positions` has one for each log:
-    `long-term` and each changelog.
+    `long-term` and each changelog. `in_pages`: bytes of what was forgotten may lie in its files, which are
+    not written anew yet.
     """
 
     format: int = FORMAT
@@ -39,6 +40,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     at: int
     epoch: int
     positions: Mapping[str, Position]
+    in_pages: bool = False
 
 
 class SnapshotFile(NamedTuple):

@@ -19,11 +19,13 @@ LONG_TERM: Final = "long-term"
 class Frozen(NamedTuple):
     """`position` is the offset in the log up to which the events are in the files; `changes` how often they changed.
 
-    The files stay as they are until `held` is broken or the shard is thawed.
+    `in_pages`: bytes of what was forgotten may lie in them. The files stay as they are until `held` is broken or the
+    shard is thawed.
     """
 
     position: int
     changes: int
+    in_pages: bool
     model: VectorModel
     files: Sequence[SnapshotFile]
     held: Held

@@ -400,6 +400,11 @@ class Shard:
         """How often the memories were changed since the shard was made."""
         return self._catalog.changes
 
+    @property
+    def in_pages(self) -> bool:
+        """Whether bytes of what was forgotten may lie in the catalog until it is written anew."""
+        return self._catalog.to_erase
+
     def freeze(self) -> Frozen:
         """Have the files stay as they are, for a copy, until `thaw`; the shard works on.
 
@@ -409,7 +414,12 @@ class Shard:
         model = self._catalog.reembedding.model
         assert model is not None, "it is noted at the opening"
         return Frozen(
-            self._catalog.position, self._catalog.changes, model, snapshot_files(self._catalog.held_files), held
+            self._catalog.position,
+            self._catalog.changes,
+            self._catalog.to_erase,
+            model,
+            snapshot_files(self._catalog.held_files),
+            held,
         )
 
     def thaw(self, frozen: Frozen) -> None:

@@ -15,7 +15,7 @@ from streams.cli import running
 from streams.clients.embedding import Vectors
 from streams.jobs.checkpoints import CheckpointJob
 from tests.support.api import api
-from tests.support.making import until_it_is
+from tests.support.making import until, until_it_is
 
 pytestmark = pytest.mark.slow
 
@@ -73,7 +73,8 @@ async def outcomes(worker: Siltstone) -> set[str]:
 
 
 def lose_disk(settings: Settings) -> None:
-    shutil.rmtree(settings.data_dir / "shards")
+    for folder in ("shards", "windows"):
+        shutil.rmtree(settings.data_dir / folder)
 
 
 @pytest.fixture
@@ -147,3 +148,28 @@ async def test_what_was_forgotten_since_does_not_come_back(settings: Settings, t
         await running.until_ready(worker)
         assert await worker.service.of_user("u") == ()
         assert len(await worker.service.of_user("v")) == 1
+
+
+async def test_windows_come_back_with_their_shard(settings: Settings, tmp_path: Path) -> None:
+    """Their changelogs are read from where the checkpoint ends."""
+    settings = checkpointed(settings, tmp_path / "store")
+    async with running.started(settings) as worker:
+        await running.until_ready(worker)
+        async with api(worker) as http:
+            for n in range(4):
+                said = {"user_id": "u", "session_id": "s", "role": "user", "content": f"message {n}"}
+                assert (await http.post("/v1/messages", json=said)).status_code == 202
+        await until(lambda: worker.metrics.messages._value.get() == 4)
+        await until(lambda: set(worker.health.lag().values()) == {0})
+        assert worker.checkpointing.job is not None
+        await remember(worker, TEXTS[:1])
+        shown = worker.service.window("u", "s", None)
+    lose_disk(settings)
+    async with running.started(settings) as worker:
+        await running.until_ready(worker)
+        stores = worker.context.stores
+        assert all((stores.folder / str(partition)).exists() for partition in stores.partitions())
+        assert worker.service.window("u", "s", None) == shown
+        partition = worker.context.partition_of("u")
+        (place, *_) = [one for one in stores._open[partition].state.places.values() if one.rows]
+        assert place.offset > 0
