@@ -54,9 +54,9 @@ def _end(objects: Objects, batches: Sequence[str]) -> int:
 def reduced(objects: Objects, now: int) -> Iterator[Kept]:
     """All that is to be kept at this time (epoch ms).
 
-    Of a topic that is compacted, the newest record of each key, but for tombstones that are too old; of the others all
-    that is not too old, in fewer and larger batches. The last batch of a partition stays as it is: by it, Tansu tells
-    the partition's end.
+    Of a topic that is compacted, the newest record of each key, but for old tombstones; of the others all that is not
+    too old, in fewer and larger batches. The last batch of a partition stays as it is: by it, Tansu tells the
+    partition's end.
     """
     settings = _settings(objects)
     partitions: dict[tuple[str, str], list[str]] = {}
