@@ -7,6 +7,9 @@ To be run when a figure at the top of the program has changed; a test says when 
 
 from __future__ import annotations
 
+import schemas.one_blas_thread  # noqa: F401 - before numpy is loaded
+
+# isort: split
 import contextlib
 import io
 import re

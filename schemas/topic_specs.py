@@ -22,6 +22,8 @@ FOR_EVER: Final = -1
 SEGMENT_BYTES: Final = 64 * 1024 * 1024
 SEGMENT_MS: Final = 10 * 60 * 1000
 DIRTY_RATIO: Final = 0.1
+#: Kafka's default. Windows on a worker's disk go on from where they were for a little less (`SLEPT_TOO_LONG_MS`).
+TOMBSTONES_MS: Final = DAY_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class TopicSpec:
     `keyed`: co-partitioned with the others, so it must have exactly so many `partitions`. `replication` -1 is the
     cluster's default. `retention_ms` -1 is for ever; a shorter one than it loses what cannot be had again, unless it
     is at least `enough_retention_ms`; a shorter one than `least_retention_ms` may lose what a worker that is away has
-    not read. `vital`: what it does not take, or loses, is memory.
+    not read. Deletions stay for `tombstones_ms` at least. `vital`: what it does not take, or loses, is memory.
     """
 
     name: str
@@ -47,6 +49,7 @@ class TopicSpec:
     segment_bytes: int | None = None
     segment_ms: int | None = None
     dirty_ratio: float | None = None
+    tombstones_ms: int | None = None
     max_message_bytes: int = MAX_RECORD_BYTES
     timestamp_type: Literal["CreateTime"] = "CreateTime"
 
@@ -61,6 +64,7 @@ class TopicSpec:
             "segment.bytes": self.segment_bytes,
             "segment.ms": self.segment_ms,
             "min.cleanable.dirty.ratio": self.dirty_ratio,
+            "delete.retention.ms": self.tombstones_ms,
         }
         return {name: str(value) for name, value in given.items() if value is not None}
 
@@ -101,6 +105,7 @@ def changelog_specs(kafka: KafkaSettings) -> tuple[TopicSpec, ...]:
             segment_bytes=SEGMENT_BYTES,
             segment_ms=SEGMENT_MS,
             dirty_ratio=DIRTY_RATIO,
+            tombstones_ms=TOMBSTONES_MS,
         )
         for table in TABLES
     )

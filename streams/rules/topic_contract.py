@@ -106,6 +106,12 @@ def _elections(spec: TopicSpec, told: str, _: int | None) -> _Verdicts:
         yield "false", False, "a leader that was behind may lose what was acknowledged"
 
 
+def _tombstones(spec: TopicSpec, told: str, _: int | None) -> _Verdicts:
+    if spec.tombstones_ms is not None and int(told) < spec.tombstones_ms:
+        why = "a worker that was away for longer keeps rows that were deleted, and what was forgotten"
+        yield str(spec.tombstones_ms), True, why
+
+
 def _at_most(wanted: Callable[[TopicSpec], float | None]) -> Callable[[TopicSpec, str, int | None], _Verdicts]:
     def rule(spec: TopicSpec, told: str, _: int | None) -> _Verdicts:
         most = wanted(spec)
@@ -126,4 +132,5 @@ _RULES: Mapping[str, Callable[[TopicSpec, str, int | None], _Verdicts]] = {
     "segment.bytes": _at_most(lambda spec: spec.segment_bytes),
     "segment.ms": _at_most(lambda spec: spec.segment_ms),
     "min.cleanable.dirty.ratio": _at_most(lambda spec: spec.dirty_ratio),
+    "delete.retention.ms": _tombstones,
 }

@@ -46,6 +46,9 @@ class OneShard:
     async def ask(self, user_id: str, method: Any, *args: Any) -> Any:
         return method(self._shard, *args)
 
+    async def ask_partly(self, partial: bool, user_id: str, method: Any, *args: Any) -> Any:
+        return await self.ask(user_id, method, *args), ()
+
 
 class FixedClock:
     def __init__(self, now: int) -> None:

@@ -26,6 +26,9 @@ _MEMBERS: Final = re.compile(r"clusters/[^/]+/groups/consumers/[^/]+\.json")
 _META: Final = re.compile(r"clusters/[^/]+/meta\.json")
 #: Of topics that say nothing of it: Apache Kafka's own. What was read and forgotten does not lie here for ever.
 RETENTION_MS: Final = 7 * 24 * 3_600_000
+#: The same, of tombstones in what is compacted: whoever has a row on a disk of its own, and reads on behind it, is
+#: told of its end only by them.
+TOMBSTONES_MS: Final = 24 * 3_600_000
 
 
 def mend(objects: Objects) -> None:
@@ -51,8 +54,9 @@ def _end(objects: Objects, batches: Sequence[str]) -> int:
 def reduced(objects: Objects, now: int) -> Iterator[Kept]:
     """All that is to be kept at this time (epoch ms).
 
-    Of a topic that is compacted, the newest record of each key; of the others all that is not too old, in fewer and
-    larger batches. The last batch of a partition stays as it is: by it, Tansu tells the partition's end.
+    Of a topic that is compacted, the newest record of each key, but for old tombstones; of the others all that is not
+    too old, in fewer and larger batches. The last batch of a partition stays as it is: by it, Tansu tells the
+    partition's end.
     """
     settings = _settings(objects)
     partitions: dict[tuple[str, str], list[str]] = {}
@@ -67,10 +71,12 @@ def reduced(objects: Objects, now: int) -> Iterator[Kept]:
     starts: dict[str, int] = {}
     for (folder, topic), keys in partitions.items():
         keys.sort()
-        if settings.get(topic, {}).get("cleanup.policy") == "compact":
-            yield from _newest_of_each_key(objects, folder, keys)
+        told = settings.get(topic, {})
+        if told.get("cleanup.policy") == "compact":
+            tombstones = int(told.get("delete.retention.ms") or TOMBSTONES_MS)
+            yield from _newest_of_each_key(objects, folder, keys, now - tombstones)
         else:
-            before = now - int(settings.get(topic, {}).get("retention.ms") or RETENTION_MS)
+            before = now - int(told.get("retention.ms") or RETENTION_MS)
             old = _too_old(objects, keys, before, _committed(objects, folder)) if before < now else 0
             starts[folder] = _base(keys[old])
             yield from _closer_together(objects, folder, keys[old:-1])
@@ -124,16 +130,20 @@ def _settings(objects: Objects) -> dict[str, dict[str, str]]:
     return found
 
 
-def _newest_of_each_key(objects: Objects, folder: str, keys: Sequence[str]) -> Iterator[Kept]:
-    """Of all batches but the last. Read twice: of a large changelog, only its keys are in memory.
+def _newest_of_each_key(objects: Objects, folder: str, keys: Sequence[str], before: int) -> Iterator[Kept]:
+    """Of all batches but the last, without tombstones from before that moment (epoch ms).
 
-    One with transactions stays as it is.
+    Read twice: of a large changelog, only its keys are in memory. One with transactions stays as it is.
     """
     if not all(is_plain(objects.get(key) or b"") for key in keys):
         yield from (_as_it_is(objects, key) for key in keys[:-1])
         return
     newest = {one.key: one.offset for one in _records(objects, keys)}
-    kept = (one for one in _records(objects, keys[:-1]) if newest[one.key] == one.offset and one.value is not None)
+    kept = (
+        one
+        for one in _records(objects, keys[:-1])
+        if newest[one.key] == one.offset and (one.value is not None or one.timestamp >= before)
+    )
     when = max((_when(objects, key) for key in keys[:-1]), default=0)
     for base, batch in packed(kept):
         yield Kept(_named(folder, base), batch, when)

@@ -23,6 +23,7 @@ DEFAULTS = {
     "segment.bytes": "1073741824",
     "segment.ms": "604800000",
     "min.cleanable.dirty.ratio": "0.5",
+    "delete.retention.ms": "86400000",
 }
 
 
@@ -49,6 +50,7 @@ def test_a_topic_that_was_created_by_its_spec_does_not_differ(spec: TopicSpec) -
         (CHANGELOG, "cleanup.policy", "delete", "compact"),
         (CHANGELOG, "cleanup.policy", "delete,compact", "compact"),
         (CHANGELOG, "max.message.bytes", "1000", "8388608"),
+        (CHANGELOG, "delete.retention.ms", "86399999", "86400000"),
     ],
 )
 def test_what_loses_memory_is_told_from_the_rest(spec: TopicSpec, setting: str, value: str, wanted: str) -> None:

@@ -360,6 +360,10 @@ class TestKilled:
         assert sent < MEGABYTE / 2
 
 
+#: Of the project: where its modules are found.
+ROOT = Path(__file__).resolve().parents[3]
+
+
 def in_child(code: str) -> subprocess.CompletedProcess[str]:
     """Run it in a process of its own, to its end."""
     lines = code.strip("\n").splitlines()
@@ -370,6 +374,7 @@ def in_child(code: str) -> subprocess.CompletedProcess[str]:
         text=True,
         timeout=60,
         check=False,
+        cwd=ROOT,
     )
 
 

@@ -25,7 +25,9 @@ NOW = time.time_ns() // 1_000_000
 DAY_MS = 24 * 3_600_000
 
 KEYS = st.sampled_from([b"ann", b"bob", b"eve", None])
-SAID = st.tuples(KEYS, st.none() | st.binary(max_size=9), st.integers(0, 1 << 40))
+#: Long ago, or around the day for which tombstones stay.
+TIMES = st.integers(0, 1 << 40) | st.integers(NOW - 2 * DAY_MS, NOW)
+SAID = st.tuples(KEYS, st.none() | st.binary(max_size=9), TIMES)
 #: Records by batch, and whether a batch is compressed.
 PARTITION = st.lists(st.tuples(st.lists(SAID, min_size=1, max_size=5), st.booleans()), max_size=6)
 
@@ -80,7 +82,7 @@ def test_a_log_stays_and_a_changelog_keeps_the_newest_of_each_key(
     log: list[tuple[list[Said], bool]],
     table: list[tuple[list[Said], bool]],
 ) -> None:
-    """At their offsets; no key that lives is without its row, and the ends are what they were."""
+    """At their offsets; no key that lives, or that was deleted today, is without its row; the ends stay."""
     objects = Objects(tmp_path_factory.mktemp("journal") / "log")
     objects.put(META, described(log="delete", table="compact"))
     produce(objects, "log", log)
@@ -92,13 +94,36 @@ def test_a_log_stays_and_a_changelog_keeps_the_newest_of_each_key(
     last = {row.key: row.offset for row in rows}
     final = len(rows) - (len(table[-1][0]) if table else 0)  # the last batch stays as it is
     rows_kept = [
-        row for row in rows if row.offset >= final or (last[row.key] == row.offset and row.value is not None)
+        row
+        for row in rows
+        if row.offset >= final
+        or (last[row.key] == row.offset and (row.value is not None or row.timestamp >= NOW - DAY_MS))
     ]
     assert read(objects, "table") == rows_kept
     assert (end(objects, "log"), end(objects, "table")) == ends
     assert objects.get(META) == described(log="delete", table="compact")
     again = {kept.key: (kept.value, kept.when) for kept in reduced(objects, NOW)}
     assert again == {key: (objects.get(key) or b"", place.when) for key in objects if (place := objects.find(key))}
+    objects.close()
+
+
+@pytest.mark.parametrize(("topic", "days"), [("table", 1), ("longer", 3)])
+def test_a_tombstone_stays_for_as_long_as_somebody_goes_on_from_before_it(
+    tmp_path: Path, topic: str, days: int
+) -> None:
+    """Whoever has the row on a disk, and reads on behind it, would keep what was deleted: for a day, as on Kafka."""
+    objects = Objects(tmp_path / "log")
+    told = orjson.loads(described(table="compact", longer="compact"))
+    told["topics"]["longer"]["topic"]["configs"].append({"name": "delete.retention.ms", "value": str(3 * DAY_MS)})
+    objects.put(META, orjson.dumps(told))
+    rows: list[Said] = [(b"ann", b"a note", NOW - 9 * DAY_MS), (b"ann", None, NOW), (b"bob", b"1", NOW)]
+    produce(objects, topic, [([row], False) for row in rows])
+    kept = [(1, b"ann", None, NOW), (2, b"bob", b"1", NOW)]
+    for now in (NOW, NOW + days * DAY_MS):
+        objects.rewrite(reduced(objects, now))
+        assert [(one.offset, one.key, one.value, one.timestamp) for one in read(objects, topic)] == kept
+    objects.rewrite(reduced(objects, NOW + days * DAY_MS + 1))
+    assert [one.offset for one in read(objects, topic)] == [2]
     objects.close()
 
 
