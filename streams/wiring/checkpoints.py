@@ -34,6 +34,8 @@ class Checkpointing:
         self.restoring: Restoring | None = None
         self.warm: WarmJob | None = None
         copies = context.settings.data_dir / "warm"
+        # Links that a worker which was killed left: they would keep what has been forgotten since.
+        shutil.rmtree(context.settings.data_dir / "copied", ignore_errors=True)
         if not settings.url:
             shutil.rmtree(copies, ignore_errors=True)  # nothing would keep them as new as what is forgotten
             return
