@@ -116,7 +116,11 @@ class PartitionStore:
         if (folder / DAMAGED).exists():
             self._begin_anew("it was found damaged")
         self._open()
-        self.state = self._kept_state()
+        try:
+            self.state = self._kept_state()
+        except DataDirError:  # or this process could not open it again
+            self._db.close()
+            raise
         if self.state.format != FORMAT:
             self._db.close()
             self._begin_anew(f"it has format {self.state.format}, this version {FORMAT}")
