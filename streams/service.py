@@ -272,7 +272,7 @@ class MemoryService:
         return place
 
     async def add_messages(self, messages: Sequence[tuple[str, bytes]]) -> list[Place]:
-        """Several, each with its user, in their order. Raises as `write` does; then some of them may be in the log."""
+        """Several, each with its user, in their order. Raises as `write` does; then some may be in the log."""
         return await self._produce(self.topics.conversations, *messages)
 
     async def write(self, event: LongTermEvent) -> Place:
