@@ -7,19 +7,24 @@ from collections.abc import Sequence
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 
 from schemas.places import Place
-from schemas.settings import Settings
+from schemas.settings import LlmSettings, Settings
 from schemas.topics import partition_of
 from streams.app import Siltstone
 from streams.cli import running
 from streams.clients.broker import ensure_topics
 from streams.clients.embedding import Embedding, Vectors
+from streams.clock import now_ms
 from streams.effects import Effects
+from streams.metrics import labelled
 from tests.support.api import api
 from tests.support.late_api import api_of
 from tests.support.making import until
+from tests.support.openai_server import OpenAIServer
+from tests.support.quick_commands import siltstone
 
 WAIT = {"wait": "applied", "timeout": "20"}
 HEADER = "Siltstone-At-Least"
@@ -236,3 +241,50 @@ def test_the_api_tells_of_it(settings: Settings) -> None:
                 assert {"wait", "timeout"} <= names, (method, path)
             elif method == "get" and any(of_user.items() <= one.items() for one in route.get("parameters", ())):
                 assert {"at_least", HEADER, "timeout"} <= names, (method, path)
+
+
+async def test_a_message_can_be_read_while_a_model_is_still_asked_about_another(settings: Settings) -> None:
+    """Its batch counts as processed, and is committed, only when the model has answered."""
+    async with OpenAIServer() as server:
+        server.gate.clear()
+        llm = LlmSettings.model_validate({"api_key": "sk-test", "base_url": server.base_url, "model": "judge"})
+        settings = settings.model_copy(update={"llm": llm})
+        async with running.started(settings) as worker, api(worker) as http:
+            await running.until_ready(worker)
+            at = now_ms()
+            message = said(message_id="m", content="I like tea number 1", timestamp=at)
+            await http.post("/v1/messages", json=message, params=WAIT)
+            ended = await http.post("/v1/sessions/s/end", json={"user_id": "u"}, params=WAIT)
+            assert ended.json()["applied"] is True
+            await until(lambda: len(server.received) > 0)
+            topic, place = worker.topics.conversations, ended.json()["partition"]
+            assert worker.hot.committed(topic)[place] <= ended.json()["offset"]
+            read = {"user_id": "u", "at_least": ended.json()["token"], "timeout": "0"}
+            assert (await http.get("/v1/sessions/s/exchanges", params=read)).status_code == 200
+            server.gate.set()
+
+
+async def test_ingest_waits_until_its_file_is_taken_in(
+    worker: Siltstone, http: httpx.AsyncClient, tmp_path: Any
+) -> None:
+    """For as long as it may; then it says so, and nothing is lost."""
+    kafka, file = worker.settings.kafka, tmp_path / "chat.jsonl"
+    file.write_bytes(b"\n".join(orjson.dumps(said(i, user=f"u{i % 3}", message_id=f"m{i}")) for i in range(30)))
+    options = ("--bootstrap-servers", kafka.bootstrap_servers, "--url", f"http://127.0.0.1:{worker.api.port}")
+    names = {"SILTSTONE_KAFKA__TOPIC_PREFIX": kafka.topic_prefix}
+    done = await siltstone("ingest", str(file), "--wait", *options, **names)
+    assert done.returncode == 0, done.stderr
+    assert sum(labelled(worker.metrics.messages).values()) == 30
+
+
+async def test_a_command_that_waits_in_vain_says_what_and_where(settings: Settings, held: asyncio.Event) -> None:
+    async with running.started(settings) as worker:
+        await running.until_ready(worker)
+        url = ("--user", "u", "--url", f"http://127.0.0.1:{worker.api.port}")
+        late = await siltstone("remember", "I keep bees", "--timeout", "0.2", *url)
+        assert late.returncode == 1
+        assert "it is not a memory yet after 0.2 s, and may still come" in late.stderr
+        assert f"{worker.topics.long_term}[{worker.context.partition_of('u')}]@0" in late.stderr
+        at_once = await siltstone("remember", "I keep wasps", "--no-wait", "--json", *url)
+        assert (at_once.returncode, "applied" in orjson.loads(at_once.stdout)) == (0, False)
+        held.set()
