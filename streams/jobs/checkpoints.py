@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from functools import partial
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple
 
 import duckdb
 
@@ -32,10 +32,11 @@ from schemas.errors import (
 from streams.background import in_background
 from streams.backoff import Backoff
 from streams.clock import now_ms
+from streams.jobs.beside import Beside, Copy, Nothing
 from streams.metrics import Metrics
 from streams.shards import CallShard, OwnedShards
 from tables.checkpoints.checkpoints import Checkpoints, Taken
-from tables.checkpoints.snapshot import Facts, Position, Snapshot, SnapshotFile
+from tables.checkpoints.snapshot import Facts, Position, Snapshot
 from tables.shard.frozen import LONG_TERM, Frozen
 from tables.shard.shard import Shard
 
@@ -54,19 +55,6 @@ STORE_AWAY: Final = Backoff(first=5.0, longest=300.0)
 Outcome = Literal["taken", "unchanged", "given_up", "fenced", "failed"]
 
 
-class Beside(Protocol):
-    """Files of the partition that are copied in the same generation, with positions of their own."""
-
-    @property
-    def files(self) -> Sequence[SnapshotFile]: ...
-
-    @property
-    def positions(self) -> Mapping[str, Position]: ...
-
-    async def close(self) -> None:
-        """They may go."""
-
-
 class Done(NamedTuple):
     """What became of the checkpoint of a partition; `why` where none was taken."""
 
@@ -81,7 +69,7 @@ class CheckpointJob:
 
     `topic_id` names the topic that is the log now ("" where the broker has no ids), `generation` is the consumer
     group's, `is_member` asks the group whether it still is; of a partition that is not `caught_up` none is taken.
-    `beside` gives what else belongs to a partition, or None.
+    `beside` has what else belongs to a partition.
     """
 
     def __init__(
@@ -95,18 +83,18 @@ class CheckpointJob:
         generation: Callable[[], int],
         is_member: Callable[[], Awaitable[bool]],
         caught_up: Callable[[int], bool],
-        beside: Callable[[int], Awaitable[Beside | None]] | None = None,
+        beside: Beside | None = None,
         now: Callable[[], int] = now_ms,
         expire_seconds: float = EXPIRE_SECONDS,
     ) -> None:
         self._expire_seconds = expire_seconds
         self._store, self._shards, self._metrics, self._partitions = store, shards, metrics, partitions
         self._topic_id, self._generation, self._is_member = topic_id, generation, is_member
-        self._caught_up, self._beside, self._now = caught_up, beside, now
+        self._caught_up, self._beside, self._now = caught_up, beside or Nothing(), now
         self._one_at_a_time = asyncio.Lock()
         self._epochs: dict[int, int] = {}
-        #: How often the shard had changed when its newest checkpoint was taken.
-        self._taken: dict[int, int] = {}
+        #: How often the shard, and what is beside it, had changed when the newest checkpoint was taken.
+        self._taken: dict[int, tuple[int, int | None]] = {}
         self._expired: dict[int, float] = {}
         #: Whether that may hold bytes of what was forgotten.
         self._in_pages: dict[int, bool] = {}
@@ -224,6 +212,7 @@ class CheckpointJob:
 
     async def _is_unchanged(self, partition: int, call: CallShard) -> bool:
         changes: int = await call(_changes)
+        beside = self._beside.changes(partition)
         if partition not in self._taken:
             newest = await in_background(partial(self._store.newest, partition), "checkpoint")
             if newest is None:
@@ -231,14 +220,18 @@ class CheckpointJob:
             self._show(partition, newest.facts.at)
             position = newest.facts.positions.get(LONG_TERM)
             if position == Position(self._topic_id(), await call(Shard.position)):
-                self._taken[partition] = changes
+                self._taken[partition] = changes, newest.facts.windows or None
                 self._in_pages[partition] = newest.facts.in_pages
         if self._in_pages.get(partition) and not await call(_in_pages):
             return False  # the catalog was written anew since, without what was forgotten
-        return self._taken.get(partition) == changes
+        if partition not in self._taken:
+            return False
+        taken, taken_beside = self._taken[partition]
+        return changes == taken and (beside is None or beside == taken_beside)
 
     async def _kept(self, partition: int, call: CallShard, epoch: int) -> Done:
-        beside = None if self._beside is None else await self._beside(partition)
+        beside_changes = self._beside.changes(partition)
+        beside = await self._beside.copy(partition)
         try:
             frozen = await call(Shard.freeze)
             try:
@@ -255,7 +248,7 @@ class CheckpointJob:
         if taken is None:
             log.info("shard %d: its checkpoint was given up, and is begun anew: something was forgotten", partition)
             return Done(partition, "given_up", why="something was forgotten meanwhile, or it took too long")
-        self._taken[partition] = frozen.changes
+        self._taken[partition] = frozen.changes, beside_changes if beside is None else beside.changes
         self._in_pages[partition] = frozen.in_pages
         self._metrics.checkpoint_bytes.inc(taken.uploaded)
         self._show(partition, facts.at)
@@ -279,7 +272,7 @@ class CheckpointJob:
             self._metrics.checkpoints.labels("not_expired").inc()
             log.warning("shard %d: older checkpoints stay for now: %s", partition, exc)
 
-    def _facts(self, partition: int, frozen: Frozen, epoch: int, beside: Beside | None) -> Facts:
+    def _facts(self, partition: int, frozen: Frozen, epoch: int, beside: Copy | None) -> Facts:
         positions = {LONG_TERM: Position(self._topic_id(), frozen.position)}
         return Facts(
             partition=partition,
@@ -289,7 +282,8 @@ class CheckpointJob:
             at=self._now(),
             epoch=epoch,
             positions={**positions, **(beside.positions if beside is not None else {})},
-            in_pages=frozen.in_pages,
+            in_pages=frozen.in_pages or (beside is not None and beside.in_files),
+            windows=0 if beside is None else beside.changes,
         )
 
     async def _read(self, snapshot: Snapshot, frozen: Frozen) -> Taken | None:

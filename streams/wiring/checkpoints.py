@@ -10,13 +10,13 @@ from typing import Any
 from streams.agents.long_term import LongTermAgent
 from streams.broker_link import BrokerLink
 from streams.clients.log_reader import bounds_of
-from streams.jobs.checkpoints import EXPIRE_SECONDS, Beside, CheckpointJob
+from streams.jobs.checkpoints import EXPIRE_SECONDS, CheckpointJob
 from streams.jobs.warm import LOOK_SECONDS, WarmJob
 from streams.restoring import LogBounds, Restoring
 from streams.shards import OwnedShards
 from streams.timers import Timers
 from streams.wiring.context import WorkerContext
-from streams.wiring.window_copies import window_copy
+from streams.wiring.window_copies import WindowCopies
 from tables.checkpoints.checkpoints import Checkpoints
 from tables.checkpoints.warm import WarmCopies
 from tables.shard.reembedding import VectorModel
@@ -48,7 +48,7 @@ class Checkpointing:
             topic_id=self._topic_id,
             generation=lambda: context.hot.generation,
             is_member=context.hot.is_member,
-            beside=self._window_copy,
+            beside=WindowCopies(context.stores, context.settings.data_dir / "copied"),
             caught_up=lambda partition: partition not in long_term.catching_up,
             expire_seconds=min(EXPIRE_SECONDS, settings.erase_within.total_seconds() / 9),  # thrice in its last third
         )
@@ -84,9 +84,6 @@ class Checkpointing:
         context = self._context
         start, end = await bounds_of(context.settings.kafka, context.topics.long_term, partition)
         return LogBounds(start, end, self._topic_id())
-
-    async def _window_copy(self, partition: int) -> Beside | None:
-        return await window_copy(self._context.stores, partition, self._context.settings.data_dir / "copied")
 
     async def _bring_windows(self, partition: int) -> None:
         assert self.restoring is not None

@@ -13,7 +13,7 @@ import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import rocksdict
@@ -30,6 +30,8 @@ FORMAT: Final = 1
 STATE_KEY: Final = b"\x00state"
 #: Keys that end with a moment and with the beginning of keys whose deleted rows are to leave the disk.
 ERASE: Final = b"\x00erase"
+#: How often deleted rows have left the disk; a key of its own, since erasing has a thread of its own.
+REWRITTEN: Final = b"\x00rewritten"
 #: How RocksDB begins to say that what it finds is not what it wrote.
 DAMAGE: Final = ("Corruption", "Invalid argument", "Not implemented")
 #: A file beside RocksDB's: what it found damaged is not used again.
@@ -59,11 +61,23 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct):
-    """What a batch leads to. `fitted`: the tables fit each other, but for what is behind their places."""
+    """What a batch leads to. `fitted`: the tables fit each other, but for what is behind their places.
+
+    `changes` is higher after each batch with rows. It begins anywhere, so that no two stores have the same one.
+    """
 
     format: int = FORMAT
     fitted: bool = False
     places: dict[str, Place] = {}
+    changes: int = 0
+
+
+class Copied(NamedTuple):
+    """What a copy of a store has at least. `in_files`: deleted rows that are to leave the disk may lie in it."""
+
+    places: dict[str, Place]
+    changes: int
+    in_files: bool
 
 
 class Memory:
@@ -118,6 +132,7 @@ class PartitionStore:
         self._open()
         try:
             self.state = self._kept_state()
+            self._rewritten = int(self.get(REWRITTEN) or 0)
         except DataDirError:  # or this process could not open it again
             self._db.close()
             raise
@@ -125,7 +140,9 @@ class PartitionStore:
             self._db.close()
             self._begin_anew(f"it has format {self.state.format}, this version {FORMAT}")
             self._open()
-            self.state = State()
+            self.state, self._rewritten = State(), 0
+        if not self.state.changes:
+            self.state.changes = 1 + int.from_bytes(os.urandom(6))
         #: Whether the tables fit each other in memory, but for what is still to be restored.
         self.fitted = self.state.fitted
         self._batch = rocksdict.WriteBatch(raw_mode=True)
@@ -201,9 +218,15 @@ class PartitionStore:
         """Delete all under keys that begin so, with the next `commit`."""
         self._batch.delete_range(prefix, _after(prefix))
 
+    @property
+    def changes(self) -> int:
+        """Another number after each batch with rows, and after each erasure; the same after an opening."""
+        return self.state.changes + self._rewritten
+
     def commit(self, state: State) -> None:
         """Write what was put, and what it leads to, in one batch: all of it is there after a kill, or nothing."""
         batch, self._batch = self._batch, rocksdict.WriteBatch(raw_mode=True)
+        state.changes = self.state.changes + (len(batch) > 0)
         batch.put(STATE_KEY, msgspec.json.encode(state))
         with self._translated():
             self._db.write(batch, self._unlogged)
@@ -213,13 +236,17 @@ class PartitionStore:
         """What was put and not written is not written."""
         self._batch.clear()
 
-    def snapshot(self, folder: Path) -> State:
-        """A copy in a new folder, by links, and the state that it has at least. Raises `DataDirError`."""
+    def snapshot(self, folder: Path) -> Copied:
+        """A copy in a new folder, by links. Raises `DataDirError`, also where the store has been closed."""
         with self._closing, self._translated():
-            state = self.state
+            if self._closed:
+                raise DataDirError(self.folder, "it has been closed")
+            state, changes = self.state, self.changes
             self._db.flush()
             rocksdict.Checkpoint(self._db).create_checkpoint(str(folder))
-            return state
+            # Asked last: rows that are in the copy may have been deleted, and are to be erased, since it was begun.
+            in_files = next(self.scan(ERASE), None) is not None
+            return Copied(state.places, changes, in_files)
 
     def erase(self, before_ms: int) -> int:
         """Rewrite the files that have rows under such keys without what is deleted; how many ranges those are.
@@ -243,7 +270,9 @@ class PartitionStore:
                 done = rocksdict.WriteBatch(raw_mode=True)
                 for key in due:
                     done.delete(key)
+                done.put(REWRITTEN, b"%d" % (self._rewritten + 1))
                 self._db.write(done, self._unlogged)
+                self._rewritten += 1
             return len(prefixes)
 
     def close(self) -> None:

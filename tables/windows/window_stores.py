@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tables.windows.partition_store import Memory, PartitionStore, Place, State
+from tables.windows.partition_store import Copied, Memory, PartitionStore, Place, State
 
 #: A tombstone is in a changelog for a day at least (`delete.retention.ms`). Whoever has slept for longer than this
 #: may have missed some, and would keep rows that were deleted.
@@ -148,13 +148,19 @@ class WindowStores:
         if (store := self._open.get(partition)) is not None:
             store.fitted = True
 
-    def snapshot(self, partition: int, folder: Path) -> Mapping[str, Place]:
+    def changes(self, partition: int) -> int | None:
+        """Another number after each change of a partition's rows and each erasure; None where it is not open."""
+        store = self._open.get(partition)
+        return None if store is None else store.changes
+
+    def snapshot(self, partition: int, folder: Path) -> Copied:
         """A copy of a partition's rows in a folder that is not there yet, and up to where its changelogs are in it.
 
         Its files are links to those of the store, and never change. It may be asked for in a thread of its own.
         Raises `KeyError` where the partition is not open, `DataDirError`.
         """
-        return self._open[partition].snapshot(folder).places
+        copied = self._open[partition].snapshot(folder)
+        return copied._replace(in_files=copied.in_files or bool(self._to_erase.get(partition)))
 
     def erase_later(self, partition: int, beginning: bytes) -> None:
         """Rows of all tables under keys that begin so, deleted by now, are to leave the disk: see `erase`."""

@@ -12,8 +12,10 @@ from streams.jobs.checkpoints import CheckpointJob
 from streams.metrics import Metrics
 from streams.restoring import LogBounds, Restoring
 from streams.shards import OwnedShards
+from streams.wiring.window_copies import WindowCopies
 from tables.checkpoints.checkpoints import Checkpoints
 from tables.shard.shard import Shard
+from tables.windows.window_stores import WindowStores
 from tests.streams.test_models import DIMENSION, Toy, embedding_of
 from tests.support.making import START, axis, promotion, until
 
@@ -48,6 +50,7 @@ class Worker:
         model: str = "toy",
         partitions: int = 8,
         generation: int = 1,
+        windows: WindowStores | None = None,
     ) -> None:
         self.disk, self.log, self.generation, self.member = disk, log, generation, True
         self.metrics, self.faults, self.read_again = Metrics(), list[BaseException](), 0
@@ -67,6 +70,7 @@ class Worker:
             generation=lambda: self.generation,
             is_member=self.is_member,
             caught_up=lambda partition: True,
+            beside=None if windows is None else WindowCopies(windows, disk / "copied"),
         )
         self.restoring = Restoring(
             store=store,

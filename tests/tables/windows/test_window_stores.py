@@ -228,7 +228,7 @@ def test_a_snapshot_has_the_rows_and_places_of_its_moment(tmp_path: Path, opened
     worker.write(10)
     copy = tmp_path / "copies"
     copy.mkdir()
-    assert worker.stores.snapshot(0, copy / "0")[TEXTS].offset == 10
+    assert worker.stores.snapshot(0, copy / "0").places[TEXTS].offset == 10
     worker.texts.put(0, b"a", "later")
     worker.write(11)
     restored = Worker(copy)
