@@ -34,6 +34,7 @@ SiltstoneError                 everything that we raise on purpose
 │   ├── NoCheckpoint           there is none of the partition, or none from before the time that is asked for
 │   └── SnapshotChanged        a file changed while a checkpoint was taken of it
 ├── NotReady                   the worker cannot answer yet, or not at this moment
+├── ConsistencyTokenError      a consistency token is damaged, or of another log or user
 ├── EmbeddingUnavailable       no vectors for now: the embedding service or model does not answer
 ├── ApiError                   a running worker answered with an error, or did not answer
 │   └── NoWorker               no worker answers at the address
@@ -347,6 +348,10 @@ class SnapshotChanged(CheckpointError):
     def __init__(self, partition: int, name: str) -> None:
         self.partition, self.name = partition, name
         super().__init__(f"partition {partition}: {name} changed while a checkpoint was taken of it: take another")
+
+
+class ConsistencyTokenError(SiltstoneError):
+    """A consistency token cannot be used here. Give it as the write was answered with it, for the same user."""
 
 
 class EmbeddingUnavailable(SiltstoneError):

@@ -11,6 +11,7 @@ from schemas.settings import Settings
 from schemas.topics import EXCHANGES, NOTES, PENDING_SUMMARIES, SESSIONS
 from streams.assignment import Assignment
 from streams.broker_link import BrokerLink
+from streams.effects import Effects
 from streams.forgetting import Forgetters
 from streams.health import WorkerHealth
 from streams.service import MemoryService
@@ -83,6 +84,7 @@ class Siltstone:
             clock=context.clock,
             metrics=context.metrics,
             event_log=context.event_log,
+            effects=Effects(self.hot),
             health=self.health,
             windows=self.intake.windows,
             pending_summaries=self._pending,
@@ -109,7 +111,7 @@ class Siltstone:
         hot.table(SESSIONS, windows.sessions, partitions=n, on_recovered=recovered, records_of=topics.conversations)
         hot.table(NOTES, windows.notes, partitions=n)
         hot.table(PENDING_SUMMARIES, self._pending, partitions=n)
-        hot.agent(topics.conversations, self.intake.short_term.handle, name="short-term")
+        hot.agent(topics.conversations, self.intake.short_term.handle, name="short-term", readable_at_once=True)
         hot.agent(topics.long_term, self.long_term.handle, name="long-term")
         hot.agent(topics.summary_requests, self.summaries.handle, name="summaries")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import date
@@ -12,6 +12,7 @@ from typing import Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from schemas.errors import (
     BrokerUnavailable,
+    ConsistencyTokenError,
     MemoryNotFound,
     NotReady,
     ShardComingBack,
@@ -21,6 +22,7 @@ from schemas.events import LongTermEvent, SummaryRequest
 from schemas.lifecycle import wanted_states
 from schemas.memories import SHORT_TERM, Memory, SearchHit, State
 from schemas.messages import Exchange, Message, day_of
+from schemas.places import Place
 from schemas.rights import Right, not_allowed
 from schemas.settings import Settings
 from schemas.topics import Topics, partition_of
@@ -29,6 +31,7 @@ from streams.agents.summaries import SummariesAgent
 from streams.clients.broker import NOT_ALLOWED
 from streams.clock import Clock, now_ms
 from streams.coming_back import Behind, seconds_left
+from streams.effects import Effects
 from streams.event_log import EventLog
 from streams.jobs.analytics import AnalyticsJob
 from streams.jobs.asked_checkpoints import AskedCheckpoints
@@ -84,14 +87,6 @@ class Health(Protocol):
         """Records that are not committed, by topic."""
 
 
-class Place(NamedTuple):
-    """Where a record lies in the log."""
-
-    topic: str
-    partition: int
-    offset: int
-
-
 class WindowExchange(NamedTuple):
     """An exchange of a session's window, and whether it can still go on."""
 
@@ -121,6 +116,7 @@ class MemoryService:
         clock: Clock,
         metrics: Metrics,
         event_log: EventLog,
+        effects: Effects,
         health: Health,
         windows: ShortTermStore,
         pending_summaries: PendingSummaries,
@@ -140,6 +136,7 @@ class MemoryService:
         self.summaries, self.recall, self.explainer = summaries, recall, explainer
         self.cleanup, self.reembedder = cleanup, reembedder
         self._event_log, self._long_term, self._analytics = event_log, long_term, analytics
+        self._effects = effects
         self.checkpoints = AskedCheckpoints(None if checkpoints is None else checkpoints.take, shards.partitions)
 
     # Whose users these are
@@ -229,9 +226,54 @@ class MemoryService:
 
     # What is told
 
+    async def applied(
+        self, user_id: str, seconds: float | None, write: Callable[[], Awaitable[Sequence[Place]]]
+    ) -> tuple[Sequence[Place], bool | None]:
+        """What `write` writes of a user, and whether it can be read within so many seconds; None: nobody waits.
+
+        Whether anybody may wait here is known before anything is written: raises `ShardNotHere`, and `NotReady` where
+        too many wait. What is written is not taken back: False as well where its partition moves meanwhile.
+        """
+        if seconds is None:
+            return await write(), None
+        self.partition_here(user_id)
+        with self._effects.reserved():
+            places = await write()
+            try:
+                return places, await self._effects.until(places, seconds)
+            except ShardNotHere:
+                return places, False
+
+    async def has_reached(self, places: Sequence[Place], seconds: float, user_id: str | None = None) -> None:
+        """Wait until what lies there can be read here; of a user, where one is given.
+
+        Raises `ConsistencyTokenError` where it is of another log or user, `NotReady` where it takes longer, and
+        `ShardNotHere` where its partition is another worker's, or moves.
+        """
+        keyed = {self.topics.conversations, self.topics.long_term, self.topics.summary_requests}
+        partitions = self.settings.kafka.partitions
+        own = None if user_id is None else partition_of(user_id, partitions)
+        for place in places:
+            if place.topic not in keyed or place.partition >= partitions:
+                raise ConsistencyTokenError(f"at_least: {place} is of another log: ask the cluster that it came from")
+            if own is not None and place.partition != own:
+                raise ConsistencyTokenError(
+                    f"at_least: {place} is of another user: the records of user {user_id} lie in partition {own}"
+                )
+        if places:
+            with self._effects.reserved():
+                if not await self._effects.until(places, seconds):
+                    where = ", ".join(map(str, places))
+                    raise NotReady(f"what was written at {where} cannot be read after {seconds:g} s; ask again")
+
     async def add_message(self, user_id: str, message: bytes) -> Place:
         """Produce a chat message, or a session's end, as JSON. Raises as `write` does."""
-        return await self._produce(self.topics.conversations, user_id, message)
+        (place,) = await self._produce(self.topics.conversations, (user_id, message))
+        return place
+
+    async def add_messages(self, messages: Sequence[tuple[str, bytes]]) -> list[Place]:
+        """Several, each with its user, in their order. Raises as `write` does; then some may be in the log."""
+        return await self._produce(self.topics.conversations, *messages)
 
     async def write(self, event: LongTermEvent) -> Place:
         """Into the log; it takes effect within moments.
@@ -240,27 +282,30 @@ class MemoryService:
         broker lets us not in any more.
         """
         value = event.model_dump_json(exclude_none=True).encode()
-        return await self._produce(self.topics.long_term, event.user_id, value)
+        (place,) = await self._produce(self.topics.long_term, (event.user_id, value))
+        return place
 
     async def request_summary(self, request: SummaryRequest) -> Place:
         """Raises as `write` does."""
         value = request.model_dump_json().encode()
-        return await self._produce(self.topics.summary_requests, request.user_id, value)
+        (place,) = await self._produce(self.topics.summary_requests, (request.user_id, value))
+        return place
 
-    async def _produce(self, topic: str, user_id: str, value: bytes) -> Place:
+    async def _produce(self, topic: str, *records: tuple[str, bytes]) -> list[Place]:
+        """Each record with its user, in their order."""
         if not self._event_log.connected:
             raise BrokerUnavailable(self.settings.kafka.bootstrap_servers)
         try:
             async with asyncio.timeout(WAIT_SECONDS):
-                sent = await self._event_log.produce(topic, user_id, value)
-                record = await asyncio.shield(sent)
+                sent = [await self._event_log.produce(topic, user_id, value) for user_id, value in records]
+                taken = await asyncio.gather(*map(asyncio.shield, sent))
         except NOT_ALLOWED as exc:
             raise not_allowed(self.settings.kafka, [Right("WRITE", "topic", topic)]) from exc
         except TimeoutError as exc:
             if self.health.refusal:
                 raise NotReady(self.health.refusal) from exc
             raise
-        return Place(record.topic, record.partition, record.offset)
+        return [Place(record.topic, record.partition, record.offset) for record in taken]
 
     # What is asked
 

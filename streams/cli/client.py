@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from typing import Any, Final
 
 import click
 import httpx
 
 from schemas.errors import ApiError, NoWorker
+from schemas.places import Place
+
+#: What a worker waits for at the most before it answers: seconds.
+LONGEST_WAIT: Final = 60.0
+LOOK_AGAIN_SECONDS: Final = 0.1
+#: What a request may take beside what it waits for.
+_ANSWER_SECONDS: Final = 30.0
 
 
 def own_worker() -> str:
@@ -66,7 +74,36 @@ def coming_back(behind: dict[str, Any]) -> str:
     return str(Behind(**behind))
 
 
-def ask(url: str, method: str, path: str, *, seconds: float = 30.0, **options: Any) -> Any:
+def written(url: str, method: str, path: str, what: str, seconds: float, **options: Any) -> dict[str, Any]:
+    """The answer to a write, when its effect can be read. Raises `ApiError` where that takes too long: `what`."""
+    waited = min(seconds, LONGEST_WAIT)
+    options["params"] = {**options.get("params", {}), "wait": "applied", "timeout": waited}
+    answer: dict[str, Any] = ask(url, method, path, seconds=waited + _ANSWER_SECONDS, **options)
+    if not answer["applied"]:
+        until_applied(url, answer["token"], what, seconds - waited)
+    return answer
+
+
+def until_applied(url: str, token: str, what: str, seconds: float) -> None:
+    """Wait until what a consistency token stands for can be read; while its partition moves, too."""
+    deadline = time.monotonic() + seconds
+    while True:
+        left = max(0.0, deadline - time.monotonic())
+        waited = min(left, LONGEST_WAIT)
+        try:
+            asked = {"at_least": token, "timeout": waited}
+            ask(url, "GET", "/v1/applied", params=asked, seconds=waited + _ANSWER_SECONDS)
+            return
+        except ApiError as exc:
+            if exc.status != 503:
+                raise
+        if time.monotonic() >= deadline:
+            where = Place.of_token(token)
+            raise ApiError(f"{what}, and may still come: look at the worker's log, and at the lag: it is {where}")
+        time.sleep(min(LOOK_AGAIN_SECONDS, left))
+
+
+def ask(url: str, method: str, path: str, *, seconds: float = _ANSWER_SECONDS, **options: Any) -> Any:
     """The worker's JSON answer. Raises `NoWorker` where it does not answer in time, `ApiError` where it refuses."""
     try:
         response = httpx.request(method, url.rstrip("/") + path, timeout=seconds, trust_env=False, **options)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from functools import partial
 from typing import Any
 
 import click
 
-from schemas.errors import ApiError, SiltstoneError
+from schemas.errors import SiltstoneError
 from schemas.messages import iso
 from streams.cli import show
-from streams.cli.client import ask, json_option, url_option
-from streams.cli.memory_ids import MEMORY_ID, found, is_whole, short, standing, until
+from streams.cli.client import ask, json_option, url_option, written
+from streams.cli.memory_ids import MEMORY_ID, found, is_whole, short, standing
 from streams.cli.options import bootstrap_option
 from streams.clock import now_ms
-
-LOOK_AGAIN_SECONDS = 0.2
 
 
 @click.command()
@@ -74,7 +70,7 @@ def forget(
             )
         if not yes:
             click.confirm(f"Forget everything of {user}? It cannot be taken back.", abort=True, err=True)
-        receipt = _forgotten(url, user, len(receipt["commands"]), seconds)
+        receipt = _forgotten(url, user, seconds)
     if as_json:
         show.as_json(receipt)
     else:
@@ -99,10 +95,8 @@ def _forget_memories(given: tuple[str, ...], user: str, yes: bool, seconds: floa
             err=True,
         )
     for memory_id in texts:
-        ask(url, "DELETE", f"/v1/memories/{memory_id}", params={"user_id": user})
-    for memory_id, text in texts.items():
-        if text:
-            until(partial(_is_gone, url, user, memory_id), f"{memory_id} is not forgotten", seconds)
+        late = f"{memory_id} is not forgotten after {seconds:g} s"
+        written(url, "DELETE", f"/v1/memories/{memory_id}", late, seconds, params={"user_id": user})
     if as_json:
         show.as_json({"user_id": user, "forgotten": list(texts), "unknown": [one for one in texts if not texts[one]]})
         return
@@ -113,25 +107,16 @@ def _forget_memories(given: tuple[str, ...], user: str, yes: bool, seconds: floa
         click.echo(f"forgotten {text or memory_id}{unknown}")
 
 
-def _is_gone(url: str, user: str, memory_id: str) -> bool:
-    return standing(url, user, memory_id) is None
-
-
 def _receipt(url: str, user: str) -> dict[str, Any]:
     found: dict[str, Any] = ask(url, "GET", "/v1/erasures", params={"user_id": user})
     return found
 
 
-def _forgotten(url: str, user: str, commands: int, seconds: float) -> dict[str, Any]:
-    """The receipt, when there is one command more in it. Raises `ApiError` where that takes too long."""
-    written = ask(url, "DELETE", "/v1/memories", params={"user_id": user})
-    deadline = time.monotonic() + seconds
-    while len((receipt := _receipt(url, user))["commands"]) <= commands:
-        if time.monotonic() > deadline:
-            where = f"{written['topic']}[{written['partition']}]@{written['offset']}"
-            raise ApiError(f"user {user} is not forgotten after {seconds:g} s, and will be: the command is {where}")
-        time.sleep(LOOK_AGAIN_SECONDS)
-    return receipt
+def _forgotten(url: str, user: str, seconds: float) -> dict[str, Any]:
+    """The receipt, when the command is in it. Raises `ApiError` where that takes too long."""
+    late = f"user {user} is not forgotten after {seconds:g} s"
+    written(url, "DELETE", "/v1/memories", late, seconds, params={"user_id": user})
+    return _receipt(url, user)
 
 
 async def _remains(user: str, bootstrap_servers: str | None) -> list[dict[str, Any]]:

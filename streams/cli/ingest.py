@@ -8,7 +8,7 @@ import itertools
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,11 +23,12 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from schemas.errors import SiltstoneError
 from schemas.lifecycle import DAY_MS
 from schemas.messages import ChatMessage, SessionEnded, iso
+from schemas.places import Place
 from schemas.rights import Right
 from schemas.settings import KafkaSettings, LifecycleSettings, Settings
 from schemas.topics import Topics, key_of
 from streams.cli import show
-from streams.cli.client import json_option
+from streams.cli.client import json_option, until_applied, url_option
 from streams.cli.options import bootstrap_option, with_options
 from streams.cli.process import run
 from streams.clients.broker import NOT_ALLOWED, ensure_topics, require_topics, translated
@@ -52,10 +53,28 @@ from streams.importing.records import records
 )
 @click.option("--user", help="Whose it is, where the file names no user.")
 @click.option("--session", help="The session's id, where the file names none.  [default: made of the chat's opening]")
+@click.option("--wait", is_flag=True, help="Return when a worker has taken in all of it, so that it can be read.")
+@click.option(
+    "--timeout",
+    "seconds",
+    type=click.FloatRange(min=0),
+    default=300.0,
+    show_default=True,
+    help="How long to wait with --wait, in seconds.",
+)
 @bootstrap_option
+@url_option
 @json_option
 def ingest(
-    file: Path, name: str, user: str | None, session: str | None, bootstrap_servers: str | None, as_json: bool
+    file: Path,
+    name: str,
+    user: str | None,
+    session: str | None,
+    wait: bool,
+    seconds: float,
+    bootstrap_servers: str | None,
+    url: str,
+    as_json: bool,
 ) -> None:
     """Produce the chats of FILE (- for standard input) to the conversations topic.
 
@@ -79,17 +98,21 @@ def ingest(
             raise click.UsageError(f"{called}: {exc}.") from exc
         except NotReadable as exc:
             raise SiltstoneError(f"{called}: {exc}") from exc
-    seconds = time.monotonic() - started
+    taken = time.monotonic() - started
+    if wait:
+        for place in done.last:
+            left = seconds - (time.monotonic() - started - taken)
+            until_applied(url, place.token, f"what was ingested is not taken in after {seconds:g} s", left)
     warnings = done.warnings(called, given, settings.lifecycle)
     if as_json:
-        show.as_json({**done.told(), "seconds": round(seconds, 3), "warnings": warnings})
+        show.as_json({**done.told(), "seconds": round(taken, 3), "warnings": warnings})
     else:
         if done.format is not None:
             click.echo(f"{called} was taken for {NAMES[done.format]}" + (" (--format)" if given.format else ""))
         out = f", {done.left_out} left out that nobody said" if done.left_out else ""
         what = "memories" if done.format is Format.MEM0 else "messages"
-        rate = done.produced / max(seconds, 1e-9)
-        click.echo(f"{done.produced} {what} in {seconds:.1f} s ({rate:,.0f}/s), {done.bad} bad{out}")
+        rate = done.produced / max(taken, 1e-9)
+        click.echo(f"{done.produced} {what} in {taken:.1f} s ({rate:,.0f}/s), {done.bad} bad{out}")
     for warning in warnings:
         click.echo(f"siltstone: {warning}", err=True)
     if done.bad:
@@ -115,6 +138,8 @@ class Done:
     bad: int = 0
     left_out: int = 0
     newest: int = 0
+    #: Of each partition, the last record that was produced.
+    last: Sequence[Place] = ()
 
     def told(self) -> dict[str, Any]:
         return {
@@ -185,6 +210,7 @@ async def _ingest(readable: io.BufferedReader, called: str, given: Given, done: 
                     rate = f"{done.produced / (time.monotonic() - started):,.0f}/s"
                     completed = 0 if given.undated is None else readable.tell()
                     progress.update(task, completed=completed, rate=rate)
+        done.last = [Place(topic, partition, end - 1) for partition, end in producer.ends.items()]
 
 
 def _size(readable: io.BufferedReader) -> int:

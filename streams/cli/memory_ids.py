@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import time
 import uuid
-from collections.abc import Callable
 from typing import Any, Final
 
 import click
@@ -14,7 +12,6 @@ from schemas.errors import ApiError
 from streams.cli.client import ask
 from streams.cli.show import SHOWN_OF_IDS
 
-LOOK_AGAIN_SECONDS: Final = 0.1
 _BEGINNING: Final = re.compile(r"[0-9a-f-]{4,36}")
 
 
@@ -84,12 +81,3 @@ def standing(url: str, user: str, memory_id: str) -> str | None:
             return None
         raise
     return str(history["id"])
-
-
-def until(done: Callable[[], bool], what: str, seconds: float) -> None:
-    """Wait for what a command brings about. Raises `ApiError` where it is not there in time."""
-    deadline = time.monotonic() + seconds
-    while not done():
-        if time.monotonic() >= deadline:
-            raise ApiError(f"{what} after {seconds:g} s, and may still come: look at the worker's log")
-        time.sleep(LOOK_AGAIN_SECONDS)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import click
 
 from streams.cli import show
-from streams.cli.client import ask, json_option, url_option
-from streams.cli.memory_ids import found, ids_argument, short, until, user_option, wait_option
+from streams.cli.client import json_option, url_option, written
+from streams.cli.memory_ids import found, ids_argument, short, user_option, wait_option
 
 
 @click.command()
@@ -37,15 +35,10 @@ def _change(given: tuple[str, ...], user: str, seconds: float, url: str, as_json
     memories = [found(url, user, one) for one in given]
     method, word = ("PUT", "pinned") if pinned else ("DELETE", "unpinned")
     for memory in memories:
-        ask(url, method, f"/v1/memories/{memory['id']}/pin", params={"user_id": user})
-    for memory in memories:
-        until(partial(_is, url, user, memory["id"], pinned), f"{memory['id']} is not {word}", seconds)
+        late = f"{memory['id']} is not {word} after {seconds:g} s"
+        written(url, method, f"/v1/memories/{memory['id']}/pin", late, seconds, params={"user_id": user})
     if as_json:
         show.as_json({"user_id": user, word: [memory["id"] for memory in memories]})
         return
     for memory in memories:
         click.echo(f"{word} {short(memory['id'])}  {show.shortened(memory['memory'])}")
-
-
-def _is(url: str, user: str, memory_id: str, pinned: bool) -> bool:
-    return found(url, user, memory_id)["pinned"] is pinned

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 import click
 
 from streams.cli import show
-from streams.cli.client import ask, json_option, url_option
-from streams.cli.memory_ids import short, standing, until, wait_option
+from streams.cli.client import ask, json_option, url_option, written
+from streams.cli.memory_ids import short, standing, wait_option
 
 
 @click.command()
@@ -23,6 +21,7 @@ from streams.cli.memory_ids import short, standing, until, wait_option
     help="Only for so long, with its session: a short-term memory.",
 )
 @click.option("--importance", type=click.FloatRange(0, 100), help="0 to 100.  [default: the worker's]")
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Whether to return when it can be read.")
 @wait_option
 @url_option
 @json_option
@@ -32,6 +31,7 @@ def remember(
     session: str | None,
     ttl_seconds: int | None,
     importance: float | None,
+    wait: bool,
     seconds: float,
     url: str,
     as_json: bool,
@@ -50,20 +50,16 @@ def remember(
         "importance": importance,
     }
     body = {name: value for name, value in given.items() if value is not None}
-    written = ask(url, "POST", "/v1/memories", json=body)
-    memory_id = given_id = written["event_id"]
-    if ttl_seconds is None:
-        until(lambda: standing(url, user, given_id) is not None, "it is not a memory yet", seconds)
-        memory_id = standing(url, user, given_id) or given_id
+    late = f"it is not {'a memory yet' if ttl_seconds is None else 'noted'} after {seconds:g} s"
+    if wait:
+        answer = written(url, "POST", "/v1/memories", late, seconds, json=body)
     else:
-        until(lambda: _noted(url, user, str(session), given_id), "it is not noted", seconds)
+        answer = ask(url, "POST", "/v1/memories", json=body)
+    memory_id = given_id = answer["event_id"]
+    if wait and ttl_seconds is None:
+        memory_id = standing(url, user, given_id) or given_id
     if as_json:
-        show.as_json({**written, "id": memory_id, "known": memory_id != given_id})
+        show.as_json({**answer, "id": memory_id, "known": memory_id != given_id})
         return
     known = ", which says the same already" if memory_id != given_id else ""
     click.echo(f"remembered as {short(memory_id)}{known} ({memory_id})")
-
-
-def _noted(url: str, user: str, session: str, memory_id: str) -> bool:
-    path = f"/v1/sessions/{quote(session, safe='')}/memories"
-    return any(note["id"] == memory_id for note in ask(url, "GET", path, params={"user_id": user})["memories"])

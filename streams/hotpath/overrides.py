@@ -90,6 +90,7 @@ from streams.hotpath.ledger import Ledger
 from streams.hotpath.marks import Progress
 from streams.hotpath.outbox import Outbox, StateStore
 from streams.hotpath.recovery import KeptTable, KeptTables
+from streams.hotpath.waiters import Waiters
 from tables.windows.window_stores import WindowStores
 
 log = logging.getLogger(__name__)
@@ -501,7 +502,7 @@ class _Consumer(driver.Consumer):
             return False
         ledger = self._ledgers[message.tp]
         if effects is None:
-            ledger.acknowledge(message.offset)
+            self._processed(message, ledger)
         else:
             effects.add_done_callback(lambda done: self._effects_are_done(message, ledger, done))
         return True
@@ -512,7 +513,12 @@ class _Consumer(driver.Consumer):
         if (exc := done.exception()) is not None:
             self._hot.halt(exc, f"{message.topic}[{message.partition}]@{message.offset}")
             return
+        self._processed(message, ledger)
+
+    def _processed(self, message: Any, ledger: Ledger) -> None:
         ledger.acknowledge(message.offset)
+        if self._hot.waiters and self._ledgers.get(message.tp) is ledger:
+            self._hot.waiters.reached(message.tp, ledger.committable() or 0)
 
     def is_stale(self, message: Any) -> bool:
         """Whether the partitions may have moved since the message was fetched."""
@@ -577,6 +583,7 @@ class _Consumer(driver.Consumer):
 
     async def _seek_to_start(self) -> None:
         self._seeks += 1
+        self._hot.forget_readable()
         self._expected.clear()
         self._ledgers.clear()
         self.sought.clear()
@@ -612,12 +619,14 @@ class _Consumer(driver.Consumer):
             await call()
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
+        self._hot.forget_readable()
         await super().on_partitions_revoked(revoked)
         for tp in revoked:
             self._ledgers.pop(tp, None)
             self._expected.pop(tp, None)
 
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
+        self._hot.forget_readable()
         self._ledgers.clear()
         self._expected.clear()
         await super().on_partitions_assigned(assigned, generation_id)
@@ -706,6 +715,9 @@ class HotPath:
         self.attempts = Attempts()
         self._progress: dict[str, Progress] = {}
         self.effects: dict[tuple[TP, int], asyncio.Future[Any]] = {}
+        self.waiters = Waiters()
+        #: Of partitions in which a batch is readable and something of it is still under way: up to which offset.
+        self._readable: dict[TP, int] = {}
         self.on_seek: list[Callable[[], Awaitable[None]]] = []
         self.on_reconnect: list[Callable[[], Awaitable[None]]] = []
         self.before_commit: list[Callable[[], Awaitable[None]]] = []
@@ -793,8 +805,11 @@ class HotPath:
         if tp.topic in self._progress:
             self._progress[tp.topic].begin_anew(tp.partition)
 
-    def agent(self, topic: str, handle: BatchHandler, *, name: str) -> None:
-        """One agent, to which each fetched batch of a partition of `topic` is one event."""
+    def agent(self, topic: str, handle: BatchHandler, *, name: str, readable_at_once: bool = False) -> None:
+        """One agent, to which each fetched batch of a partition of `topic` is one event.
+
+        `readable_at_once`: what a batch brings can be read when `handle` has returned, whatever is then awaited.
+        """
         self.topics.add(topic)
         channel = self.app.topic(topic, schema=_RecordsSchema(), maxsize=WAITING_BATCHES)
 
@@ -805,6 +820,9 @@ class HotPath:
                     effects = await handle(message.partition, self._news(message.tp, records))
                     if effects is not None:
                         self.effects[message.tp, message.offset] = asyncio.ensure_future(effects)
+                        if readable_at_once and not cast(_Consumer, self.app.consumer).is_stale(message):
+                            self._readable[message.tp] = message.offset + 1
+                            self.waiters.reached(message.tp, message.offset + 1)
                 except Exception as exc:
                     if cast(_Consumer, self.app.consumer).is_stale(message):
                         log.info("%s[%d]: batch left to the next owner: %s", topic, message.partition, exc)
@@ -820,6 +838,28 @@ class HotPath:
         if records[0].offset >= known:
             return records
         return [record for record in records if record.offset >= known]
+
+    def readable_before(self, topic: str, partition: int) -> int | None:
+        """Everything that records before this offset bring can be read here; None where the partition is not ours."""
+        consumer, tp = cast(_Consumer, self.app.consumer), TP(topic, partition)
+        if tp not in consumer.sought or tp not in consumer.assignment():
+            return None
+        return max(consumer.done(tp), self._readable.get(tp, 0))
+
+    async def until_readable(self, topic: str, partition: int, offset: int) -> bool:
+        """Wait for what the record at `offset` brings; False where the partition is not ours, or moves meanwhile.
+
+        It does not end where nobody writes such a record.
+        """
+        before = self.readable_before(topic, partition)
+        if before is None or before > offset:
+            return before is not None
+        return await self.waiters.until(TP(topic, partition), offset)
+
+    def forget_readable(self) -> None:
+        """Partitions are assigned or sought anew: who waits is told so."""
+        self._readable.clear()
+        self.waiters.moved()
 
     def halt(self, exc: BaseException, where: str) -> None:
         """Nothing is acknowledged or committed from now on: what was being processed is read again later."""

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Self
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from schemas.events import LongTermEvent
-from streams.service import MemoryService, Place
+from schemas.places import Place
+from streams.service import MemoryService
 
 
-class Accepted(BaseModel):
-    """A write is in the log; it takes effect within moments."""
+def _absent(value: Any) -> bool:
+    return value is None
+
+
+class Written(BaseModel):
+    """A write is in the log; it takes effect within moments, and at once for who has waited for it."""
+
+    token: str | None = Field(
+        description="the consistency token: give it as `at_least` to read what was written; null where nothing was"
+    )
+    applied: bool | None = Field(
+        default=None,
+        exclude_if=_absent,
+        description="only with `wait=applied`: whether it can be read now; false: ask with `at_least`, write no more",
+    )
+
+
+class Accepted(Written):
+    """A write is in the log, and where."""
 
     event_id: str
     topic: str
@@ -19,9 +38,36 @@ class Accepted(BaseModel):
     offset: int
 
     @classmethod
-    def at(cls, place: Place, event_id: str) -> Self:
-        return cls(event_id=event_id, **place._asdict())
+    def at(cls, place: Place, event_id: str, applied: bool | None = None) -> Self:
+        return cls(event_id=event_id, **place._asdict(), token=place.token, applied=applied)
 
     @classmethod
-    async def written(cls, service: MemoryService, event: LongTermEvent) -> Self:
-        return cls.at(await service.write(event), str(event.event_id))
+    async def written(cls, service: MemoryService, event: LongTermEvent, wait: float | None = None) -> Self:
+        return await cls.after(service, event.user_id, str(event.event_id), wait, lambda: service.write(event))
+
+    @classmethod
+    async def after(
+        cls,
+        service: MemoryService,
+        user_id: str,
+        event_id: str,
+        wait: float | None,
+        write: Callable[[], Awaitable[Place]],
+    ) -> Self:
+        """What `write` is answered with; for `wait` seconds at the most it waits for the effect."""
+
+        async def places() -> Sequence[Place]:
+            return [await write()]
+
+        (place,), applied = await service.applied(user_id, wait, places)
+        return cls.at(place, event_id, applied)
+
+
+class AcceptedMessages(BaseModel):
+    """Messages are in the log, in the order in which they were given."""
+
+    accepted: list[Accepted]
+    token: str | None = Field(description="of all of them, where they are one user's; null where they are of several")
+    applied: bool | None = Field(
+        default=None, exclude_if=_absent, description="only with `wait=applied`: whether all can be read now"
+    )

@@ -14,22 +14,24 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 from schemas.errors import ShardNotHere
 from schemas.lifecycle import wanted_states
 from schemas.memories import SHORT_TERM, SearchHit, ShownState, State
-from schemas.messages import ChatMessage, Id, Timestamp, iso
+from schemas.messages import Id, Timestamp, iso
 from streams.clock import now_ms
 from streams.coming_back import seconds_left
 from streams.metrics import labelled
 from streams.recall import Query
 from streams.rules.filtering import Filter
 from streams.service import MemoryService, WindowExchange
-from streams.web.accepted import Accepted
+from streams.web.accepted import Accepted, AcceptedMessages
 from streams.web.archive import archive_routes
 from streams.web.checkpoints import checkpoint_routes
 from streams.web.cleanup import cleanup_routes
+from streams.web.consistency import AtLeast, Consistency, Wait, consistency_routes
 from streams.web.decisions import DecisionsResponse, decisions_of
 from streams.web.erasures import erasure_routes
 from streams.web.failures import answer_failures
 from streams.web.forwarding import Forwarding, retry_after
 from streams.web.memories import memory_routes
+from streams.web.messages import Given, add_messages
 from streams.web.notes import NewMemory, NotesResponse, ShownNote
 from streams.web.partial import MEANING, Allowed, MayBePartial, Partial, ShownBehind, said
 from streams.web.reembedding import reembedding_routes
@@ -48,15 +50,6 @@ from tables.analysts.copy import described
 Limit = Annotated[int | None, Parameter(ge=1, le=1000)]
 Days = Annotated[int, Parameter(ge=1, le=3650)]
 At = Annotated[Timestamp | None, Parameter(description="ISO 8601 or epoch milliseconds")]
-
-
-class NewMessage(ChatMessage):
-    """A chat message whose time is now where it names none."""
-
-    timestamp: Timestamp = Field(
-        default_factory=now_ms,
-        validation_alias=AliasChoices("timestamp", "created_at"),
-    )
 
 
 class NewSessionEnd(BaseModel):
@@ -154,16 +147,18 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
     api = FastAPI(title="Siltstone", summary="Conversation memory", version="1")
     api.exception_handler(ShardNotHere)(forwarding.to_owner)
     answer_failures(api)
+    consistency = Consistency(service)
 
     @api.post("/v1/messages", status_code=202, tags=["conversations"])
-    async def add_message(message: NewMessage) -> Accepted:
-        """Produce a chat message; without `timestamp` it is from now, without `message_id` it gets one."""
-        event_id = message.message_id or str(uuid.uuid4())
-        fields = message.model_dump(mode="json", exclude_none=True)
-        fields |= {"message_id": event_id, "timestamp": iso(message.timestamp)}
-        return Accepted.at(await service.add_message(message.user_id, orjson.dumps(fields)), event_id)
+    async def add_message(given: Given, wait: Wait) -> Accepted | AcceptedMessages:
+        """Produce a chat message, or a list; without `timestamp` it is from now, without `message_id` it gets one.
 
-    @api.get("/v1/sessions/{session_id:path}/exchanges", tags=["conversations"])
+        With `wait=applied` it is answered when the message is in its window, where searches find it; of a list, when
+        all are. Then the list is to be one user's.
+        """
+        return await add_messages(service, given, wait)
+
+    @api.get("/v1/sessions/{session_id:path}/exchanges", tags=["conversations"], dependencies=consistency.reads)
     async def exchanges(session_id: Id, user_id: Id, limit: Limit = None) -> ExchangesResponse:
         """The newest exchanges of a session's short-term window, oldest first; expired ones never appear."""
         shown = [_shown(one, settings.memory.ttl_seconds) for one in service.window(user_id, session_id, limit)]
@@ -172,6 +167,7 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
     @api.get(
         "/v1/sessions/{session_id:path}/decisions",
         tags=["conversations"],
+        dependencies=consistency.reads,
         responses={404: {"description": "The worker holds nothing of this session"}},
     )
     async def decisions(session_id: Id, user_id: Id, limit: Limit = None) -> DecisionsResponse:
@@ -182,7 +178,9 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
         return await decisions_of(service, user_id, session_id, limit)
 
     @api.post("/v1/sessions/{session_id:path}/end", status_code=202, tags=["conversations"])
-    async def end_session(session_id: Id, end: NewSessionEnd | None = None, user_id: Id | None = None) -> Accepted:
+    async def end_session(
+        session_id: Id, wait: Wait, end: NewSessionEnd | None = None, user_id: Id | None = None
+    ) -> Accepted:
         """Say that a session is over, now or at `timestamp`: what is undecided of it is decided on.
 
         The user is named in the body, or as a parameter. The session goes on where something more is said in it.
@@ -198,10 +196,11 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
             "timestamp": iso(end.timestamp if end and end.timestamp is not None else service.clock.now() or now_ms()),
             "event_id": event_id,
         }
-        return Accepted.at(await service.add_message(user, orjson.dumps(record)), event_id)
+        said = orjson.dumps(record)
+        return await Accepted.after(service, user, event_id, wait, lambda: service.add_message(user, said))
 
     @api.post("/v1/memories", status_code=202, tags=["memories"])
-    async def remember(memory: NewMemory) -> Accepted:
+    async def remember(memory: NewMemory, wait: Wait) -> Accepted:
         """Have a text remembered: for good, or for `ttl_seconds` with its session.
 
         The memory's id is `memory_id`, or the event's where that is not given; its importance, without one, is that
@@ -209,7 +208,7 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
         """
         for older in memory.supersedes:
             await service.one(memory.user_id, older)
-        return await Accepted.written(service, service.importance.weighed(memory))
+        return await Accepted.written(service, service.importance.weighed(memory), wait)
 
     for routes in (
         memory_routes,
@@ -220,17 +219,18 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
         checkpoint_routes,
         reembedding_routes,
         summary_routes,
+        consistency_routes,
     ):
         api.include_router(routes(service))
 
-    @api.get("/v1/sessions/{session_id:path}/memories", tags=["memories"])
+    @api.get("/v1/sessions/{session_id:path}/memories", tags=["memories"], dependencies=consistency.reads)
     async def notes(session_id: Id, user_id: Id) -> NotesResponse:
         """The session's short-term memories, oldest first; expired ones never appear."""
         noted = [ShownNote.of(note) for note in service.notes(user_id, session_id)]
         return NotesResponse(session_id=session_id, user_id=user_id, memories=noted)
 
     @api.post("/v1/search", tags=["memories"])
-    async def search(request: SearchRequest, allowed: Partial) -> SearchResponse:
+    async def search(request: SearchRequest, allowed: Partial, at_least: AtLeast) -> SearchResponse:
         """The user's memories that answer the query, most relevant first, and what was said and is no memory.
 
         What is said is found at once, in all sessions, until it expires: an exchange is in state `short_term`, has
@@ -255,12 +255,13 @@ def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
             touch=request.touch,
             short_term=request.include_short_term if wanted is None else wanted == SHORT_TERM,
         )
+        await consistency.reached(request.user_id, at_least)
         found = await service.search(query, allowed)
         return SearchResponse(
             results=list(found), better_elsewhere=dict(found.elsewhere), **said(allowed, found.behind)
         )
 
-    @api.get("/v1/context", tags=["conversations"])
+    @api.get("/v1/context", tags=["conversations"], dependencies=consistency.reads)
     async def context(
         user_id: Id,
         session_id: Id,

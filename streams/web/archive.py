@@ -18,9 +18,11 @@ from schemas.events import Archive, LongTermEvent, Remove, Restore
 from schemas.lifecycle import score_of, state_of
 from schemas.memories import SearchHit, State
 from schemas.messages import Id, iso
+from schemas.places import Place, newest
 from streams.clock import now_ms
 from streams.service import MemoryService
-from streams.web.accepted import Accepted
+from streams.web.accepted import Accepted, Written
+from streams.web.consistency import AtLeast, Consistency, Wait
 from streams.web.listing import After, Filters, PageQuery, PageSize, conditions_of, page_of_archive
 from streams.web.shown import ShownMemory, command
 
@@ -82,7 +84,7 @@ class FoundArchived(BaseModel):
     results: list[SearchHit]
 
 
-class Archiving(BaseModel):
+class Archiving(Written):
     """Writes are in the log; they take effect within moments."""
 
     archiving: int
@@ -92,18 +94,28 @@ class Archiving(BaseModel):
 def archive_routes(service: MemoryService) -> APIRouter:
     """`/v1/archive`, but for its cleanup."""
     api = APIRouter(tags=["archive"])
-    write = partial(Accepted.written, service)
+    write, consistency = partial(Accepted.written, service), Consistency(service)
     lifecycle = service.settings.lifecycle
 
     async def now() -> int:
         return await service.moment() or now_ms()
 
-    async def write_all(events: Sequence[LongTermEvent]) -> Archiving:
-        for start in range(0, len(events), AT_ONCE):
-            await asyncio.gather(*map(service.write, events[start : start + AT_ONCE]))
-        return Archiving(archiving=len(events), event_ids=[event.event_id for event in events])
+    async def write_all(user_id: str, events: Sequence[LongTermEvent], wait: float | None) -> Archiving:
+        async def write() -> Sequence[Place]:
+            places: list[Place] = []
+            for start in range(0, len(events), AT_ONCE):
+                places += await asyncio.gather(*map(service.write, events[start : start + AT_ONCE]))
+            return places
 
-    @api.get("/v1/archive")
+        places, applied = await service.applied(user_id, wait, write)
+        return Archiving(
+            archiving=len(events),
+            event_ids=[event.event_id for event in events],
+            token=newest(places)[0].token if places else None,
+            applied=applied,
+        )
+
+    @api.get("/v1/archive", dependencies=consistency.reads)
     async def archive(
         user_id: Id,
         filters: Filters = [],  # noqa: B006
@@ -120,7 +132,7 @@ def archive_routes(service: MemoryService) -> APIRouter:
         return ArchiveResponse(memories=shown, total=page.total, next=page.next_after)
 
     @api.post("/v1/archive", status_code=202)
-    async def add(chosen: ArchiveRequest) -> Archiving:
+    async def add(chosen: ArchiveRequest, wait: Wait) -> Archiving:
         """Archive memories of the user's, pinned ones too: no search finds them but the archive's own.
 
         Where one of them is not there, none is archived.
@@ -128,39 +140,44 @@ def archive_routes(service: MemoryService) -> APIRouter:
         found = {(await service.one(chosen.user_id, memory_id)).id for memory_id in chosen.ids}
         at = await now()
         return await write_all(
-            [command(Archive, chosen.user_id, timestamp=at, memory_id=identity) for identity in sorted(found)]
+            chosen.user_id,
+            [command(Archive, chosen.user_id, timestamp=at, memory_id=identity) for identity in sorted(found)],
+            wait,
         )
 
     @api.post("/v1/archive/deprecated", status_code=202)
-    async def add_deprecated(whose: OfUser) -> Archiving:
+    async def add_deprecated(whose: OfUser, wait: Wait) -> Archiving:
         """Archive all of the user's deprecated memories, but for pinned ones and what is accessed meanwhile."""
         at = await now()
         return await write_all(
+            whose.user_id,
             [
                 command(Archive, whose.user_id, timestamp=at, memory_id=memory.id, last_accessed=memory.last_accessed)
                 for memory in await service.of_user(whose.user_id)
                 if not memory.pinned and state_of(score_of(memory, at, lifecycle), lifecycle) is State.DEPRECATED
-            ]
+            ],
+            wait,
         )
 
     @api.post("/v1/archive/search")
-    async def search(question: ArchiveQuestion) -> FoundArchived:
+    async def search(question: ArchiveQuestion, at_least: AtLeast) -> FoundArchived:
         """The user's archived memories that answer the query, most relevant first; it counts as no access."""
+        await consistency.reached(question.user_id, at_least)
         top_k = question.top_k or service.settings.long_term.top_k
         return FoundArchived(
             results=await service.search_archive(question.user_id, question.query, top_k, question.explain)
         )
 
     @api.post("/v1/archive/{memory_id}/restore", status_code=202)
-    async def restore(memory_id: uuid.UUID, whose: OfUser) -> Accepted:
+    async def restore(memory_id: uuid.UUID, whose: OfUser, wait: Wait) -> Accepted:
         """Take a memory back out of the archive, as one that is accessed now."""
         found = await service.archived(whose.user_id, memory_id)
-        return await write(command(Restore, whose.user_id, timestamp=await now(), memory_id=found))
+        return await write(command(Restore, whose.user_id, timestamp=await now(), memory_id=found), wait)
 
     @api.delete("/v1/archive/{memory_id}", status_code=202)
-    async def remove(memory_id: uuid.UUID, user_id: Id) -> Accepted:
+    async def remove(memory_id: uuid.UUID, user_id: Id, wait: Wait) -> Accepted:
         """Remove a memory from the archive for good. The audit trail keeps that it was there, and no word of it."""
         found = await service.archived(user_id, memory_id)
-        return await write(command(Remove, user_id, timestamp=await now(), memory_id=found))
+        return await write(command(Remove, user_id, timestamp=await now(), memory_id=found), wait)
 
     return api

@@ -13,6 +13,7 @@ from schemas.errors import StoreUnavailable
 from schemas.messages import Id, iso
 from streams.clock import now_ms
 from streams.service import MemoryService
+from streams.web.consistency import Consistency
 from tables.checkpoints.checkpoints import Checkpoints
 from tables.checkpoints.erasing import may_hold
 from tables.checkpoints.store import Patience
@@ -55,7 +56,7 @@ def erasure_routes(service: MemoryService) -> APIRouter:
     """`/v1/erasures`, of this worker's users."""
     api = APIRouter(tags=["memories"])
 
-    @api.get("/v1/erasures")
+    @api.get("/v1/erasures", dependencies=Consistency(service).reads)
     async def receipt(user_id: Id) -> Receipt:
         """What was forgotten of the user, when, and what this worker still holds of them, by table and file."""
         found = await service.ask(user_id, Shard.erasure, user_id)

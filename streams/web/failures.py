@@ -19,6 +19,7 @@ from fastapi.responses import JSONResponse
 from schemas.errors import (
     BrokerEmptied,
     BrokerUnavailable,
+    ConsistencyTokenError,
     EmbeddingUnavailable,
     MemoryNotFound,
     NotReady,
@@ -47,7 +48,10 @@ async def _answered(_: Request, exc: Exception) -> Response:
 
 
 def answer_to(exc: Exception) -> JSONResponse:
-    """404 what is not there, 413 what no broker takes, 503 what passes, and 500 what somebody has to mend first."""
+    """404 what is not there, 413 what no broker takes, 422 what is no token of ours, 503 what passes.
+
+    500 is what somebody has to mend first.
+    """
     match exc:
         case TimeoutError() | BrokerUnavailable() | BrokerEmptied() | NotReady() | ShardLocked() | ShardNotHere():
             return later(str(exc) or BUSY)
@@ -55,6 +59,8 @@ def answer_to(exc: Exception) -> JSONResponse:
             return later(str(exc), exc.retry_after)
         case MemoryNotFound():
             return JSONResponse({"detail": str(exc)}, 404)
+        case ConsistencyTokenError():
+            return JSONResponse({"detail": str(exc)}, 422)
         case EmbeddingUnavailable():
             return later(str(exc)) if exc.passing else JSONResponse({"detail": str(exc)}, 503)
         case MessageSizeTooLargeError() | RecordListTooLargeError():

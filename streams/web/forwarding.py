@@ -16,6 +16,7 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
 from schemas.errors import ShardNotHere
+from streams.web.consistency import waits_of
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +63,7 @@ class Forwarding:
                 params=request.url.query or None,
                 headers={**headers, FORWARDED: "1"},
                 content=await request.body(),
+                timeout=WAIT_SECONDS + waits_of(request),
             )
         except httpx.HTTPError as exc:
             log.info("shard %d: its worker at %s does not answer: %s", moved.partition, url, type(exc).__name__)

@@ -16,6 +16,7 @@ from schemas.events import Edit, Forget, ForgetUser, Pin, Unpin
 from schemas.messages import MAX_METADATA_BYTES, Content, Id, Metadata, iso
 from streams.service import MemoryService
 from streams.web.accepted import Accepted
+from streams.web.consistency import Consistency, Wait
 from streams.web.listing import After, Filters, PageQuery, PageSize, States, conditions_of, page_of_memories
 from streams.web.partial import MayBePartial, Partial, said
 from streams.web.shown import ShownMemory, command, shown
@@ -64,9 +65,9 @@ class HistoryResponse(BaseModel):
 def memory_routes(service: MemoryService) -> APIRouter:
     """`/v1/memories…`, for the memories of this worker's shards."""
     api = APIRouter(tags=["memories"])
-    write = partial(Accepted.written, service)
+    write, reads = partial(Accepted.written, service), Consistency(service).reads
 
-    @api.get("/v1/memories")
+    @api.get("/v1/memories", dependencies=reads)
     async def memories(
         user_id: Id,
         states: States,
@@ -87,7 +88,7 @@ def memory_routes(service: MemoryService) -> APIRouter:
         memories = [shown(memory, service) for memory in page.memories]
         return MemoriesResponse(memories=memories, total=page.total, next=page.next_after, **said(allowed, behind))
 
-    @api.get("/v1/memories/{memory_id}")
+    @api.get("/v1/memories/{memory_id}", dependencies=reads)
     async def memory(memory_id: uuid.UUID, user_id: Id, allowed: Partial, touch: bool = True) -> OneMemory:
         """One memory; that counts as an access, unless `touch` is false. It is shown as it was before.
 
@@ -100,7 +101,7 @@ def memory_routes(service: MemoryService) -> APIRouter:
         return OneMemory.of(found, service.clock.now(), service.settings.lifecycle, **said(allowed, behind))
 
     @api.patch("/v1/memories/{memory_id}", status_code=202)
-    async def edit(memory_id: uuid.UUID, change: MemoryChange) -> Accepted:
+    async def edit(memory_id: uuid.UUID, change: MemoryChange, wait: Wait) -> Accepted:
         """Edit text or metadata; another text is embedded anew. `history` keeps what was there before."""
         found = await service.one(change.user_id, memory_id)
         if change.metadata is not None and outgrows(found.meta, change.metadata):
@@ -108,9 +109,9 @@ def memory_routes(service: MemoryService) -> APIRouter:
                 422, f"metadata: with what the memory has, more than {MAX_METADATA_BYTES} bytes of JSON"
             )
         fields = change.model_dump(exclude={"user_id"}, exclude_none=True)
-        return await write(command(Edit, change.user_id, memory_id=found.id, **fields))
+        return await write(command(Edit, change.user_id, memory_id=found.id, **fields), wait)
 
-    @api.get("/v1/memories/{memory_id}/history")
+    @api.get("/v1/memories/{memory_id}/history", dependencies=reads)
     async def history(memory_id: uuid.UUID, user_id: Id) -> HistoryResponse:
         """What was done to a memory since it was made, and how its state changed; archived ones have theirs too."""
         archived = await service.ask(user_id, Shard.archived, user_id, memory_id)
@@ -121,25 +122,25 @@ def memory_routes(service: MemoryService) -> APIRouter:
         return HistoryResponse(id=found.id, user_id=user_id, events=[made, *past])
 
     @api.delete("/v1/memories/{memory_id}", status_code=202)
-    async def forget(memory_id: uuid.UUID, user_id: Id) -> Accepted:
+    async def forget(memory_id: uuid.UUID, user_id: Id, wait: Wait) -> Accepted:
         """Forget a memory: the user's right, whatever pins it. A replay leaves it forgotten."""
-        return await write(command(Forget, user_id, memory_id=memory_id))
+        return await write(command(Forget, user_id, memory_id=memory_id), wait)
 
     @api.delete("/v1/memories", status_code=202)
-    async def forget_all(user_id: Id) -> Accepted:
+    async def forget_all(user_id: Id, wait: Wait) -> Accepted:
         """Forget everything of the user's up to now: memories, archive, daily summaries, short-term windows."""
-        return await write(command(ForgetUser, user_id))
+        return await write(command(ForgetUser, user_id), wait)
 
     @api.put("/v1/memories/{memory_id}/pin", status_code=202)
-    async def pin(memory_id: uuid.UUID, user_id: Id) -> Accepted:
+    async def pin(memory_id: uuid.UUID, user_id: Id, wait: Wait) -> Accepted:
         """Pin a memory of the user's: it does not decay."""
         found = await service.one(user_id, memory_id)
-        return await write(command(Pin, user_id, memory_id=found.id))
+        return await write(command(Pin, user_id, memory_id=found.id), wait)
 
     @api.delete("/v1/memories/{memory_id}/pin", status_code=202)
-    async def unpin(memory_id: uuid.UUID, user_id: Id) -> Accepted:
+    async def unpin(memory_id: uuid.UUID, user_id: Id, wait: Wait) -> Accepted:
         """Let it decay again."""
         found = await service.one(user_id, memory_id)
-        return await write(command(Unpin, user_id, memory_id=found.id))
+        return await write(command(Unpin, user_id, memory_id=found.id), wait)
 
     return api

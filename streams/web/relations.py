@@ -16,6 +16,7 @@ from schemas.memories import Memory, State
 from schemas.messages import Id, iso
 from streams.service import MemoryService
 from streams.web.accepted import Accepted
+from streams.web.consistency import Consistency, Wait
 from streams.web.shown import command, shown
 from tables.catalog.catalog import NewLink
 from tables.shard.shard import Shard
@@ -112,7 +113,7 @@ def _shown(links: Sequence[NewLink], memory_id: uuid.UUID) -> list[ShownLink]:
 def relation_routes(service: MemoryService) -> APIRouter:
     """`/v1/links`, and what of `/v1/memories/{memory_id}/…` speaks of two memories."""
     api = APIRouter(tags=["memories"])
-    write = partial(Accepted.written, service)
+    write, reads = partial(Accepted.written, service), Consistency(service).reads
 
     async def pair(user_id: str, one: uuid.UUID, other: uuid.UUID) -> tuple[uuid.UUID, uuid.UUID]:
         found = (await service.one(user_id, one)).id, (await service.one(user_id, other)).id
@@ -121,25 +122,27 @@ def relation_routes(service: MemoryService) -> APIRouter:
         return found
 
     @api.post("/v1/links", status_code=202)
-    async def link(new: LinkRequest) -> Accepted:
+    async def link(new: LinkRequest, wait: Wait) -> Accepted:
         """Link two memories of the user's; the same link again gives it another weight."""
         source, target = await pair(new.user_id, new.source_id, new.target_id)
         fields = new.model_dump(exclude={"user_id", "source_id", "target_id"})
-        return await write(command(Link, new.user_id, source_id=source, target_id=target, **fields))
+        return await write(command(Link, new.user_id, source_id=source, target_id=target, **fields), wait)
 
     @api.delete("/v1/links", status_code=202)
-    async def unlink(user_id: Id, source_id: uuid.UUID, target_id: uuid.UUID, kind: Id = "related") -> Accepted:
+    async def unlink(
+        user_id: Id, source_id: uuid.UUID, target_id: uuid.UUID, wait: Wait, kind: Id = "related"
+    ) -> Accepted:
         """Remove a link."""
-        return await write(command(Unlink, user_id, source_id=source_id, target_id=target_id, kind=kind))
+        return await write(command(Unlink, user_id, source_id=source_id, target_id=target_id, kind=kind), wait)
 
-    @api.get("/v1/memories/{memory_id}/links")
+    @api.get("/v1/memories/{memory_id}/links", dependencies=reads)
     async def links(memory_id: uuid.UUID, user_id: Id) -> LinksResponse:
         """The memory's links, whichever end it is."""
         found = await service.one(user_id, memory_id)
         links = await service.ask(user_id, Shard.links_of, user_id, found.id)
         return LinksResponse(id=found.id, links=_shown(links, found.id))
 
-    @api.get("/v1/memories/{memory_id}/related")
+    @api.get("/v1/memories/{memory_id}/related", dependencies=reads)
     async def related(
         memory_id: uuid.UUID,
         user_id: Id,
@@ -173,9 +176,9 @@ def relation_routes(service: MemoryService) -> APIRouter:
         return RelatedResponse(id=found.id, related=[related_one(*one) for one in [*explicit, *semantic][:limit]])
 
     @api.post("/v1/memories/{memory_id}/supersede", status_code=202)
-    async def supersede(memory_id: uuid.UUID, replacement: Replacement) -> Accepted:
+    async def supersede(memory_id: uuid.UUID, replacement: Replacement, wait: Wait) -> Accepted:
         """A newer memory replaces this one: it is kept, and is in no default result."""
         older, newer = await pair(replacement.user_id, memory_id, replacement.by)
-        return await write(command(Supersede, replacement.user_id, memory_id=older, by=newer))
+        return await write(command(Supersede, replacement.user_id, memory_id=older, by=newer), wait)
 
     return api

@@ -16,9 +16,12 @@ from fastapi import APIRouter, HTTPException, Path, Query
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from schemas.messages import SPEAKERS, Id
+from schemas.places import Place
 from streams.agents.summaries import summary_request
 from streams.rules.wording import lasting
 from streams.service import WAIT_SECONDS, MemoryService
+from streams.web.accepted import Written
+from streams.web.consistency import Consistency, Wait
 
 _WRITTEN_OUT = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
@@ -46,7 +49,7 @@ class NewSummary(BaseModel):
     run_id: uuid.UUID = Field(default_factory=uuid.uuid4, validation_alias=AliasChoices("run_id", "runId"))
 
 
-class RequestedSummary(BaseModel):
+class RequestedSummary(Written):
     """A request is in the log; its summary is in the day's file when `run_id` is among the file's runs."""
 
     run_id: uuid.UUID
@@ -88,13 +91,14 @@ def summary_routes(service: MemoryService) -> APIRouter:
     """`/v1/summaries`."""
     api = APIRouter(tags=["summaries"])
     files, memory = service.summaries.files, service.settings.memory
+    reads = Consistency(service).reads
 
     @api.post(
         "/v1/summaries",
         status_code=202,
         responses={404: {"description": "The windows hold nothing that was said on that day"}},
     )
-    async def ask(wanted: NewSummary) -> RequestedSummary:
+    async def ask(wanted: NewSummary, wait: Wait) -> RequestedSummary:
         """Have all that the user's windows hold of a day summed up, whatever has been summed up before."""
         day = wanted.date or service.newest_day(wanted.user_id)
         said = service.said_on(wanted.user_id, day)
@@ -107,7 +111,11 @@ def summary_routes(service: MemoryService) -> APIRouter:
                 "GET /v1/summaries",
             )
         request = summary_request(wanted.run_id, wanted.user_id, day, "manual", said)
-        place = await service.request_summary(request)
+
+        async def write() -> list[Place]:
+            return [await service.request_summary(request)]
+
+        (place,), applied = await service.applied(wanted.user_id, wait, write)
         return RequestedSummary(
             run_id=request.run_id,
             user_id=request.user_id,
@@ -116,9 +124,11 @@ def summary_routes(service: MemoryService) -> APIRouter:
             topic=place.topic,
             partition=place.partition,
             offset=place.offset,
+            token=place.token,
+            applied=applied,
         )
 
-    @api.get("/v1/summaries")
+    @api.get("/v1/summaries", dependencies=reads)
     async def days(
         user_id: Id,
         first: Annotated[Day, Query(alias="from")] = date.min,
@@ -143,7 +153,9 @@ def summary_routes(service: MemoryService) -> APIRouter:
         ]
         return SummariesResponse(user_id=user_id, days=shown, waiting=waiting)
 
-    @api.get("/v1/summaries/{date}", responses={404: {"description": "There is no file of that day"}})
+    @api.get(
+        "/v1/summaries/{date}", dependencies=reads, responses={404: {"description": "There is no file of that day"}}
+    )
     async def one(day: Annotated[Day, Path(alias="date")], user_id: Id) -> DayResponse:
         """The day's file, with the runs that wrote it."""
         service.partition_here(user_id)

@@ -1,0 +1,117 @@
+"""Reading what one has written: `wait=applied` on writes, `at_least` on reads.
+
+A write is answered with a consistency token. A read that is given it is answered when what was written can be
+read, whichever worker is asked: the owner of the user waits.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal, NamedTuple
+
+from fastapi import APIRouter, Depends, Header, Query, Request
+from pydantic import BaseModel
+
+from schemas.errors import ConsistencyTokenError
+from schemas.messages import Id
+from schemas.places import Place
+from streams.service import MemoryService
+
+#: Longer than anybody would hold a connection for one answer.
+LONGEST_WAIT: Final = 60.0
+#: A request waits for no more writes than these.
+MOST_TOKENS: Final = 64
+HEADER: Final = "Siltstone-At-Least"
+
+Timeout = Annotated[float, Query(ge=0, le=LONGEST_WAIT, description="seconds to wait")]
+
+
+def waits_of(request: Request) -> float:
+    """For how many seconds a request may wait for what was written, beside what it takes otherwise."""
+    return float(getattr(request.state, "waits", 0.0))
+
+
+def _wait(
+    request: Request,
+    wait: Annotated[
+        Literal["applied"] | None, Query(description="answer when what is written can be read, or after `timeout`")
+    ] = None,
+    timeout: Timeout = 5.0,
+) -> float | None:
+    if wait is None:
+        return None
+    request.state.waits = timeout
+    return timeout
+
+
+#: For how many seconds a write waits until its effect can be read; None: it does not.
+Wait = Annotated[float | None, Depends(_wait)]
+
+
+class _AtLeast(NamedTuple):
+    places: tuple[Place, ...]
+    seconds: float
+
+
+def _at_least(
+    request: Request,
+    at_least: Annotated[
+        str | None, Query(description="consistency tokens, with commas between: what they stand for is to be read")
+    ] = None,
+    header: Annotated[str | None, Header(alias=HEADER, description="the same as `at_least`")] = None,
+    timeout: Timeout = 5.0,
+) -> _AtLeast:
+    given = [one.strip() for text in (at_least, header) if text for one in text.split(",") if one.strip()]
+    if len(given) > MOST_TOKENS:
+        raise ConsistencyTokenError(f"at_least: {len(given)} tokens: give {MOST_TOKENS} at the most, the newest ones")
+    if given:
+        request.state.waits = timeout
+    return _AtLeast(tuple(map(Place.of_token, given)), timeout)
+
+
+#: What is to be readable before a read is answered.
+AtLeast = Annotated[_AtLeast, Depends(_at_least)]
+
+
+class Reached(BaseModel):
+    """What the tokens stand for can be read."""
+
+    applied: Literal[True] = True
+
+
+class Consistency:
+    """Has reads of one worker wait.
+
+    @api.get("/v1/memories", dependencies=consistency.reads)
+    """
+
+    def __init__(self, service: MemoryService) -> None:
+        self._service = service
+
+        async def of_user(user_id: Id, asked: AtLeast) -> None:
+            await self.reached(user_id, asked)
+
+        self.reads = [Depends(of_user)]
+
+    async def reached(self, user_id: str, asked: AtLeast) -> None:
+        """For a read whose user is in its body."""
+        await self._service.has_reached(asked.places, asked.seconds, user_id)
+
+
+def consistency_routes(service: MemoryService) -> APIRouter:
+    """`/v1/applied`."""
+    api = APIRouter(tags=["operations"])
+
+    @api.get("/v1/applied")
+    async def applied(asked: AtLeast) -> Reached:
+        """Wait until what the tokens stand for can be read: 200, or 503 with `Retry-After` where it takes longer.
+
+        They are to be of one partition, so of one user's records, for instance.
+        """
+        if not asked.places:
+            raise ConsistencyTokenError("at_least: give a consistency token")
+        if len({place.partition for place in asked.places}) > 1:
+            raise ConsistencyTokenError("at_least: the tokens are of several partitions: ask for each apart")
+        await service.has_reached(asked.places, asked.seconds)
+        return Reached()
+
+    return api

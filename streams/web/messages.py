@@ -1,0 +1,67 @@
+"""Chat messages as the API takes them: one, or a list."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import orjson
+from fastapi import Body, HTTPException
+from pydantic import AliasChoices, Discriminator, Field, Tag
+
+from schemas.messages import ChatMessage, Timestamp, iso
+from schemas.places import Place, newest
+from streams.clock import now_ms
+from streams.service import MemoryService
+from streams.web.accepted import Accepted, AcceptedMessages
+
+
+class NewMessage(ChatMessage):
+    """A chat message whose time is now where it names none."""
+
+    timestamp: Timestamp = Field(
+        default_factory=now_ms,
+        validation_alias=AliasChoices("timestamp", "created_at"),
+    )
+
+
+def _how_many(given: Any) -> str:
+    return "messages" if isinstance(given, list) else "message"
+
+
+#: One message, or up to a thousand.
+Given = Annotated[
+    Annotated[NewMessage, Tag("message")]
+    | Annotated[list[NewMessage], Field(min_length=1, max_length=1000), Tag("messages")],
+    Discriminator(_how_many),
+    Body(),
+]
+
+
+async def add_messages(
+    service: MemoryService, given: NewMessage | list[NewMessage], wait: float | None
+) -> Accepted | AcceptedMessages:
+    """Produce them in their order. `wait`: seconds, at the most, until they are in their windows; None: at once."""
+    messages = given if isinstance(given, list) else [given]
+    users = {message.user_id for message in messages}
+    if wait is not None and len(users) > 1:
+        raise HTTPException(422, f"wait=applied: a list of one user's messages, not of {len(users)} users'")
+    event_ids = [message.message_id or str(uuid.uuid4()) for message in messages]
+    records = [_record(message, event_id) for message, event_id in zip(messages, event_ids, strict=True)]
+
+    async def write() -> Sequence[Place]:
+        return await service.add_messages(records)
+
+    places, applied = await service.applied(messages[0].user_id, wait, write)
+    accepted = [Accepted.at(*written) for written in zip(places, event_ids, strict=True)]
+    if not isinstance(given, list):
+        return accepted[0].model_copy(update={"applied": applied})
+    token = newest(places)[0].token if len(users) == 1 else None
+    return AcceptedMessages(accepted=accepted, token=token, applied=applied)
+
+
+def _record(message: NewMessage, event_id: str) -> tuple[str, bytes]:
+    """Whose it is, and what goes into the log."""
+    fields = message.model_dump(mode="json", exclude_none=True)
+    return message.user_id, orjson.dumps(fields | {"message_id": event_id, "timestamp": iso(message.timestamp)})
