@@ -273,9 +273,10 @@ class SegmentedIndex:
 
     def seal(self) -> None:
         """Have all in segments when it returns, but for what the disk has no room for."""
-        for _ in range(3):  # what was being sealed, what is frozen because it could not be, and what is new
-            self._finish(self._sealing)
+        self._finish(self._sealing)
+        for _ in range(2):  # what is frozen because it could not be sealed, and what is new
             self._seal()
+            self._finish(self._sealing)
 
     def merge_all(self) -> None:
         """Bring together what is to be one. It takes as long as it takes."""
