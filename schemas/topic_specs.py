@@ -22,8 +22,11 @@ FOR_EVER: Final = -1
 SEGMENT_BYTES: Final = 64 * 1024 * 1024
 SEGMENT_MS: Final = 10 * 60 * 1000
 DIRTY_RATIO: Final = 0.1
-#: Kafka's default. Windows on a worker's disk go on from where they were for a little less (`SLEPT_TOO_LONG_MS`).
+#: How long a deletion stays in a changelog at least (`delete.retention.ms`): Kafka's default.
 TOMBSTONES_MS: Final = DAY_MS
+#: A worker that was away for longer may have missed deletions, and would keep rows that are gone: what its disk has
+#: of the windows is not used. Less than a deletion's time by what reading the changelogs may take.
+SLEPT_TOO_LONG_MS: Final = TOMBSTONES_MS - 2 * 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,6 +206,16 @@ class Metrics:
             "siltstone_warm_takeovers", "Partitions that were assigned, and whose copy was here", registry=registry
         )
         self.sessions = Gauge("siltstone_sessions", "Sessions in the short-term tables", registry=registry)
+        self.windows_resident = Gauge(
+            "siltstone_windows_resident_bytes",
+            "What decoded rows of windows take of the memory, at the most, as it is counted",
+            registry=registry,
+        )
+        self.windows_read_back = Gauge(
+            "siltstone_windows_rows_read_back",
+            "Rows of windows that were not in memory when they were needed, since the start",
+            registry=registry,
+        )
         self.lag = Gauge("siltstone_lag_records", "Records not yet committed, by topic", ["topic"], registry=registry)
         self.uncommitted_seconds = Gauge(
             "siltstone_uncommitted_seconds",

@@ -16,7 +16,7 @@ def test_what_is_tried_where_nothing_is_named_are_the_rules_and_the_tables() -> 
 def test_modules_and_folders_can_be_named() -> None:
     assert modules(["tables/windows/rows.py", "tables/windows"])[:2] == [
         "tables/windows/rows.py",
-        "tables/windows/kept_rows.py",
+        "tables/windows/compact_json.py",
     ]
 
 

@@ -292,12 +292,14 @@ class ShortTermAgent:
             self._metrics.lost_exchanges.inc(lost)
             log.warning("%d exchanges of windows are not in their changelog; the sessions go on without them", lost)
         self.idle.clear()
+        asked: list[tuple[int, Session, Exchange]] = []
         for partition, session in self._store.all_sessions():
             self.idle.seen(partition, session)
             self._clock.observe(session.last_at)
+            asked += [(partition, session, exchange) for exchange in self._store.asked_of(partition, session)]
         if self._ratings is not None:
             self._ratings.forget()
-        for partition, session, exchange in list(self._store.asked()):
+        for partition, session, exchange in asked:
             key = partition, session.user_id, session.session_id, exchange.seq
             if self._ratings is not None:
                 self._ratings.ask(key, exchange)

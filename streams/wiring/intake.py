@@ -115,6 +115,8 @@ class Intake:
             self.ratings.tick()
         context.gate.must_wait()
         context.metrics.sessions.set(len(self.short_term.idle))
+        context.metrics.windows_resident.set(context.resident.held_bytes())
+        context.metrics.windows_read_back.set(context.resident.read_back)
         for topic, records in lag().items():
             context.metrics.lag.labels(topic).set(records)
 

@@ -32,7 +32,7 @@ from tables.catalog.migrations import migrate, statement, transaction
 from tables.catalog.parsed import Parsed
 from tables.catalog.retention import Retention
 from tables.catalog.shard_info import InfoTable, ShardInfo
-from tables.catalog.stored_vectors import StoredVectors, drop_other_files
+from tables.catalog.stored_vectors import ReadVectors, StoredVectors, drop_other_files
 from tables.catalog.watermarks import Watermark, Watermarks
 from tables.shard.erasures import Erasure, erasure
 from tables.shard.reembedding import Reembedding
@@ -354,9 +354,16 @@ class Catalog:
 
     def vectors(self, seqs: npt.NDArray[np.int64]) -> tuple[list[str], npt.NDArray[np.float32]]:
         """User ids and vectors, float32[n, d], of `seqs`, in their order."""
+        return self._users_of(seqs), self._vectors.of(seqs)
+
+    def vectors_later(self, seqs: npt.NDArray[np.int64]) -> tuple[list[str], ReadVectors]:
+        """User ids of `seqs`, in their order, and what gives the vectors at some places of that order."""
+        return self._users_of(seqs), self._vectors.reader(seqs)
+
+    def _users_of(self, seqs: npt.NDArray[np.int64]) -> list[str]:
         self._db.register("wanted", pa.table({"seq": seqs, "place": np.arange(len(seqs))}))
         users = self._db.execute("SELECT user_id FROM wanted JOIN memories USING (seq) ORDER BY place").fetchall()
-        return [user_id for (user_id,) in users], self._vectors.of(seqs)
+        return [user_id for (user_id,) in users]
 
     def seqs(self) -> npt.NDArray[np.int64]:
         """The numbers of all memories that have a vector, ascending."""

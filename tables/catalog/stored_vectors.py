@@ -9,13 +9,14 @@ number when a quarter of the slots is nobody's.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 import duckdb
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from schemas.errors import DataDirError, ShardError
@@ -31,6 +32,10 @@ log = logging.getLogger(__name__)
 _AT_A_TIME: Final = 10_000
 #: A file with fewer slots that are nobody's is not worth another one.
 _WORTH_IT: Final = 1_024
+
+
+#: Places among numbers, int64[n], to their vectors, float32[n, d].
+ReadVectors = Callable[[npt.NDArray[np.int64]], Vectors]
 
 
 class _Named(NamedTuple):
@@ -150,15 +155,31 @@ class StoredVectors:
         assert self._file is not None, "`begin` comes first"
         found = np.zeros((len(seqs), self._file.head.dimension), np.float32)
         named = self._named(seqs)
-        places = np.argsort(seqs, kind="stable")
-        rows = places[np.searchsorted(seqs[places], named.seqs)]
-        found[rows] = self._read(named)
+        found[_places(named.seqs, seqs)] = self._whole(named, self._file.read(named.slots))
         return found
 
-    def _read(self, named: _Named) -> Vectors:
+    def reader(self, seqs: Seqs) -> ReadVectors:
+        """Gives what `of` gives, of some of these numbers at a time, without asking the table again.
+
+        It is for now: what changes the table or the file comes after it. Raises KeyError where one is not there.
+        """
+        assert self._file is not None, "`begin` comes first"
+        named, of_slots = self._named(seqs), self._file.reader()
+        if len(named.seqs) != len(seqs):
+            raise KeyError("of some of these numbers there are no vectors")
+        order = np.empty(len(seqs), np.int64)
+        order[_places(named.seqs, seqs)] = np.arange(len(seqs))
+
+        def read(places: npt.NDArray[np.int64]) -> Vectors:
+            asked = order[places]
+            some = _Named(named.seqs[asked], named.slots[asked], named.digests[asked])
+            return self._whole(some, of_slots(some.slots))
+
+        return read
+
+    def _whole(self, named: _Named, vectors: Vectors) -> Vectors:
         """Zeros for what is not as it was put there: such a memory is found by its words."""
         assert self._file is not None
-        vectors = self._file.read(named.slots)
         lost = digests(vectors) != named.digests
         if lost.any():
             log.warning(
@@ -283,6 +304,12 @@ class StoredVectors:
         if self._file is not None:
             self._file.close()
             self._file, self._end = None, 0
+
+
+def _places(seqs: Seqs, among: Seqs) -> npt.NDArray[np.int64]:
+    """Where each number is among others, which are in any order."""
+    order = np.argsort(among, kind="stable")
+    return order[np.searchsorted(among[order], seqs)]
 
 
 def drop_other_files(folder: Path, numbers: Sequence[int | None]) -> None:

@@ -210,17 +210,26 @@ class SegmentedIndex:
         if len(self._new) * 4 * self.dimension >= _SEAL_BYTES:
             self._make_room()
 
+    def build(self, lists: Lists) -> bool:
+        """Have a segment of these, which need not be in memory together; whether the disk had room for it."""
+        self._finish(self._merging)
+        self._merging = self._writing([], lambda: [lists])
+        self._finish(self._merging)
+        return not self._stuck
+
     def _make_room(self) -> None:
         self._take_over()
-        if self._stuck or len(self._new) < self._enough():
+        if self._stuck or len(self._new) < self.enough:
             return
-        if self._sealing is not None and len(self._new) >= 2 * self._enough():
+        if self._sealing is not None and len(self._new) >= 2 * self.enough:
             self._finish(self._sealing)  # memory is bounded, however slow the disk
         self._seal()
         if len(self._segments) > _MANY:
             self._merge()
 
-    def _enough(self) -> int:
+    @property
+    def enough(self) -> int:
+        """So many rows are worth a segment of their own."""
         return max(_SEAL_BYTES // (4 * self.dimension), len(self) // _SEAL_SHARE)
 
     def remove(self, seqs: Seqs) -> None:
@@ -254,19 +263,20 @@ class SegmentedIndex:
         if new and (held <= SMALL or new * 10 >= held or self._put_off >= PUT_OFF or len(self._frozen)):
             self._put_off = 0
             self._seal()
-            if new * _LITTLE <= self._enough():
+            if new * _LITTLE <= self.enough:
                 self._finish(self._sealing)
         elif new:
             self._put_off += 1
         self._merge()
-        if self._merging is not None and sum(map(len, self._merging.sources)) * _LITTLE <= self._enough():
+        if self._merging is not None and sum(map(len, self._merging.sources)) * _LITTLE <= self.enough:
             self._finish(self._merging)
 
     def seal(self) -> None:
         """Have all in segments when it returns, but for what the disk has no room for."""
-        for _ in range(3):  # what was being sealed, what is frozen because it could not be, and what is new
-            self._finish(self._sealing)
+        self._finish(self._sealing)
+        for _ in range(2):  # what is frozen because it could not be sealed, and what is new
             self._seal()
+            self._finish(self._sealing)
 
     def merge_all(self) -> None:
         """Bring together what is to be one. It takes as long as it takes."""
@@ -352,7 +362,7 @@ class SegmentedIndex:
         if self._merging is not None or self._held or self._stuck:
             return
         sizes = [(segment.layout.rows, segment.gone) for segment in self._segments]
-        if chosen := to_merge(sizes, self._enough() // 2):
+        if chosen := to_merge(sizes, self.enough // 2):
             sources = [self._segments[place] for place in chosen]
             self._merging = self._writing(sources, lambda: [SegmentRows(source) for source in sources])
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import struct
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -112,13 +112,23 @@ class VectorFile:
 
     def read(self, slots: Slots) -> Matrix:
         """float32[n, d], in the order of `slots`; zeros for those behind the end."""
-        found = np.zeros((len(slots), self.head.dimension), np.float32)
-        held = self.slots
-        inside = slots < held
-        if inside.any():
-            mapped = np.memmap(self.path, "<f4", "r", HEAD_BYTES, (held, self.head.dimension))
+        return self.reader()(slots)
+
+    def reader(self) -> Callable[[Slots], Matrix]:
+        """Gives what `read` gives, from one mapping of the file as it is now."""
+        dimension, held = self.head.dimension, self.slots
+        empty = np.empty((0, dimension), np.float32)
+        mapped = np.memmap(self.path, "<f4", "r", HEAD_BYTES, (held, dimension)).view(np.ndarray) if held else empty
+
+        def read(slots: Slots) -> Matrix:
+            inside = slots < held
+            if inside.all():
+                return mapped[slots]
+            found = np.zeros((len(slots), dimension), np.float32)
             found[inside] = mapped[slots[inside]]
-        return found
+            return found
+
+        return read
 
     def wipe(self, slots: Slots) -> None:
         """Zeros in the place of what was there."""

@@ -85,6 +85,7 @@ class Rows(Generic[Row]):
             if raw is None:
                 return None
             row = self._measure(raw)
+            self._resident.read_back += 1
         self._recent.setdefault(partition, {})[key] = row
         self._resident.came()
         return row

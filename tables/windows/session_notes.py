@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from tables.windows.compact_json import compact_json
 from tables.windows.kept_rows import KeptRows
 from tables.windows.resident import Resident
 from tables.windows.rows import Rows
@@ -43,11 +44,11 @@ class Note(NamedTuple):
 
 def note_key(note: Note) -> bytes:
     """User, session and id: one user's ids say nothing about another's."""
-    return orjson.dumps((note.user_id, note.session_id, note.id))
+    return compact_json((note.user_id, note.session_id, note.id))
 
 
 def encode_note(note: Note) -> bytes:
-    return orjson.dumps(tuple(note))
+    return compact_json(tuple(note))
 
 
 def decode_note(raw: bytes) -> Note:

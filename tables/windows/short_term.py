@@ -14,10 +14,10 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 import msgspec
-import orjson
 from msgspec.structs import astuple
 
 from schemas.messages import Exchange, Message, day_of
+from tables.windows.compact_json import compact_json
 from tables.windows.kept_rows import KeptRows
 from tables.windows.resident import Resident
 from tables.windows.rows import Rows
@@ -97,9 +97,9 @@ def _newest_first(said: tuple[str, Exchange]) -> tuple[int, int]:
     return -said[1].ended_at, -said[1].seq
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)
 def session_key(user_id: str, session_id: str) -> bytes:
-    return orjson.dumps((user_id, session_id))
+    return compact_json((user_id, session_id))
 
 
 #: Bytes that a session's set of ids takes, and each id in it.
@@ -116,11 +116,11 @@ EXCHANGE_KEY: Final = b"%b%d"
 
 def encode_session(session: Session) -> bytes:
     # Few messages are dated ahead, and a row is as it always was without them.
-    return orjson.dumps(tuple(session) if session.lead else session[:-1], default=astuple)
+    return compact_json(tuple(session) if session.lead else session[:-1], astuple)
 
 
 def encode_exchange(exchange: Exchange) -> bytes:
-    return orjson.dumps(exchange, default=astuple)
+    return compact_json(exchange, astuple)
 
 
 decode_session: Final = msgspec.json.Decoder(Session).decode
@@ -208,8 +208,12 @@ class ShortTermStore:
     def asked(self) -> Iterator[tuple[int, Session, Exchange]]:
         """Every exchange whose value was asked for and is not known."""
         for partition, session in self.all_sessions():
-            for seq in session.asked:
-                yield partition, session, self.exchange(partition, session, seq)
+            for exchange in self.asked_of(partition, session):
+                yield partition, session, exchange
+
+    def asked_of(self, partition: int, session: Session) -> list[Exchange]:
+        """The session's exchanges whose value was asked for and is not known."""
+        return [self.exchange(partition, session, seq) for seq in session.asked]
 
     def window(self, partition: int, session: Session) -> list[Exchange]:
         """The closed exchanges in the window, oldest first."""

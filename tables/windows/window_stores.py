@@ -11,11 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from schemas.topic_specs import SLEPT_TOO_LONG_MS
 from tables.windows.partition_store import Copied, Memory, PartitionStore, Place, State
-
-#: A tombstone is in a changelog for a day at least (`delete.retention.ms`). Whoever has slept for longer than this
-#: may have missed some, and would keep rows that were deleted.
-SLEPT_TOO_LONG_MS: Final = 22 * 3_600_000
 
 #: What a command deletes of all tables is written by then.
 SETTLED_MS: Final = 30_000

@@ -49,6 +49,9 @@ class OneShard:
     async def ask_partly(self, partial: bool, user_id: str, method: Any, *args: Any) -> Any:
         return await self.ask(user_id, method, *args), ()
 
+    async def has_reached(self, *_: object) -> None:
+        """Nothing is waited for."""
+
 
 class FixedClock:
     def __init__(self, now: int) -> None:

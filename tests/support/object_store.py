@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.request import Request, urlopen
 
 BUCKET = "checkpoints"
@@ -24,17 +25,28 @@ SECRET = "wJalrXUtnFEMI"
 @contextmanager
 def s3_server(bucket: str = BUCKET) -> Iterator[str]:
     """Its address, `127.0.0.1:port`; it has one bucket, and ends with the block."""
-    from moto.server import ThreadedMotoServer
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+    from werkzeug.serving import make_server
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
+    app, one_at_a_time = DomainDispatcherApplication(create_backend_app), threading.Lock()
+
+    def answer(environ: Any, start_response: Any) -> list[bytes]:
+        # moto looks whether a key is there, and then puts it; S3 does both in one step.
+        with one_at_a_time:
+            return list(app(environ, start_response))
+
+    server = make_server("127.0.0.1", 0, answer, threaded=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    address = f"127.0.0.1:{server.server_port}"
     try:
-        make_bucket(f"{host}:{port}", bucket)
-        yield f"{host}:{port}"
+        make_bucket(address, bucket)
+        yield address
     finally:
-        server.stop()
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 def make_bucket(address: str, bucket: str) -> None:

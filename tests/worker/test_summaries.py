@@ -18,6 +18,7 @@ import pytest
 import pytest_asyncio
 from click.testing import CliRunner, Result
 
+from schemas import places
 from schemas.events import SummaryRequest
 from schemas.lifecycle import DAY_MS
 from schemas.settings import SUMMARY_VARIABLES, AgentsSettings, LlmSettings, Settings
@@ -322,9 +323,10 @@ async def test_a_summary_is_asked_for_over_http(place: Place) -> None:
     await place.until_runs("zoe", 1)
     asked = await place.ask("zoe")
     topic, partition = place.worker.topics.summary_requests, place.worker.context.partition_of("zoe")
-    run_id, offset = asked.pop("run_id"), asked.pop("offset")
+    run_id, offset, token = asked.pop("run_id"), asked.pop("offset"), asked.pop("token")
     assert asked == {"user_id": "zoe", "date": TOMORROW, "messages": 2, "topic": topic, "partition": partition}
     assert offset >= 0
+    assert places.Place.of_token(token) == (topic, partition, offset)
     assert await place.until_runs("zoe", 1, TOMORROW) == [run_id]
     mine, before = str(uuid.uuid4()), place.outcomes()
     for _ in range(2):

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import orjson
 
+from schemas.topic_specs import TOMBSTONES_MS
 from streams.clients.journal.batches import (
     PACKED_BYTES,
     Record,
@@ -26,9 +27,6 @@ _MEMBERS: Final = re.compile(r"clusters/[^/]+/groups/consumers/[^/]+\.json")
 _META: Final = re.compile(r"clusters/[^/]+/meta\.json")
 #: Of topics that say nothing of it: Apache Kafka's own. What was read and forgotten does not lie here for ever.
 RETENTION_MS: Final = 7 * 24 * 3_600_000
-#: The same, of tombstones in what is compacted: whoever has a row on a disk of its own, and reads on behind it, is
-#: told of its end only by them.
-TOMBSTONES_MS: Final = 24 * 3_600_000
 
 
 def mend(objects: Objects) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 
 from schemas.messages import LATEST_MS, Message, Role
@@ -194,6 +195,34 @@ def test_nobody_looks_at_sessions_whose_turn_it_is_not() -> None:
         quiet.expired(MEMORY, START)
     assert looked == 20_000
     assert pushed() < 100_000
+
+
+def test_a_silent_session_takes_a_few_hundred_bytes() -> None:
+    """Half a kilobyte at the most: its key, its entry and its turns, and no buffer that the key was written in."""
+    quiet, number = IdleTracker(Now()), 5_000
+    said = session()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for each in range(number):
+            quiet.seen(0, said._replace(user_id=f"traced-{each}"))
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(quiet) == number
+    assert (after - before) / number < 640
+
+
+def test_of_a_session_that_is_spoken_in_again_only_the_newest_silence_counts() -> None:
+    """It was looked at before, and ended: what it was told then frees nothing of what came after."""
+    now, quiet = heard(session(said=False, ended=True))
+    now.seconds += MEMORY.session_idle_seconds - 1
+    quiet.seen(0, session()._replace(last_at=START + DAY * 1000))
+    late = START + 2 * DAY * 1000
+    now.seconds += 2
+    assert quiet.expired(MEMORY, late) == []
+    now.seconds += 120
+    assert [silence.timestamp for silence in quiet.due(MEMORY, lambda *_: session(), START)] == [START + 120_000]
 
 
 def counted_pushes(quiet: IdleTracker) -> Callable[[], int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import shutil
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.shard import mending
 from tables.shard import shard as module
 from tables.shard.shard import Shard
-from tables.vectors import segmented
+from tables.vectors import merging, segmented
 from tables.vectors.index import cell_of
 from tables.vectors.manifest import Manifest, write_manifest
 from tests.support.making import START, axis, promotion
@@ -141,6 +142,40 @@ def test_a_rebuilding_tells_how_far_it_is(
         lose(tmp_path)
         reopen().close()
     assert caplog.messages == [f"shard 0: {done} of 5 missing vectors added to the index" for done in (2, 4, 5)]
+
+
+@pytest.mark.parametrize("room", [True, False], ids=["room", "full"])
+def test_much_that_is_missing_goes_into_one_segment(
+    reopen: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: bool
+) -> None:
+    """Each vector under its own number, whatever order they lie in; a disk that is full has them in memory."""
+    shard = reopen()
+    given = [
+        (promotion(str(number), str(number), user=f"user-{number % 5}"), axis(number % 8)) for number in range(30)
+    ]
+    placed(shard, *given)
+    apply(shard, *(forget(memory.memory_id, memory.user_id) for memory, _ in given[::7]))
+    shard.close()
+    lose(tmp_path)
+    monkeypatch.setattr(segmented, "_SEAL_BYTES", 4 * 4 * 8)
+    if not room:
+        monkeypatch.setattr(merging, "write", no_room)
+    shard = reopen()
+    index = shard._index
+    assert (len(index.segments), index.unsealed) == ((1, 0) if room else (0, len(index)))
+    left = [(memory, vector) for place, (memory, vector) in enumerate(given) if place % 7]
+    assert len(index) == len(left)
+    for user in range(5):
+        memories = shard.memories_of(f"user-{user}")
+        vectors = {memory.memory_id: vector for memory, vector in left}
+        found = [shard.similarities(f"user-{user}", vectors[memory.id], [memory])[0] for memory in memories]
+        assert found == [1.0] * len(memories)
+    monkeypatch.undo()
+    shard.close()
+
+
+def no_room(*_: object) -> int:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_users_who_share_a_cell_have_their_own_memories_alone(reopen: Open) -> None:

@@ -15,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import DataDirError, WindowsLocked
+from schemas.topic_specs import SLEPT_TOO_LONG_MS
 from tables.windows.partition_store import STATE_KEY, Memory, PartitionStore, Place, State
 from tables.windows.resident import Resident
 from tables.windows.rows import Change, Rows
-from tables.windows.window_stores import SLEPT_TOO_LONG_MS, WindowStores
+from tables.windows.window_stores import WindowStores
 from tests.support.examples import examples
 
 TEXTS, OTHERS = "texts-changelog", "others-changelog"
