@@ -66,6 +66,9 @@ class State(msgspec.Struct):
     places: dict[str, Place] = {}
 
 
+_decode_state: Final = msgspec.json.Decoder(State).decode
+
+
 class Memory:
     """What all stores of a process share."""
 
@@ -156,7 +159,7 @@ class PartitionStore:
         if raw is None:
             return State()
         try:
-            return msgspec.json.decode(raw, type=State)
+            return _decode_state(raw)
         except msgspec.DecodeError:  # of a version to come
             return State(format=-1)
 
