@@ -67,6 +67,7 @@ class ShardInfo:
         return moments.get(table) or 0
 
 
+_decode: Final = msgspec.json.Decoder(ShardInfo, strict=False).decode
 _KEYS: Final = tuple(field.name for field in fields(ShardInfo))
 
 
@@ -84,7 +85,7 @@ def whole_from(table: AgedTable, moment: int) -> ShardInfo:
 def read_info(db: duckdb.DuckDBPyConnection, schema: str = "main") -> ShardInfo:
     """What is there, in the connection's own catalog or in one that is attached to it. Other keys are passed over."""
     rows = db.execute(f"SELECT key, value FROM {schema}.shard_info").fetchall()
-    return msgspec.convert(dict(rows), ShardInfo, strict=False)
+    return _decode(msgspec.json.encode(dict(rows)))
 
 
 def drop_info(db: duckdb.DuckDBPyConnection, *keys: str, schema: str = "main") -> None:

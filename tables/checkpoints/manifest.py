@@ -64,6 +64,9 @@ class Manifest(msgspec.Struct, frozen=True):
         return sum(file.length for file in self.files)
 
 
+_decode: Final = msgspec.json.Decoder(Manifest).decode
+
+
 def checksum_of(blocks: Iterable[Block]) -> str:
     return hashlib.sha256("".join(block.sha256 for block in blocks).encode("ascii")).hexdigest()
 
@@ -92,7 +95,7 @@ def decoded(content: bytes, partition: int, generation: int) -> Manifest:
             partition, f"a newer version wrote it (format {int(parts[1])}, this one reads up to {FORMAT})"
         )
     try:
-        manifest = msgspec.json.decode(zlib.decompress(body), type=Manifest)
+        manifest = _decode(zlib.decompress(body))
     except (zlib.error, msgspec.MsgspecError) as exc:
         raise damaged("cannot be read") from exc
     mine = (manifest.generation, manifest.facts.partition, manifest.facts.format)

@@ -55,6 +55,9 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Stamp(self.shard, self.generation)
 
 
+_decode: Final = msgspec.json.Decoder(Manifest).decode
+
+
 def name_of(number: int) -> str:
     return f"{number:016x}.ivf"
 
@@ -62,7 +65,7 @@ def name_of(number: int) -> str:
 def read_manifest(folder: Path) -> Manifest | None:
     """That of a shard's folder; None where there is none, or none that can be read."""
     try:
-        found = msgspec.json.decode((folder / NAME).read_bytes(), type=Manifest)
+        found = _decode((folder / NAME).read_bytes())
     except (OSError, msgspec.MsgspecError):
         return None
     return found if found.format == _FORMAT else None

@@ -80,6 +80,9 @@ class Copied(NamedTuple):
     in_files: bool
 
 
+_decode_state: Final = msgspec.json.Decoder(State).decode
+
+
 class Memory:
     """What all stores of a process share."""
 
@@ -173,7 +176,7 @@ class PartitionStore:
         if raw is None:
             return State()
         try:
-            return msgspec.json.decode(raw, type=State)
+            return _decode_state(raw)
         except msgspec.DecodeError:  # of a version to come
             return State(format=-1)
 
