@@ -12,7 +12,7 @@ program as it is: `siltstone worker` in processes of its own, on the embedded br
   memory, which the first half of the sessions fills. The other half says what a message takes.
 - **restart**: the worker is stopped, and killed, and comes back on its disk. An empty worker's start, which is
   measured in the same run, is subtracted for the bar.
-- **checkpoint**: one is made at an orderly stop; then a hundredth of the memories changes (half are new, half are
+- **checkpoint**: one is made on demand; then a hundredth of the memories changes (half are new, half are
   accessed: `benchmarks/state/changes.py`), and the next one is made. Then a worker with an empty disk takes over.
 - **rebuild**: a worker with an empty disk and no checkpoint embeds the log. Measured with a hundredth of the memories
   (at least 2,000) and multiplied, as is said by `rebuild_measured_with`.
@@ -87,7 +87,7 @@ BESIDE: Final = (
     ("restart_killed_s", "the same after a kill", "s"),
     ("rebuild_s", "successor with an empty disk and no checkpoint", "s"),
     ("takeover_s", "a lost worker's partitions, from checkpoints, from the kill", "s"),
-    ("checkpoint_s", "a stop with the first checkpoint", "s"),
+    ("checkpoint_s", "the first checkpoint of all partitions", "s"),
 )
 
 #: What docs/scale.md computes with.
@@ -160,6 +160,8 @@ def main(
         )
     configure_logging("WARNING")
     plan = legs.Plan(memories, memories if windows is None else windows, partitions, store, chosen)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as root:
         figures = run(legs.measure(plan, Path(root), in_a_process))
     Console().print(table(figures))

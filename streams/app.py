@@ -23,7 +23,7 @@ from streams.wiring.chats import Chats
 from streams.wiring.checkpoints import Checkpointing
 from streams.wiring.context import WorkerContext
 from streams.wiring.faust_run import FaustRun
-from streams.wiring.intake import ERASE_SECONDS, Intake, erase_rows, kept_tables, session_notes
+from streams.wiring.intake import Intake, kept_tables, session_notes
 from streams.wiring.jobs import Jobs
 from streams.wiring.long_term import long_term_agent, recall, tombstones
 from streams.wiring.storage import Storage
@@ -148,7 +148,6 @@ class Siltstone:
         self.jobs.schedule(self._timers)
         self.checkpointing.schedule(self._timers)
         self.intake.schedule(self._timers, self._assignment.is_recovered, self.notes, self.hot.lag)
-        self._timers.every(ERASE_SECONDS, partial(erase_rows, self.context))
         self._timers.every(self.settings.long_term.access_seconds, self.recall.tell_accesses)
         parts.push_async_callback(self.checkpointing.last)
         parts.push_async_callback(self.service.checkpoints.close)

@@ -9,8 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-LOOKS: Final = 15
+#: What is there for a moment only is gone by then.
+MOMENT_SECONDS: Final = 3.0
+#: A worker that took in a lot has done what follows from it by then, and has given back what it does not use.
+REST_SECONDS: Final = 90.0
+#: Nothing goes on for longer.
+LONGEST_SECONDS: Final = 900.0
 LOOK_SECONDS: Final = 0.2
+#: Less by a smaller share is no less.
+LESS: Final = 0.98
 
 
 def anonymous_bytes(pid: int | str = "self") -> int:
@@ -21,12 +28,15 @@ def anonymous_bytes(pid: int | str = "self") -> int:
     raise OSError(f"process {pid} has no RssAnon: this is not Linux")
 
 
-def settled(look: Callable[[], int], looks: int = LOOKS) -> int:
-    """The least within three seconds: what is there for a moment only is not kept."""
-    least = look()
-    for _ in range(looks):
+def settled(look: Callable[[], int], seconds: float = MOMENT_SECONDS) -> int:
+    """The least, when it has not got less for so many seconds."""
+    least, began = look(), time.monotonic()
+    less, less_at = least, began
+    while time.monotonic() - less_at < seconds and time.monotonic() - began < LONGEST_SECONDS:
         time.sleep(LOOK_SECONDS)
         least = min(least, look())
+        if least < less * LESS:
+            less, less_at = least, time.monotonic()
     return least
 
 
@@ -45,7 +55,8 @@ def drop_from_page_cache(folder: Path) -> None:
 def bytes_on_disk(folder: Path) -> int:
     """Of all files; those that are sparse count what they take."""
     total = 0
-    for path in folder.rglob("*"):
-        with contextlib.suppress(FileNotFoundError):  # a worker has just removed it
-            total += path.stat().st_blocks * 512 if path.is_file() else 0
+    for inside, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):  # a worker has just removed it
+                total += Path(inside, name).lstat().st_blocks * 512
     return total

@@ -26,10 +26,15 @@ class CheckpointsSettings(Section):
     warm: Annotated[int, Field(ge=0, le=8)] = Field(
         default=0, description="so many other workers have a copy of each partition on their disks"
     )
-    erase_within: Annotated[timedelta, Field(ge=timedelta(minutes=1))] = Field(
+    erase_within: Annotated[timedelta, Field(ge=timedelta(minutes=10))] = Field(
         default=timedelta(days=7),
         description="after so long no generation has a byte of what was forgotten; seconds, or as `P7D`",
     )
+
+    @property
+    def erase_seconds(self) -> float:
+        """How often what has to leave within `erase_within` is looked for: thrice in its last third."""
+        return self.erase_within.total_seconds() / 9
 
     @property
     def log_ms(self) -> int | None:

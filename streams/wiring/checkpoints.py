@@ -50,7 +50,7 @@ class Checkpointing:
             is_member=context.hot.is_member,
             beside=WindowCopies(context.stores, context.settings.data_dir / "copied"),
             caught_up=lambda partition: partition not in long_term.catching_up,
-            expire_seconds=min(EXPIRE_SECONDS, settings.erase_within.total_seconds() / 9),  # thrice in its last third
+            expire_seconds=min(EXPIRE_SECONDS, settings.erase_seconds),
         )
         self.restoring = Restoring(
             store=store,

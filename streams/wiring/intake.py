@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Final, Self
 
-from schemas.errors import DataDirError
 from schemas.settings import SummaryPlan
 from schemas.topics import EXCHANGES, NOTES, SESSIONS
 from streams.agents.short_term import ShortTermAgent, session_record
@@ -27,12 +24,8 @@ from streams.wiring.chats import RatingChat
 from streams.wiring.context import Context, WorkerContext
 from tables.windows.short_term import KeptTables, ShortTermStore
 
-log = logging.getLogger(__name__)
-
 #: How often silence is looked for, and lag is measured.
 TICK_SECONDS: Final = 1.0
-#: How often what was forgotten is erased from the disk.
-ERASE_SECONDS: Final = 60.0
 #: How often expired notes are dropped; no answer shows them meanwhile.
 NOTES_SECONDS: Final = 60.0
 
@@ -119,15 +112,6 @@ class Intake:
         context.metrics.windows_read_back.set(context.resident.read_back)
         for topic, records in lag().items():
             context.metrics.lag.labels(topic).set(records)
-
-
-async def erase_rows(context: WorkerContext) -> None:
-    """What was forgotten leaves the disk; where that is full, the next time."""
-    for partition in context.stores.partitions():
-        try:
-            await asyncio.to_thread(context.stores.erase, partition)
-        except DataDirError as exc:
-            log.warning("what was forgotten is not erased yet: %s", exc)
 
 
 def kept_tables(context: WorkerContext) -> KeptTables:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Final, Self
 
+from schemas.errors import DataDirError
 from schemas.memories import Memory
 from streams.agents.long_term import decode
 from streams.agents.summaries import SummariesAgent
@@ -27,6 +29,9 @@ from streams.timers import Timers
 from streams.wiring.chats import RatingChat
 from streams.wiring.context import WorkerContext
 from streams.wiring.storage import Storage
+from tables.unused_memory import give_back
+
+log = logging.getLogger(__name__)
 
 #: How often rows of indexes that were not there at the start are filled in.
 FILL_SECONDS: Final = 1.0
@@ -34,6 +39,10 @@ FILL_SECONDS: Final = 1.0
 SWEEP_SECONDS: Final = 60.0
 #: How often it is looked whether what is here of other workers' partitions was forgotten.
 FORMER_SECONDS: Final = 300.0
+#: How often memory that was taken for a moment, and is not in use, goes back to the system.
+GIVE_BACK_SECONDS: Final = 60.0
+#: How often windows' rows that were forgotten are erased from the disk, at least.
+ERASE_SECONDS: Final = 60.0
 #: How often what is too old is dropped.
 RETENTION_SECONDS: Final = 600.0
 
@@ -124,9 +133,11 @@ class Jobs:
         timers.every(FILL_SECONDS, self.lifecycle.fill_rows)
         timers.every(SWEEP_SECONDS, self._summaries.sweep)
         timers.every(SWEEP_SECONDS, self._drop_replays)
+        timers.every(min(ERASE_SECONDS, settings.checkpoints.erase_seconds), self._erase_rows)
         timers.every(FORMER_SECONDS, self.former.tick)
         timers.every(NOTED_SECONDS, self.held.tick)
         timers.every(RETENTION_SECONDS, self.retention.tick)
+        timers.every(GIVE_BACK_SECONDS, partial(asyncio.to_thread, give_back))
         timers.every(settings.analytics.seconds, self.analytics.tick)
 
     def born(self, partition: int, memories: Sequence[Memory]) -> None:
@@ -146,3 +157,12 @@ class Jobs:
         """One that is at work now may be interrupted later."""
         if self._newest_forgetting:
             await asyncio.to_thread(drop_interrupted, self._context.settings.data_dir, self._newest_forgetting)
+
+    async def _erase_rows(self) -> None:
+        """What was forgotten of windows leaves the disk; where that is full, the next time."""
+        stores = self._context.stores
+        for partition in stores.partitions():
+            try:
+                await asyncio.to_thread(stores.erase, partition)
+            except DataDirError as exc:
+                log.warning("what was forgotten is not erased yet: %s", exc)

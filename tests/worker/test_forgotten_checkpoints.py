@@ -60,7 +60,7 @@ async def test_what_was_forgotten_is_in_no_object_after_the_term_and_the_receipt
             async def ended() -> bool:
                 return (await receipt())["checkpoints"]["may_hold"] is False
 
-            await until_it_is(ended, 60)
+            await until_it_is(ended, 90)  # a command's deletions are settled after 30 s, see `SETTLED_MS`
             assert [path for secret in secrets for path in objects_with(store, secret)] == []
             shown = await siltstone(
                 "forget", "--user", "ann", "--report", "--url", f"http://127.0.0.1:{worker.api.port}",
