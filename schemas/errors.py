@@ -6,6 +6,10 @@ SiltstoneError                 everything that we raise on purpose
 ├── BrokerUnavailable          no Kafka broker answers at the configured address
 │   └── BrokerRefused          a broker answers, and does not let us in
 ├── NotAllowed                 the user of the settings has not the rights that it takes
+├── AccessDenied               a request's token does not allow what it asks for
+│   ├── TokenRefused           there is no token, or none that is valid
+│   ├── ScopeMissing           the token has not the scope that it takes
+│   └── OtherUser              the user's memories are not the token's
 ├── BrokerEmptied              the broker came back without our topics
 │   └── TopicsRemade           topics were deleted and made anew
 ├── TopicsUnfit                topics are set so that memory would be lost
@@ -66,6 +70,22 @@ class BadRecord(SiltstoneError):
     def __init__(self, kind: str, message: str) -> None:
         self.kind = kind
         super().__init__(message)
+
+
+class AccessDenied(SiltstoneError):
+    """A request's token does not allow what it asks for."""
+
+
+class TokenRefused(AccessDenied):
+    """There is no token, or none that is valid: make one with `siltstone token add`."""
+
+
+class ScopeMissing(AccessDenied):
+    """The token has not the scope that it takes, or is not one for all users: make another that has it."""
+
+
+class OtherUser(AccessDenied):
+    """The user's memories are not the token's. It is answered as what is not there is, and names nobody."""
 
 
 class BrokerUnavailable(SiltstoneError):

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from schemas.events import LONG_TERM_EVENT, DeadLetter, SummaryRequest
 from schemas.memories import Transition
 from schemas.messages import ChatMessage, SessionEnded, Silence
+from schemas.tokens import TokenRecord
 
 FOLDER = Path(__file__).parent / "json"
 
@@ -25,6 +26,7 @@ EXPORTED: dict[str, TypeAdapter[Any]] = {
     "transition": TypeAdapter(Transition),
     "summary-request": TypeAdapter(SummaryRequest),
     "dead-letter-headers": TypeAdapter(DeadLetter),
+    "token": TypeAdapter(TokenRecord),
 }
 
 

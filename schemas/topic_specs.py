@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from schemas.settings import KafkaSettings
-from schemas.topics import TABLES, Topics, changelog_of
+from schemas.topics import TABLES, TOKENS, Topics, changelog_of
 
 #: An exchange of 16 messages of 32 KiB, escaped, fits.
 MAX_RECORD_BYTES: Final = 8 * 1024 * 1024
@@ -111,6 +111,18 @@ def changelog_specs(kafka: KafkaSettings) -> tuple[TopicSpec, ...]:
             tombstones_ms=TOMBSTONES_MS,
         )
         for table in TABLES
+    )
+
+
+def tokens_spec(kafka: KafkaSettings) -> TopicSpec:
+    """That of the tokens' topic: one partition, which every worker reads whole."""
+    return TopicSpec(
+        kafka.topic_prefix + TOKENS,
+        1,
+        kafka.replication,
+        _min_insync(kafka.replication),
+        cleanup_policy="compact",
+        max_message_bytes=LEAST_RECORD_BYTES,
     )
 
 

@@ -12,6 +12,8 @@ LONG_TERM = "long-term"
 TRANSITIONS = "transitions"
 SUMMARY_REQUESTS = "summary-requests"
 DEAD_LETTERS = "dead-letters"
+#: Who may ask for what; there where `access.tokens` is set, and no part of the pipeline.
+TOKENS = "tokens"
 
 #: The short-term tables. Each has a changelog, which is named for the consumer group.
 EXCHANGES = "exchanges"

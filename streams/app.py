@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import AsyncExitStack
-from functools import partial
 
 from schemas.settings import Settings
 from schemas.topics import EXCHANGES, NOTES, PENDING_SUMMARIES, SESSIONS
@@ -19,6 +18,7 @@ from streams.timers import Timers
 from streams.web.api import build
 from streams.web.forwarding import Forwarding
 from streams.web.server import ApiServer
+from streams.wiring.access import access
 from streams.wiring.chats import Chats
 from streams.wiring.checkpoints import Checkpointing
 from streams.wiring.context import WorkerContext
@@ -99,6 +99,7 @@ class Siltstone:
             checkpoints=beside.job,
         )
         self.forwarding = Forwarding(lambda partition: self.hot.owner(SESSIONS, partition), lambda: self.api.url)
+        self._tokens, self._follower = access(settings)
         self._faust, self._parts = FaustRun(context, self.recall, self.broker), AsyncExitStack()
         self._register()
 
@@ -139,9 +140,13 @@ class Siltstone:
         parts.push_async_callback(self.api.stop)
         parts.push_async_callback(self.broker.close)
         parts.push_async_callback(self._timers.close)
-        await self.api.start(build(self.service, self.forwarding))
+        if self._follower is not None:
+            parts.push_async_callback(self._follower.close)
+        await self.api.start(build(self.service, self.forwarding, self._tokens))
         self.hot.advertise(self.api.url)
         await self.broker.find(patient=patient)
+        if self._follower is not None:
+            self._follower.start()
         self._storage.start()
         await self.context.faust.start()
         self.broker.watch(self._timers)

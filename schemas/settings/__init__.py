@@ -23,6 +23,7 @@ from pydantic_settings import (
 from pydantic_settings.exceptions import SettingsError as SourceError
 
 from schemas.errors import SettingsError
+from schemas.settings.access import AccessSettings, address_fault
 from schemas.settings.agents import AgentsSettings, DefaultsSettings, SummarySettings
 from schemas.settings.checkpoints import CheckpointsSettings
 from schemas.settings.embedding import OPENAI_EMBEDDINGS, TRANSFORMER, EmbeddingSettings
@@ -50,6 +51,7 @@ __all__ = [
     "OPENAI_URL",
     "SUMMARY_VARIABLES",
     "TRANSFORMER",
+    "AccessSettings",
     "AgentsSettings",
     "AnalyticsSettings",
     "ChatSettings",
@@ -96,6 +98,7 @@ class Settings(BaseSettings):
     lifecycle: LifecycleSettings = LifecycleSettings()
     checkpoints: CheckpointsSettings = CheckpointsSettings()
     analytics: AnalyticsSettings = AnalyticsSettings()
+    access: AccessSettings = AccessSettings()
     http: HttpSettings = HttpSettings()
     dev: DevSettings = DevSettings()
 
@@ -134,7 +137,7 @@ class Settings(BaseSettings):
         if named and not Path(named).is_file():
             raise SettingsError([f"{CONFIG_VARIABLE}: there is no file {named}"])
         try:
-            return cls(**overrides)
+            settings = cls(**overrides)
         except ValidationError as exc:
             raise SettingsError([_problem(error) for error in exc.errors()]) from None
         except yaml.MarkedYAMLError as exc:  # its text quotes the file, and the file may hold a password
@@ -142,6 +145,9 @@ class Settings(BaseSettings):
             raise SettingsError([f"config.yaml: is not valid YAML{line}"]) from None
         except (SourceError, yaml.YAMLError, ValueError, TypeError, AttributeError) as exc:
             raise SettingsError([f"config.yaml or environment: {' '.join(str(exc).split())}"]) from None
+        if fault := address_fault(settings.http.host, settings.access):
+            raise SettingsError([f"http.host: {fault}"])
+        return settings
 
     def rater(self) -> ChatSettings | None:
         """The model that rates exchanges; None where there is no key: the local estimator rates them.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -18,9 +18,9 @@ class AnalyticsSettings(Section):
 
 
 class HttpSettings(Section):
-    """The worker's API. Loopback only: it has no authentication yet."""
+    """The worker's API. Another address than loopback takes tokens (`access.tokens`)."""
 
-    host: Literal["127.0.0.1", "::1", "localhost"] = "127.0.0.1"
+    host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 8000
     advertised_url: BaseUrl = Field(
         default="", description="where other workers reach this one; empty: at host and port"

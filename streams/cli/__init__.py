@@ -39,6 +39,7 @@ COMMANDS = {
     "forget": "forget:forget",
     "archive": "archive:archive",
     "snapshot": "snapshot:snapshot",
+    "token": "token:token",
     "doctor": "doctor:doctor",
     "checkpoint": "checkpoint:checkpoint",
     "reembed": "reembed:reembed",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any, Final
 
@@ -74,6 +75,12 @@ def coming_back(behind: dict[str, Any]) -> str:
     return str(Behind(**behind))
 
 
+def bearer() -> dict[str, str]:
+    """The header that names the token of `SILTSTONE_TOKEN`; none where that is not set."""
+    token = os.environ.get("SILTSTONE_TOKEN", "").strip()
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
 def written(url: str, method: str, path: str, what: str, seconds: float, **options: Any) -> dict[str, Any]:
     """The answer to a write, when its effect can be read. Raises `ApiError` where that takes too long: `what`."""
     waited = min(seconds, LONGEST_WAIT)
@@ -105,6 +112,7 @@ def until_applied(url: str, token: str, what: str, seconds: float) -> None:
 
 def ask(url: str, method: str, path: str, *, seconds: float = _ANSWER_SECONDS, **options: Any) -> Any:
     """The worker's JSON answer. Raises `NoWorker` where it does not answer in time, `ApiError` where it refuses."""
+    options["headers"] = {**bearer(), **options.get("headers", {})}
     try:
         response = httpx.request(method, url.rstrip("/") + path, timeout=seconds, trust_env=False, **options)
     except (httpx.HTTPError, httpx.InvalidURL) as exc:

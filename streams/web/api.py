@@ -15,6 +15,7 @@ from schemas.errors import ShardNotHere
 from schemas.lifecycle import wanted_states
 from schemas.memories import SHORT_TERM, SearchHit, ShownState, State
 from schemas.messages import Id, Timestamp, iso
+from streams.admission.known_tokens import KnownTokens
 from streams.clock import now_ms
 from streams.coming_back import seconds_left
 from streams.metrics import labelled
@@ -30,6 +31,7 @@ from streams.web.decisions import DecisionsResponse, decisions_of
 from streams.web.erasures import erasure_routes
 from streams.web.failures import answer_failures
 from streams.web.forwarding import Forwarding, retry_after
+from streams.web.guard import Guard
 from streams.web.memories import memory_routes
 from streams.web.messages import Given, add_messages
 from streams.web.notes import NewMemory, NotesResponse, ShownNote
@@ -141,12 +143,14 @@ class ContextResponse(ExchangesResponse, MayBePartial):
     prompt: str = Field(description="memories, notes and exchanges as one text, ready for a prompt")
 
 
-def build(service: MemoryService, forwarding: Forwarding) -> FastAPI:
-    """The API of a worker's memory; what is another worker's is forwarded."""
+def build(service: MemoryService, forwarding: Forwarding, tokens: KnownTokens | None = None) -> FastAPI:
+    """The API of a worker's memory; what is another worker's is forwarded. With tokens, every request names one."""
     settings = service.settings
     api = FastAPI(title="Siltstone", summary="Conversation memory", version="1")
     api.exception_handler(ShardNotHere)(forwarding.to_owner)
     answer_failures(api)
+    if tokens is not None:
+        api.add_middleware(Guard, tokens=tokens, open_probes=settings.access.open_probes)
     consistency = Consistency(service)
 
     @api.post("/v1/messages", status_code=202, tags=["conversations"])

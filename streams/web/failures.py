@@ -23,10 +23,13 @@ from schemas.errors import (
     EmbeddingUnavailable,
     MemoryNotFound,
     NotReady,
+    OtherUser,
+    ScopeMissing,
     ShardComingBack,
     ShardLocked,
     ShardNotHere,
     SiltstoneError,
+    TokenRefused,
 )
 from streams.web.forwarding import later
 
@@ -48,16 +51,20 @@ async def _answered(_: Request, exc: Exception) -> Response:
 
 
 def answer_to(exc: Exception) -> JSONResponse:
-    """404 what is not there, 413 what no broker takes, 422 what is no token of ours, 503 what passes.
+    """401 and 403 what a token does not allow, 404 what is not there, 413 what no broker takes, 503 what passes.
 
-    500 is what somebody has to mend first.
+    422 is what is no consistency token of ours, and 500 what somebody has to mend first.
     """
     match exc:
         case TimeoutError() | BrokerUnavailable() | BrokerEmptied() | NotReady() | ShardLocked() | ShardNotHere():
             return later(str(exc) or BUSY)
         case ShardComingBack():
             return later(str(exc), exc.retry_after)
-        case MemoryNotFound():
+        case TokenRefused():
+            return JSONResponse({"detail": str(exc)}, 401, headers={"WWW-Authenticate": "Bearer"})
+        case ScopeMissing():
+            return JSONResponse({"detail": str(exc)}, 403)
+        case MemoryNotFound() | OtherUser():
             return JSONResponse({"detail": str(exc)}, 404)
         case ConsistencyTokenError():
             return JSONResponse({"detail": str(exc)}, 422)

@@ -2,6 +2,7 @@
 
 Who owns a partition is known from the consumer group itself: each member's address comes with the assignment. While a
 partition moves nobody can answer: 503, with `Retry-After`. A forwarded request is not forwarded again.
+It carries the caller's own token, and the owner asks for that as of anybody: that it was forwarded is no right.
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ class Forwarding:
         except httpx.HTTPError as exc:
             log.info("shard %d: its worker at %s does not answer: %s", moved.partition, url, type(exc).__name__)
             return later(f"shard {moved.partition}: its worker at {url} does not answer; ask again")
+        if answer.status_code == 401:  # this worker knows the token: the other one has not read of it yet
+            return later(f"shard {moved.partition}: its worker at {url} does not know the token yet; ask again")
         kept = {name: answer.headers[name] for name in ("content-type", "retry-after") if name in answer.headers}
         return Response(answer.content, answer.status_code, kept)
 

@@ -64,6 +64,17 @@ SAMPLES: dict[str, list[dict[str, Any]]] = {
             "failed.at": "2026-01-01T00:00:00.000Z",
         }
     ],
+    "token": [
+        {
+            "id": "0" * 16,
+            "name": "n",
+            "sha256": "0" * 64,
+            "users": ["u"],
+            "scopes": ["read", "admin"],
+            "created_at": START,
+            "expires_at": START + 1,
+        }
+    ],
 }
 
 

@@ -1,0 +1,31 @@
+"""`access`: who may use a worker's API."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic import Field
+
+from schemas.settings.section import Section
+
+LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+class AccessSettings(Section):
+    """Without tokens everybody on the machine may ask for everything, and the API binds to loopback only."""
+
+    tokens: bool = Field(default=False, description="every request names a token (`siltstone token add`)")
+    open_probes: bool = Field(
+        default=True,
+        description="`/healthz`, `/readyz` and `/metrics` answer without a token; false: with any valid one",
+    )
+
+
+def address_fault(host: str, access: AccessSettings) -> str:
+    """Why the API may not be bound to this address; empty where it may."""
+    if host in LOOPBACK or access.tokens:
+        return ""
+    return (
+        f"{host} is not loopback (127.0.0.1, ::1, localhost), and no tokens are asked for: "
+        "set access.tokens to true and make a token with `siltstone token add`"
+    )

@@ -1,0 +1,84 @@
+"""Tokens: who may ask a worker for what. The secret is shown once; its SHA-256 is what is kept.
+
+A secret reads `slt_<id>_<43 characters>`: the id finds the record, the rest is 32 random bytes.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from enum import StrEnum
+from hashlib import sha256
+from typing import Annotated, Final, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from schemas.messages import Id
+
+PREFIX: Final = "slt"
+#: In the place of users: all of them.
+EVERYBODY: Final = "*"
+_ID_BYTES: Final = 8
+_SECRET_BYTES: Final = 32
+
+
+class Scope(StrEnum):
+    """What may be done. None of them includes another."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+
+class TokenRecord(BaseModel):
+    """A token, as the topic keeps it under its id. Times are epoch milliseconds."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    name: Annotated[str, Field(min_length=1, max_length=256)]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="of the whole secret, in hexadecimal digits")]
+    users: Annotated[tuple[Id, ...], Field(min_length=1, description="whose memories; * for everybody's")]
+    scopes: Annotated[tuple[Scope, ...], Field(min_length=1)]
+    created_at: int
+    expires_at: int | None = None
+    revoked_at: int | None = None
+
+    def valid(self, now: int) -> bool:
+        """Neither revoked nor expired, at a time (epoch ms)."""
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+    def opened_by(self, secret: str) -> bool:
+        """Whether it is this token's secret; how long that takes says nothing about it."""
+        return hmac.compare_digest(digest(secret), self.sha256)
+
+
+class Issued(NamedTuple):
+    """A new token's id, its secret, and what of that is kept."""
+
+    id: str
+    secret: str
+    sha256: str
+
+
+def issue() -> Issued:
+    """A new secret of 256 random bits."""
+    identity = secrets.token_hex(_ID_BYTES)
+    secret = f"{PREFIX}_{identity}_{secrets.token_urlsafe(_SECRET_BYTES)}"
+    return Issued(identity, secret, digest(secret))
+
+
+def digest(secret: str) -> str:
+    """SHA-256, in hexadecimal digits."""
+    return sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def id_of(secret: str) -> str | None:
+    """The id in a secret; None where it is no token of ours.
+
+    >>> id_of("slt_00112233445566ff_abc_def")
+    '00112233445566ff'
+    """
+    prefix, _, rest = secret.partition("_")
+    identity, separator, _ = rest.partition("_")
+    return identity if prefix == PREFIX and separator else None

@@ -1,0 +1,153 @@
+"""What stands before all routes: whose token it is, whom the request is about, and whether that may be.
+
+It is asked before anything of the request is used, and before it is forwarded. A token of one user may leave the user
+out: it is written in, so that what is forwarded says whom it is about as well. Of a token for some users every
+mention of a user must be one of those; nothing else in a request, such as its metadata, says who somebody is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode
+
+import orjson
+from fastapi.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from schemas.errors import AccessDenied, NotReady, TokenRefused
+from schemas.topic_specs import MAX_RECORD_BYTES
+from streams.admission.authorize import Principal, authorize
+from streams.admission.known_tokens import REFUSED, KnownTokens
+from streams.web.failures import answer_to
+from streams.web.policies import About, Policy, policies_of
+
+#: Both spellings that routes take.
+NAMES: Final = ("user_id", "userId")
+UNNAMED: Final = "user_id: name the user, one of the token's"
+
+
+class _Unreadable(Exception):
+    """The request does not say in a readable way whom it is about. `status` is what it is answered with."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        self.status = status
+        super().__init__(detail)
+
+
+class Guard:
+    """ASGI middleware. `open_probes`: whether it lets `/healthz`, `/readyz` and `/metrics` be asked by anybody."""
+
+    def __init__(self, app: ASGIApp, tokens: KnownTokens, open_probes: bool) -> None:
+        self._app, self._tokens, self._open_probes = app, tokens, open_probes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        try:
+            scope, receive = await self._admitted(scope, receive)
+        except (AccessDenied, NotReady) as exc:
+            await answer_to(exc)(scope, receive, send)
+            return
+        except _Unreadable as exc:
+            await JSONResponse({"detail": str(exc)}, exc.status)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    async def _admitted(self, scope: Scope, receive: Receive) -> tuple[Scope, Receive]:
+        policies = list(policies_of(scope["method"], scope["path"]))
+        if policies and all(self._is_open(policy) for policy in policies):
+            return scope, receive
+        principal = self._tokens.principal(_secret(scope))
+        if not policies:
+            raise _Unreadable(404, "there is nothing at this address, or not by this method")
+        for policy in policies:
+            scope, receive = await _allowed(principal, policy, scope, receive)
+        return scope, receive
+
+    def _is_open(self, policy: Policy) -> bool:
+        return policy.about is About.PUBLIC or (policy.about is About.PROBE and self._open_probes)
+
+
+async def _allowed(principal: Principal, policy: Policy, scope: Scope, receive: Receive) -> tuple[Scope, Receive]:
+    """The request as it goes on. Raises `AccessDenied`, and `_Unreadable`."""
+    if policy.about in (About.PROBE, About.ANYBODY):
+        return scope, receive
+    if policy.about is About.ALL:
+        authorize(principal, None, policy.scope)
+        return scope, receive
+    if principal.users is None:
+        authorize(principal, None, policy.scope)
+        return scope, receive
+    query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    named = [value for name, value in query if name in NAMES]
+    content = await _body(receive)
+    body = _parsed(content) if content else None
+    entries = body if isinstance(body, list) else [body]
+    for entry in entries:
+        inside = [entry[name] for name in NAMES if name in entry] if isinstance(entry, dict) else []
+        if policy.about is About.BODY and isinstance(entry, dict) and not inside:
+            inside = [_only(principal)]
+            entry["user_id"] = inside[0]
+        named += inside
+    if not named:
+        named = [_only(principal)]
+        if policy.about is About.QUERY:
+            scope = {**scope, "query_string": urlencode([*query, ("user_id", named[0])]).encode("latin-1")}
+    for user in named:
+        if not isinstance(user, str):
+            raise _Unreadable(422, "user_id: is no text")
+        authorize(principal, user, policy.scope)
+    return _with_body(scope, receive, content if body is None else orjson.dumps(body))
+
+
+def _only(principal: Principal) -> str:
+    if principal.only_user is None:
+        raise _Unreadable(422, UNNAMED)
+    return principal.only_user
+
+
+def _secret(scope: Scope) -> str:
+    given = [value for name, value in scope["headers"] if name == b"authorization"]
+    kind, _, secret = given[0].decode("latin-1").partition(" ") if len(given) == 1 else ("", "", "")
+    if kind.lower() != "bearer" or not secret.strip():
+        raise TokenRefused(REFUSED)
+    return secret.strip()
+
+
+async def _body(receive: Receive) -> bytes:
+    parts, size = list[bytes](), 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise _Unreadable(400, "the request ended before its body did")
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > MAX_RECORD_BYTES:
+            raise _Unreadable(413, f"the body is larger than {MAX_RECORD_BYTES} bytes")
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _parsed(content: bytes) -> Any:
+    """Read here and written anew: what the route reads cannot name another user than what was looked at."""
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError as exc:
+        raise _Unreadable(422, "the body is no JSON") from exc
+
+
+def _with_body(scope: Scope, receive: Receive, content: bytes) -> tuple[Scope, Receive]:
+    headers = [
+        (name, value) for name, value in scope["headers"] if name not in (b"content-length", b"transfer-encoding")
+    ]
+    if content:
+        headers.append((b"content-length", str(len(content)).encode()))
+    first: list[Message] = [{"type": "http.request", "body": content, "more_body": False}]
+
+    async def again() -> Message:
+        return first.pop() if first else await receive()
+
+    return {**scope, "headers": headers}, again

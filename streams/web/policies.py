@@ -1,0 +1,96 @@
+"""What each route takes: whose memories it is about, and the scope. A route that is not here answers nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import Final, NamedTuple
+
+from starlette.routing import compile_path
+
+from schemas.tokens import Scope
+
+
+class About(Enum):
+    """Whom a route is about, and where the user is written who is named nowhere."""
+
+    PUBLIC = "nobody: the API's own description"
+    PROBE = "the worker: whether it lives, is ready, and its metrics"
+    QUERY = "one user: the parameter user_id"
+    BODY = "one user: the body's user_id"
+    ANYBODY = "no user: whoever has a valid token"
+    ALL = "all users at once"
+
+
+class Policy(NamedTuple):
+    about: About
+    scope: Scope
+
+
+READ, WRITE, ADMIN = Scope.READ, Scope.WRITE, Scope.ADMIN
+
+POLICIES: Final[dict[str, Policy]] = {
+    "GET /docs": Policy(About.PUBLIC, READ),
+    "GET /docs/oauth2-redirect": Policy(About.PUBLIC, READ),
+    "GET /redoc": Policy(About.PUBLIC, READ),
+    "GET /openapi.json": Policy(About.PUBLIC, READ),
+    "GET /healthz": Policy(About.PROBE, READ),
+    "GET /readyz": Policy(About.PROBE, READ),
+    "GET /metrics": Policy(About.PROBE, READ),
+    "GET /v1/applied": Policy(About.ANYBODY, READ),
+    "POST /v1/messages": Policy(About.BODY, WRITE),
+    "GET /v1/sessions/{session_id:path}/exchanges": Policy(About.QUERY, READ),
+    "GET /v1/sessions/{session_id:path}/decisions": Policy(About.QUERY, READ),
+    "GET /v1/sessions/{session_id:path}/memories": Policy(About.QUERY, READ),
+    "POST /v1/sessions/{session_id:path}/end": Policy(About.QUERY, WRITE),
+    "GET /v1/context": Policy(About.QUERY, READ),
+    "POST /v1/search": Policy(About.BODY, READ),
+    "GET /v1/memories": Policy(About.QUERY, READ),
+    "POST /v1/memories": Policy(About.BODY, WRITE),
+    "DELETE /v1/memories": Policy(About.QUERY, WRITE),
+    "GET /v1/memories/{memory_id}": Policy(About.QUERY, READ),
+    "PATCH /v1/memories/{memory_id}": Policy(About.BODY, WRITE),
+    "DELETE /v1/memories/{memory_id}": Policy(About.QUERY, WRITE),
+    "GET /v1/memories/{memory_id}/history": Policy(About.QUERY, READ),
+    "PUT /v1/memories/{memory_id}/pin": Policy(About.QUERY, WRITE),
+    "DELETE /v1/memories/{memory_id}/pin": Policy(About.QUERY, WRITE),
+    "GET /v1/memories/{memory_id}/links": Policy(About.QUERY, READ),
+    "GET /v1/memories/{memory_id}/related": Policy(About.QUERY, READ),
+    "POST /v1/memories/{memory_id}/supersede": Policy(About.BODY, WRITE),
+    "POST /v1/links": Policy(About.BODY, WRITE),
+    "DELETE /v1/links": Policy(About.QUERY, WRITE),
+    "GET /v1/erasures": Policy(About.QUERY, READ),
+    "GET /v1/archive": Policy(About.QUERY, READ),
+    "POST /v1/archive": Policy(About.BODY, WRITE),
+    "POST /v1/archive/deprecated": Policy(About.BODY, WRITE),
+    "POST /v1/archive/search": Policy(About.BODY, READ),
+    "POST /v1/archive/{memory_id}/restore": Policy(About.BODY, WRITE),
+    "DELETE /v1/archive/{memory_id}": Policy(About.QUERY, WRITE),
+    "GET /v1/archive/cleanup": Policy(About.QUERY, READ),
+    "POST /v1/archive/cleanup": Policy(About.BODY, ADMIN),
+    "GET /v1/summaries": Policy(About.QUERY, READ),
+    "POST /v1/summaries": Policy(About.BODY, WRITE),
+    "GET /v1/summaries/{date}": Policy(About.QUERY, READ),
+    "GET /v1/stats/states": Policy(About.ALL, READ),
+    "GET /v1/stats/transitions": Policy(About.ALL, READ),
+    "GET /v1/stats/scores": Policy(About.ALL, READ),
+    "GET /v1/stats/pipeline": Policy(About.ALL, READ),
+    "POST /v1/snapshot": Policy(About.ALL, ADMIN),
+    "GET /v1/reembed": Policy(About.ALL, ADMIN),
+    "POST /v1/reembed": Policy(About.ALL, ADMIN),
+    "DELETE /v1/reembed": Policy(About.ALL, ADMIN),
+    "GET /v1/checkpoints": Policy(About.ALL, ADMIN),
+    "GET /v1/checkpoints/{partition}": Policy(About.ALL, ADMIN),
+    "POST /v1/checkpoints/{partition}": Policy(About.ALL, ADMIN),
+}
+
+_ROUTES: Final = [
+    (method, compile_path(template)[0], policy)
+    for (method, _, template), policy in ((name.partition(" "), policy) for name, policy in POLICIES.items())
+]
+
+
+def policies_of(method: str, path: str) -> Iterator[Policy]:
+    """Those of the routes that the request may go to; it is to satisfy each of them. None where it goes nowhere."""
+    method = "GET" if method == "HEAD" else method
+    return (policy for one, pattern, policy in _ROUTES if one == method and pattern.match(path))
