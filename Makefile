@@ -19,11 +19,11 @@ BESIDE := --numprocesses 4 --dist worksteal
 .PHONY: demo test test-all test-fresh test-kafka test-newest lint docs mutants bench update clean
 
 # An installation that was interrupted leaves no stamp, and is begun anew.
-$(STAMP): pyproject.toml $(CONSTRAINTS)
+$(STAMP): pyproject.toml client/pyproject.toml $(CONSTRAINTS)
 	$(PYTHON) -m venv $(if $(wildcard $(STAMP)),,--clear) $(VENV)
 	@rm -f $(STAMP) $(STAMP_ALL)
 	$(PIP) install --quiet --upgrade "pip>=25,<27"
-	$(INSTALL) --editable ".[embedded,test]"
+	$(INSTALL) --editable ".[embedded,test]" --editable "./client[kafka]"
 	@touch $@
 
 # torch and a real transformer: over a gigabyte, which only the slow tests need.
@@ -74,9 +74,9 @@ bench: $(STAMP)  ## Speed beside the peers; see benchmarks/README.md.
 
 update: $(STAMP)  ## Renew the versions of all packages.
 	$(PIP) install --quiet "uv>=0.9,<1"
-	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --all-extras --upgrade --quiet \
+	$(BIN)/uv pip compile pyproject.toml client/pyproject.toml --universal --python-version 3.11 --all-extras --upgrade --quiet \
 		--no-annotate --custom-compile-command "make update" --output-file $(CONSTRAINTS)
 
 clean:
-	rm -rf .venv .venv-newest .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
-	find schemas streams tables tests benchmarks -name __pycache__ -exec rm -rf {} +
+	rm -rf .venv .venv-newest .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info client/build client/*.egg-info
+	find schemas streams tables client tests benchmarks -name __pycache__ -exec rm -rf {} +

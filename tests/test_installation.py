@@ -17,6 +17,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+CLIENT = tomllib.loads((ROOT / "client" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 LOCKED = [
     Requirement(line)
     for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
@@ -56,7 +57,11 @@ def test_the_lock_has_one_version_of_every_dependency(python: str) -> None:
         "sys_platform": "linux",
         "platform_machine": "x86_64",
     }
-    wanted = [*PROJECT["dependencies"], *chain.from_iterable(PROJECT["optional-dependencies"].values())]
+    wanted = [
+        one
+        for project in (PROJECT, CLIENT)
+        for one in (*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values()))
+    ]
     for requirement in map(Requirement, wanted):
         if requirement.marker and not requirement.marker.evaluate(environment):
             continue
@@ -102,6 +107,34 @@ def test_the_wheel_runs_the_demo_away_from_the_checkout(tmp_path: Path) -> None:
     assert orjson.loads(shown.stdout)["memories"] > 20
     where = run(binaries / "python", "-c", "import streams; print(streams.__file__)", cwd=tmp_path).stdout
     assert Path(where.strip()).is_relative_to(tmp_path / "v")
+
+
+@pytest.mark.slow
+def test_the_client_needs_nothing_of_the_worker(tmp_path: Path) -> None:
+    """Its wheel in an empty environment, with what it names and nothing else."""
+    pip, client = (sys.executable, "-m", "pip"), clone(tmp_path / "c") / "client"
+    run(*pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, client, cwd=tmp_path)
+    (wheel,) = tmp_path.glob("siltstone_client-*.whl")
+    venv.create(tmp_path / "v", with_pip=True)
+    python = tmp_path / "v" / "bin" / "python"
+    run(python, "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", wheel, cwd=tmp_path)
+    listed = run(python, "-m", "pip", "list", "--format", "json", cwd=tmp_path).stdout
+    installed = {one["name"].lower().replace("_", "-") for one in orjson.loads(listed)}
+    assert {"httpx", "pydantic", "tenacity"} <= installed
+    assert not installed & {"siltstone", "faust-streaming", "aiokafka", "duckdb", "faiss-cpu", "fastapi", "numpy"}
+    script = """
+import siltstone_client as s
+try:
+    s.Memory("http://127.0.0.1:1", retries=s.Retries(attempts=1)).search("x", user_id="ann")
+except s.Unreachable as exc:
+    print(exc.sent)
+try:
+    import siltstone_client.kafka
+except ModuleNotFoundError as exc:
+    print(exc)
+"""
+    said = run(python, "-c", script, cwd=tmp_path).stdout.splitlines()
+    assert said == ["False", "siltstone_client.kafka needs aiokafka: pip install 'siltstone-client[kafka]'"]
 
 
 @pytest.mark.slow

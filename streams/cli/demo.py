@@ -25,6 +25,7 @@ from schemas.settings import Settings
 from streams.app import Siltstone
 from streams.cli import running, show
 from streams.cli.client import json_option
+from streams.cli.demo_client import show_client
 from streams.cli.demo_summaries import days_summed_up, show_richest
 from streams.cli.ingest import producing, said
 from streams.cli.process import run
@@ -170,6 +171,8 @@ async def _run(
         if not console.quiet:
             await _show(worker, api, chats, questions, memories, at, console)
             await show_richest(worker, list(chats.newest), summed, console)
+            if asked := _asked(chats, questions):
+                await show_client(worker, asked[0], console)
         return {**await _summary(worker, at), "summaries": summed.written}
 
 
@@ -247,9 +250,13 @@ async def _show(
     console.print()
     await _show_window(api, chats, console)
     _show_promotions(worker, memories, console)
-    asked = questions or [{"user_id": u, "question": q} for u, q in list(chats.asked.items())[-3:]]
-    await _show_answers(api, asked, console)
+    await _show_answers(api, _asked(chats, questions), console)
     await _show_states(worker, at, console)
+
+
+def _asked(chats: Chats, questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of one's own chats, what their users asked."""
+    return questions or [{"user_id": user, "question": said} for user, said in list(chats.asked.items())[-3:]]
 
 
 async def _show_window(api: httpx.AsyncClient, chats: Chats, console: Console) -> None:

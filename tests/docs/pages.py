@@ -17,6 +17,7 @@ OUTSIDE = {
     "contributing.md": ROOT / "CONTRIBUTING.md",
     "changelog.md": ROOT / "CHANGELOG.md",
     "benchmarks.md": ROOT / "benchmarks" / "README.md",
+    "client.md": ROOT / "client" / "README.md",
 }
 
 LINK = re.compile(r"\[[^\]]*\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")

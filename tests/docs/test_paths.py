@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-PACKAGES = ("schemas", "streams", "tables", "tests", "benchmarks")
+PACKAGES = ("schemas", "streams", "tables", "client", "tests", "benchmarks")
 
 #: `streams/app.py`, or `app.py` where the folder is clear; not a part of a longer path, nor a pattern.
 NAMED = re.compile(r"(?<![\w./<>{}*$~-])((?:[\w-]+/)*[\w-]+\.(?:py|sql|toml)|docs/[\w-]+\.md)\b(?![\w*/(])")
@@ -44,7 +44,7 @@ def endings() -> set[str]:
 
 def test_files_and_folders_that_pages_name_are_there() -> None:
     there = endings() | EXAMPLES
-    pages = (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md"))
+    pages = (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md"), *ROOT.glob("client/*.md"))
     assert {page.name: found for page in pages if (found := missing(page.read_text(encoding="utf-8"), there))} == {}
 
 

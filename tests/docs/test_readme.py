@@ -185,3 +185,5 @@ def test_the_demo_ends_with_one_of_its_daily_summaries(tmp_path: Path) -> None:
     assert [shown.count(section) for section in ("📌", "👤", "✅", "📋", "🔧", "💡")] == [runs] * 6
     assert runs
     assert len(list((tmp_path / "d" / "memory").glob("*/*.md"))) == 16
+    client = shown.partition(">>> memory = Memory('http://127.0.0.1:")[2]
+    assert re.search(r"memory\.search\(.*\)\s*\.results\[0\]\.memory\n['\"]", client, re.DOTALL), shown[-2000:]

@@ -1,0 +1,102 @@
+"""From an HTTP answer, or none, to a typed one or an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import httpx
+from pydantic import ValidationError
+
+from siltstone_client.answers import Answer, Written
+from siltstone_client.calls import Call
+from siltstone_client.errors import (
+    InvalidRequest,
+    NotFound,
+    NotYetApplied,
+    Refused,
+    ScopeMissing,
+    ServerError,
+    TokenRefused,
+    Unavailable,
+    Unreachable,
+    UnreadableAnswer,
+)
+
+T = TypeVar("T", bound=Answer)
+
+#: Of a text that is no answer of ours.
+_SHOWN_CHARS = 200
+_KINDS: Mapping[int, type[Refused]] = {
+    400: InvalidRequest,
+    401: TokenRefused,
+    403: ScopeMissing,
+    404: NotFound,
+    409: InvalidRequest,
+    413: InvalidRequest,
+    422: InvalidRequest,
+}
+_PASSING = (429, 502, 503, 504)
+
+
+def answer_of(call: Call[T], response: httpx.Response) -> T:
+    """Raises `Refused`, `UnreadableAnswer`, and `NotYetApplied` where a write waited in vain."""
+    if not response.is_success:
+        raise _refusal(response)
+    try:
+        answer = call.answer.model_validate_json(response.content)
+    except ValidationError as exc:
+        raise UnreadableAnswer(
+            f"{response.request.method} {response.request.url.path}: HTTP {response.status_code}, and not what "
+            f"Siltstone answers ({_complaint(exc)}): is the address that of a worker's API?"
+        ) from None  # it would show what was answered
+    if isinstance(answer, Written) and call.must_apply and answer.applied is not True:
+        raise NotYetApplied(answer)
+    return answer
+
+
+def unanswered(url: httpx.URL, exc: httpx.RequestError | httpx.InvalidURL) -> Exception:
+    """To be raised from it: `Unreachable`, or `ValueError` where there is no such address."""
+    if isinstance(exc, httpx.InvalidURL):
+        return ValueError("the request is longer than an address may be: shorten the query or the id")
+    sent = not isinstance(exc, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+    why = "did not answer in time" if isinstance(exc, httpx.TimeoutException) else "does not answer"
+    return Unreachable(f"the worker at {url} {why} ({type(exc).__name__})", sent)
+
+
+def _refusal(response: httpx.Response) -> Refused:
+    detail, status = _detail(response), response.status_code
+    if status in _PASSING:
+        return Unavailable(status, detail, _seconds(response.headers.get("retry-after")))
+    return _KINDS.get(status, ServerError)(status, detail)
+
+
+def _detail(response: httpx.Response) -> str:
+    try:
+        said: Any = response.json()["detail"]
+    except (ValueError, KeyError, TypeError):
+        said = response.text[:_SHOWN_CHARS] or response.reason_phrase
+    if isinstance(said, list):  # of what pydantic refused: where it is, and why; without what it was
+        said = "; ".join(_of_field(one) for one in said)
+    return " ".join(str(said).split())
+
+
+def _of_field(one: Any) -> str:
+    if not isinstance(one, dict):
+        return str(one)
+    where = ".".join(str(part) for part in one.get("loc", ()) if part != "body")
+    return f"{where}: {one.get('msg', 'invalid')}" if where else str(one.get("msg", "invalid"))
+
+
+def _complaint(exc: ValidationError) -> str:
+    first = exc.errors(include_url=False, include_context=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where}: {first['msg']}" if where else "no JSON of it"
+
+
+def _seconds(given: str | None) -> float | None:
+    """Of `Retry-After` as Siltstone writes it. A date, which proxies may write, is none."""
+    try:
+        return max(0.0, float(given)) if given is not None else None
+    except ValueError:
+        return None

@@ -1,0 +1,251 @@
+"""What each method asks: method, path, parameters and body, as values. Both clients send the same."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from urllib.parse import quote
+
+from siltstone_client import answers
+from siltstone_client.answers import Answer, Written
+from siltstone_client.messages import Message, Moment, moment, record_of
+from siltstone_client.retrying import Again
+
+T = TypeVar("T", bound=Answer)
+
+Id: TypeAlias = uuid.UUID | str
+State: TypeAlias = Literal["active", "cold", "deprecated"]
+#: For how long a write waits for its effect: seconds up to 60, True for 5; False: not at all.
+Wait: TypeAlias = bool | float
+#: What is to be readable before a read is answered: answers to writes, or their tokens.
+AtLeast: TypeAlias = Written | str | Sequence[Written | str] | None
+
+#: What `wait=True` stands for, and what a read with `at_least` waits for at the most.
+WAIT_SECONDS = 5.0
+LONGEST_WAIT = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One request. `waits`: for how many seconds the worker may hold it beside its work."""
+
+    method: str
+    path: str
+    answer: type[T]
+    params: Mapping[str, Any]
+    body: Any = None
+    again: Again = Again.WHENEVER
+    waits: float = 0.0
+    must_apply: bool = False
+
+
+def _read(path: str, answer: type[T], params: Mapping[str, Any], at_least: AtLeast = None) -> Call[T]:
+    tokens = _tokens(at_least)
+    given = {**params, "at_least": ",".join(tokens) or None}
+    return Call("GET", path, answer, _given(given), waits=WAIT_SECONDS if tokens else 0.0)
+
+
+def _write(
+    method: str,
+    path: str,
+    answer: type[T],
+    wait: Wait,
+    *,
+    params: Mapping[str, Any] | None = None,
+    body: Any = None,
+    again: Again = Again.WHENEVER,
+) -> Call[T]:
+    if wait is False:
+        return Call(method, path, answer, _given(params or {}), body, again)
+    seconds = WAIT_SECONDS if wait is True else float(wait)
+    if not 0 <= seconds <= LONGEST_WAIT:
+        raise ValueError(f"wait: {wait}: between 0 and {LONGEST_WAIT:g} seconds, True or False")
+    waited = {**(params or {}), "wait": "applied", "timeout": seconds}
+    return Call(method, path, answer, _given(waited), body, again, waits=seconds, must_apply=True)
+
+
+def add(
+    messages: Message | Sequence[Message], user_id: str | None, session_id: str, wait: Wait
+) -> Call[answers.AcceptedMessages]:
+    given = [messages] if isinstance(messages, Mapping) else list(messages)
+    if not given:
+        raise ValueError("messages: there is none")
+    records = [record_of(message, user_id, session_id) for message in given]
+    return _write("POST", "/v1/messages", answers.AcceptedMessages, wait, body=records)
+
+
+def search(query: str, at_least: AtLeast, **fields: Any) -> Call[answers.Found]:
+    tokens = _tokens(at_least)
+    return Call(
+        "POST",
+        "/v1/search",
+        answers.Found,
+        _given({"at_least": ",".join(tokens) or None}),
+        _given({"query": query, **_spelt(fields)}),
+        waits=WAIT_SECONDS if tokens else 0.0,
+    )
+
+
+def context(at_least: AtLeast, query: str, **fields: Any) -> Call[answers.Context]:
+    return _read("/v1/context", answers.Context, {"q": query, **_spelt(fields)}, at_least)
+
+
+def exchanges(session_id: str, at_least: AtLeast, **fields: Any) -> Call[answers.Exchanges]:
+    return _read(f"{_session(session_id)}/exchanges", answers.Exchanges, fields, at_least)
+
+
+def notes(session_id: str, at_least: AtLeast, **fields: Any) -> Call[answers.Notes]:
+    return _read(f"{_session(session_id)}/memories", answers.Notes, fields, at_least)
+
+
+def explain(session_id: str, at_least: AtLeast, **fields: Any) -> Call[answers.Decisions]:
+    return _read(f"{_session(session_id)}/decisions", answers.Decisions, fields, at_least)
+
+
+def end_session(session_id: str, user_id: str | None, timestamp: Moment | None, wait: Wait) -> Call[answers.Accepted]:
+    """Once more, it would end what was said meanwhile."""
+    body = {} if timestamp is None else {"timestamp": moment(timestamp)}
+    path = f"{_session(session_id)}/end"
+    return _write("POST", path, answers.Accepted, wait, params={"user_id": user_id}, body=body, again=Again.UNSENT)
+
+
+def remember(
+    text: str, wait: Wait, event_id: Id | None, timestamp: Moment | None, **fields: Any
+) -> Call[answers.Accepted]:
+    body = {"text": text, "event_id": _id(event_id or uuid.uuid4(), "event_id"), **fields}
+    if timestamp is not None:
+        body["timestamp"] = moment(timestamp)
+    if body["memory_id"] is not None:
+        body["memory_id"] = _id(body["memory_id"], "memory_id")
+    body["supersedes"] = [_id(one, "supersedes") for one in body["supersedes"]]
+    return _write("POST", "/v1/memories", answers.Accepted, wait, body=_given(body))
+
+
+def get(memory_id: Id, at_least: AtLeast, **fields: Any) -> Call[answers.OneMemory]:
+    return _read(_memory(memory_id), answers.OneMemory, _spelt(fields), at_least)
+
+
+def page(at_least: AtLeast, filters: Sequence[str], after: Id | None, **fields: Any) -> Call[answers.Memories]:
+    behind = None if after is None else _id(after, "after")
+    params = {**_spelt(fields), "filter": list(filters), "after": behind}
+    return _read("/v1/memories", answers.Memories, params, at_least)
+
+
+def update(memory_id: Id, wait: Wait, **fields: Any) -> Call[answers.Accepted]:
+    """Once more, it would undo another's edit of meanwhile."""
+    if fields["text"] is None and fields["metadata"] is None:
+        raise ValueError("give text or metadata")
+    body = _given(fields)
+    return _write("PATCH", _memory(memory_id), answers.Accepted, wait, body=body, again=Again.UNSENT)
+
+
+def forget(memory_id: Id, user_id: str | None, wait: Wait) -> Call[answers.Accepted]:
+    return _write("DELETE", _memory(memory_id), answers.Accepted, wait, params={"user_id": user_id})
+
+
+def forget_user(user_id: str, wait: Wait) -> Call[answers.Accepted]:
+    """Once more, it would forget what was said meanwhile."""
+    params = {"user_id": user_id}
+    return _write("DELETE", "/v1/memories", answers.Accepted, wait, params=params, again=Again.UNSENT)
+
+
+def history(memory_id: Id, user_id: str | None, at_least: AtLeast) -> Call[answers.History]:
+    return _read(f"{_memory(memory_id)}/history", answers.History, {"user_id": user_id}, at_least)
+
+
+def pin(memory_id: Id, user_id: str | None, wait: Wait, pinned: bool) -> Call[answers.Accepted]:
+    method, params = "PUT" if pinned else "DELETE", {"user_id": user_id}
+    return _write(method, f"{_memory(memory_id)}/pin", answers.Accepted, wait, params=params)
+
+
+def link(source_id: Id, target_id: Id, wait: Wait, **fields: Any) -> Call[answers.Accepted]:
+    body = {"source_id": _id(source_id, "source_id"), "target_id": _id(target_id, "target_id"), **fields}
+    return _write("POST", "/v1/links", answers.Accepted, wait, body=_given(body))
+
+
+def unlink(source_id: Id, target_id: Id, wait: Wait, **fields: Any) -> Call[answers.Accepted]:
+    params = {"source_id": _id(source_id, "source_id"), "target_id": _id(target_id, "target_id"), **fields}
+    return _write("DELETE", "/v1/links", answers.Accepted, wait, params=params)
+
+
+def links(memory_id: Id, user_id: str | None, at_least: AtLeast) -> Call[answers.Links]:
+    return _read(f"{_memory(memory_id)}/links", answers.Links, {"user_id": user_id}, at_least)
+
+
+def related(memory_id: Id, at_least: AtLeast, **fields: Any) -> Call[answers.Related]:
+    return _read(f"{_memory(memory_id)}/related", answers.Related, fields, at_least)
+
+
+def supersede(memory_id: Id, by: Id, user_id: str | None, wait: Wait) -> Call[answers.Accepted]:
+    body = _given({"user_id": user_id, "by": _id(by, "by")})
+    return _write("POST", f"{_memory(memory_id)}/supersede", answers.Accepted, wait, body=body)
+
+
+def summaries(
+    user_id: str | None, first: date | None, last: date | None, at_least: AtLeast
+) -> Call[answers.Summaries]:
+    params = {"user_id": user_id, "from": first and first.isoformat(), "to": last and last.isoformat()}
+    return _read("/v1/summaries", answers.Summaries, params, at_least)
+
+
+def summary(day: date, user_id: str | None, at_least: AtLeast) -> Call[answers.DaySummary]:
+    return _read(f"/v1/summaries/{day.isoformat()}", answers.DaySummary, {"user_id": user_id}, at_least)
+
+
+def summarize(user_id: str | None, day: date | None, run_id: Id | None, wait: Wait) -> Call[answers.RequestedSummary]:
+    """With a `run_id` of its own it may be sent again; without a day, another one may be the newest by then."""
+    body = {"user_id": user_id, "date": day and day.isoformat(), "run_id": _id(run_id or uuid.uuid4(), "run_id")}
+    again = Again.UNSENT if day is None else Again.WHENEVER
+    return _write("POST", "/v1/summaries", answers.RequestedSummary, wait, body=_given(body), again=again)
+
+
+def stats(days: int | None, at: Moment | None) -> Call[answers.States]:
+    return _read("/v1/stats/states", answers.States, {"days": days, "at": None if at is None else moment(at)})
+
+
+def wait_for(at_least: AtLeast, seconds: float) -> Call[answers.Reached]:
+    tokens = _tokens(at_least)
+    if not tokens:
+        raise ValueError("at_least: give a token, or the answer to a write")
+    if not 0 <= seconds <= LONGEST_WAIT:
+        raise ValueError(f"seconds: {seconds}: between 0 and {LONGEST_WAIT:g}")
+    params = {"at_least": ",".join(tokens), "timeout": seconds}
+    return Call("GET", "/v1/applied", answers.Reached, params, waits=seconds)
+
+
+def _tokens(at_least: AtLeast) -> list[str]:
+    """Of a write that wrote nothing there is none."""
+    given = [at_least] if isinstance(at_least, Written | str) else at_least or ()
+    return [token for one in given if (token := one.token if isinstance(one, Written) else one)]
+
+
+def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what is None: the worker has its own defaults."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _spelt(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """With `partial` as the worker takes it."""
+    return {**fields, "partial": "allow" if fields["partial"] else None}
+
+
+def _id(given: Id, name: str) -> str:
+    """A part of a path that is something else than an id would be another address."""
+    try:
+        return str(given if isinstance(given, uuid.UUID) else uuid.UUID(given))
+    except (ValueError, AttributeError, TypeError):
+        raise ValueError(f"{name}: must be a UUID") from None
+
+
+def _memory(memory_id: Id) -> str:
+    return f"/v1/memories/{_id(memory_id, 'memory_id')}"
+
+
+def _session(session_id: str) -> str:
+    """Any text is an id. Dots go as escapes: alone they would be other addresses."""
+    if not session_id:
+        raise ValueError("session_id: must not be empty")
+    return f"/v1/sessions/{quote(session_id, safe='').replace('.', '%2E')}"

@@ -1,0 +1,37 @@
+"""What both clients are made of: the address, the token, the time limits."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import httpx
+
+from siltstone_client.calls import Call
+from siltstone_client.version import VERSION
+
+#: What may stand in a header; whatever else would be shown, with the token, by whoever refuses it.
+_TOKEN: Final = re.compile(r"[\x21-\x7e]+")
+
+
+def client_options(url: str, token: str | None, timeout: float) -> dict[str, Any]:
+    """For httpx. Raises `ValueError`; a token is in no message."""
+    base = httpx.URL(url)
+    if base.scheme not in ("http", "https") or not base.host:
+        raise ValueError(f"url: {url!r}: give it as http://host:port")
+    headers = {"User-Agent": f"siltstone-client/{VERSION}"}
+    if token is not None:
+        if not _TOKEN.fullmatch(token):
+            raise ValueError(
+                "token: it has characters that no token has; is there a space or a line break around it?"
+            )
+        headers["Authorization"] = f"Bearer {token}"
+    return {"base_url": base, "headers": headers, "timeout": httpx.Timeout(timeout), "follow_redirects": False}
+
+
+def request_options(call: Call[Any], timeout: float) -> dict[str, Any]:
+    """For one request: the worker may hold it for as long as it was asked to wait."""
+    options: dict[str, Any] = {"params": call.params, "timeout": httpx.Timeout(timeout, read=timeout + call.waits)}
+    if call.body is not None:
+        options["json"] = call.body
+    return options

@@ -1,0 +1,91 @@
+"""What a call raises where it has no answer.
+
+SiltstoneError
+├── Unreachable            no worker answered: nobody listens, or not in time
+├── UnreadableAnswer       what answered is no Siltstone, or a much newer one
+├── NotYetApplied          the write is in the log, and could not be read within the time that it waited
+└── Refused                the worker answered, and not with what was asked for: `status`, `detail`
+    ├── InvalidRequest     400, 409, 413, 422: send something else
+    ├── TokenRefused       401: give a token that is valid
+    ├── ScopeMissing       403: give a token that may do this
+    ├── NotFound           404: there is no such memory, session or day of this user
+    ├── Unavailable        429, 502, 503, 504: ask again later, `retry_after` says when
+    └── ServerError        everything else: somebody has to mend the worker; its log says more
+
+A bad argument that is seen before anything is sent is a `ValueError`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from siltstone_client.answers import Written
+
+
+class SiltstoneError(Exception):
+    """Whatever goes wrong between this client and a worker."""
+
+
+class Unreachable(SiltstoneError):
+    """No worker answered, after all attempts. Start it, or look at the address and the network.
+
+    `sent`: whether a request, or a part of it, may have arrived; where it is false, nothing was written.
+    """
+
+    def __init__(self, why: str, sent: bool) -> None:
+        self.sent = sent
+        super().__init__(why)
+
+
+class UnreadableAnswer(SiltstoneError):
+    """The answer is not what Siltstone answers. Look whether the address is that of a worker's API."""
+
+
+class NotYetApplied(SiltstoneError):
+    """A write that waited is in the log, and its effect cannot be read yet.
+
+    Do not write it again. `accepted` is its answer: give it to a read as `at_least`, which waits on.
+    """
+
+    def __init__(self, accepted: Written) -> None:
+        self.accepted = accepted
+        super().__init__(
+            "it is written, and cannot be read yet: write it no second time, and read with at_least=error.accepted"
+        )
+
+
+class Refused(SiltstoneError):
+    """The worker answered with an error. `status` is that of HTTP, `detail` what it says, in one line."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        self.status, self.detail = status, detail
+        super().__init__(f"{detail} (HTTP {status})")
+
+
+class InvalidRequest(Refused):
+    """The worker cannot take this: `detail` names the field."""
+
+
+class TokenRefused(Refused):
+    """There is no token, or it is unknown, expired or revoked. `siltstone token list` shows which there are."""
+
+
+class ScopeMissing(Refused):
+    """The token is valid and may not do this: it needs another scope."""
+
+
+class NotFound(Refused):
+    """This user has no such memory, session or day. Another user's is not found either."""
+
+
+class Unavailable(Refused):
+    """The worker is busy, or the user's partition comes back to it. `retry_after`: seconds; None: it does not say."""
+
+    def __init__(self, status: int, detail: str, retry_after: float | None) -> None:
+        self.retry_after = retry_after
+        super().__init__(status, detail)
+
+
+class ServerError(Refused):
+    """It will be the same when asked again, until somebody has mended it."""

@@ -1,0 +1,149 @@
+"""For services that produce to the topic directly: `pip install siltstone-client[kafka]`.
+
+>>> async def say() -> None:
+...     async with MessageProducer("127.0.0.1:9092") as producer:
+...         await producer.send({"role": "user", "content": "I live in Oslo"}, user_id="ann", session_id="s1")
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple, Self
+
+try:
+    import aiokafka
+    from aiokafka.admin import AIOKafkaAdminClient
+    from aiokafka.errors import KafkaConnectionError, KafkaError, KafkaTimeoutError
+    from aiokafka.partitioner import DefaultPartitioner
+except ModuleNotFoundError as exc:
+    raise ModuleNotFoundError("siltstone_client.kafka needs aiokafka: pip install 'siltstone-client[kafka]'") from exc
+
+from siltstone_client.errors import SiltstoneError
+from siltstone_client.messages import Message, Moment, moment, record_of
+
+log = logging.getLogger(__name__)
+
+TOPIC: Final = "siltstone.conversations"
+#: What makes a record one that its worker need not produce again elsewhere. Whoever changes it makes double work.
+_OURS: Final = (
+    "bootstrap_servers",
+    "partitioner",
+    "key_serializer",
+    "value_serializer",
+    "acks",
+    "enable_idempotence",
+)
+#: How to connect.
+_CONNECTION: Final = ("client_id", "security_protocol", "ssl_context", "sasl_")
+_NOBODY: Final = (KafkaConnectionError, KafkaTimeoutError, OSError)
+
+
+class ProducerError(SiltstoneError):
+    """The broker did not take it. A message that has a `message_id` of its own may be sent again."""
+
+
+class Produced(NamedTuple):
+    """Where a record lies; `message_id` is None of a session's end."""
+
+    message_id: str | None
+    topic: str
+    partition: int
+    offset: int
+
+
+def key_of(user_id: str) -> bytes:
+    """The raw UTF-8 of the user's id: Kafka's own partitioner (murmur2) then chooses as Siltstone does."""
+    if not user_id:
+        raise ValueError("user_id: must not be empty")
+    return user_id.encode()
+
+
+class MessageProducer:
+    """Produces chat messages to the topic that workers read; each is acknowledged by all replicas in sync.
+
+    `options` are aiokafka's for a producer: `security_protocol`, `ssl_context`, `sasl_…`, `compression_type`,
+    `linger_ms`. Raises `ProducerError`; of a topic that is not there as well, since a broker might make one of
+    another number of partitions than Siltstone's topics have.
+    """
+
+    def __init__(self, bootstrap_servers: str, *, topic: str = TOPIC, **options: Any) -> None:
+        if taken := sorted(options.keys() & set(_OURS)):
+            raise ValueError(f"{', '.join(taken)}: is set by MessageProducer, so that records are where workers look")
+        self._servers, self._topic, self._options = bootstrap_servers, topic, options
+        self._producer: Any = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Connect. With idempotence, where the broker gives it: what is sent again is not written again."""
+        try:
+            await self._look_for_topic()
+            try:
+                self._producer = await self._started(enable_idempotence=True)
+            except KafkaError as exc:
+                if isinstance(exc, _NOBODY):
+                    raise
+                log.info("the broker gives no id for an idempotent producer (%s)", type(exc).__name__)
+                self._producer = await self._started()
+        except (KafkaError, OSError) as exc:
+            raise ProducerError(f"{self._servers}: {type(exc).__name__}: does a broker listen there?") from exc
+
+    async def stop(self) -> None:
+        """Send what is under way, and disconnect."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await producer.stop()
+
+    async def send(self, message: Message, *, user_id: str, session_id: str) -> Produced:
+        """Produce one message; it is acknowledged when this returns.
+
+        Fields as in `Memory.add`. Messages of a session are to be sent in their order, one after the other.
+        """
+        record = record_of(message, user_id, session_id)
+        return await self._send(user_id, record, str(record["message_id"]))
+
+    async def end_session(self, *, user_id: str, session_id: str, timestamp: Moment | None = None) -> Produced:
+        """The session is over, now or at `timestamp`."""
+        at = moment(datetime.now(UTC) if timestamp is None else timestamp)
+        record = {"type": "session_end", "user_id": user_id, "session_id": session_id, "timestamp": at}
+        return await self._send(user_id, record, None)
+
+    async def _send(self, user_id: str, record: dict[str, Any], message_id: str | None) -> Produced:
+        if self._producer is None:
+            raise RuntimeError("the producer has not started: use `async with`, or start()")
+        value = json.dumps(record, ensure_ascii=False, allow_nan=False).encode()
+        try:
+            written = await self._producer.send_and_wait(self._topic, value, key=key_of(user_id))
+        except (KafkaError, OSError) as exc:
+            raise ProducerError(f"{self._topic}: the broker did not take a message: {type(exc).__name__}") from exc
+        return Produced(message_id, written.topic, written.partition, written.offset)
+
+    async def _look_for_topic(self) -> None:
+        """Asking for all topics makes none."""
+        connection = {name: value for name, value in self._options.items() if name.startswith(_CONNECTION)}
+        admin = AIOKafkaAdminClient(bootstrap_servers=self._servers, **connection)
+        try:
+            await admin.start()
+            there = await admin.list_topics()
+        finally:
+            await admin.close()
+        if self._topic not in there:
+            raise ProducerError(f"{self._servers} has no topic {self._topic}: start a worker, which makes it")
+
+    async def _started(self, **more: Any) -> Any:
+        producer = aiokafka.AIOKafkaProducer(
+            bootstrap_servers=self._servers, acks="all", partitioner=DefaultPartitioner(), **self._options, **more
+        )
+        try:
+            await producer.start()
+        except BaseException:
+            await producer.stop()
+            raise
+        return producer

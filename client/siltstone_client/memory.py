@@ -1,0 +1,376 @@
+"""The client for code that waits for each answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any, Literal, Self, TypeVar
+
+import httpx
+from tenacity import Retrying
+
+from siltstone_client import answers, calls
+from siltstone_client.answering import answer_of, unanswered
+from siltstone_client.calls import AtLeast, Call, Id, State, Wait
+from siltstone_client.connecting import client_options, request_options
+from siltstone_client.messages import Message, Moment
+from siltstone_client.retrying import Retries
+
+T = TypeVar("T", bound=answers.Answer)
+
+
+class Memory:
+    """A Siltstone's memory, at the address of any of its workers. Threads may share one.
+
+    `token`: `slt_…`; one of a single user lets `user_id` be left out. `timeout`: seconds that one attempt may take to
+    connect, to send, and to be answered, beside what the worker was asked to wait. `transport`: httpx's, for proxies
+    and certificates of one's own.
+
+    Writes take `wait`: True or a number of seconds, then the call returns when the effect can be read, and raises
+    `NotYetApplied` where it could not. Reads take `at_least`: what a write returned; they wait for it.
+    Whatever fails raises a `SiltstoneError`, never looks like an answer.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8000",
+        *,
+        token: str | None = None,
+        timeout: float = 10.0,
+        retries: Retries = Retries(),  # noqa: B008 - frozen
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self._http = httpx.Client(**client_options(url, token, timeout), transport=transport)
+        self._timeout, self._retries = timeout, retries
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Its connections; it can be used no more."""
+        self._http.close()
+
+    def add(
+        self,
+        messages: Message | Sequence[Message],
+        *,
+        user_id: str | None = None,
+        session_id: str,
+        wait: Wait = False,
+    ) -> answers.AcceptedMessages:
+        """Say one chat message, or up to a thousand, in a session of the user's.
+
+        Each is a mapping with `role` (user, assistant, system, tool) and `content`, and perhaps `message_id`,
+        `timestamp`, `name`, `emotion`, `agent_id`, `metadata`. Without a `message_id` it gets one: an attempt that is
+        made again says nothing twice.
+        """
+        return self._answer(calls.add(messages, user_id, session_id, wait))
+
+    def search(
+        self,
+        query: str,
+        *,
+        user_id: str | None = None,
+        top_k: int | None = None,
+        state: State | Literal["short_term"] | None = None,
+        include_cold: bool = False,
+        include_all: bool = False,
+        include_short_term: bool = True,
+        min_relevance: float = 0.0,
+        filters: Sequence[str] | Mapping[str, Any] = (),
+        explain: bool = False,
+        touch: bool = True,
+        partial: bool = False,
+        at_least: AtLeast = None,
+    ) -> answers.Found:
+        """The user's memories that answer a question, most relevant first, and what was just said.
+
+        Being found counts as an access, unless `touch` is false. `filters`: `["importance:gte:80"]`, or
+        `{"importance": {"gte": 80}}`. `partial`: while the user's partition comes back to its worker, what is there.
+        """
+        return self._answer(
+            calls.search(
+                query,
+                at_least,
+                user_id=user_id,
+                top_k=top_k,
+                state=state,
+                include_cold=include_cold,
+                include_all=include_all,
+                include_short_term=include_short_term,
+                min_relevance=min_relevance,
+                filters=dict(filters) if isinstance(filters, Mapping) else [*filters],
+                explain=explain,
+                touch=touch,
+                partial=partial,
+            )
+        )
+
+    def context(
+        self,
+        *,
+        user_id: str | None = None,
+        session_id: str,
+        query: str = "",
+        limit: int | None = None,
+        touch: bool = True,
+        include_short_term: bool = True,
+        partial: bool = False,
+        at_least: AtLeast = None,
+    ) -> answers.Context:
+        """What an assistant needs before it answers: the session's newest exchanges, notes, memories, one `prompt`.
+
+        Without a `query`, what the user said last is the question.
+        """
+        return self._answer(
+            calls.context(
+                at_least,
+                query,
+                user_id=user_id,
+                session_id=session_id,
+                limit=limit,
+                touch=touch,
+                include_short_term=include_short_term,
+                partial=partial,
+            )
+        )
+
+    def exchanges(
+        self, *, user_id: str | None = None, session_id: str, limit: int | None = None, at_least: AtLeast = None
+    ) -> answers.Exchanges:
+        """The newest exchanges of a session's short-term window, oldest first."""
+        return self._answer(calls.exchanges(session_id, at_least, user_id=user_id, limit=limit))
+
+    def notes(self, *, user_id: str | None = None, session_id: str, at_least: AtLeast = None) -> answers.Notes:
+        """The session's short-term memories, oldest first."""
+        return self._answer(calls.notes(session_id, at_least, user_id=user_id))
+
+    def explain(
+        self, *, user_id: str | None = None, session_id: str, limit: int | None = None, at_least: AtLeast = None
+    ) -> answers.Decisions:
+        """Why each exchange of a session was promoted or dropped, and what would have to change."""
+        return self._answer(calls.explain(session_id, at_least, user_id=user_id, limit=limit))
+
+    def end_session(
+        self,
+        *,
+        user_id: str | None = None,
+        session_id: str,
+        timestamp: Moment | None = None,
+        wait: Wait = False,
+    ) -> answers.Accepted:
+        """The session is over: what is undecided of it is decided on."""
+        return self._answer(calls.end_session(session_id, user_id, timestamp, wait))
+
+    def remember(
+        self,
+        text: str,
+        *,
+        user_id: str | None = None,
+        kind: Literal["long_term", "short_term"] = "long_term",
+        session_id: str | None = None,
+        ttl_seconds: int | None = None,
+        importance: float | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        supersedes: Sequence[Id] = (),
+        agent_id: str | None = None,
+        message_ids: Sequence[str] = (),
+        memory_id: Id | None = None,
+        event_id: Id | None = None,
+        timestamp: Moment | None = None,
+        wait: Wait = False,
+    ) -> answers.Accepted:
+        """Keep a text: for good, or with `kind="short_term"` for `ttl_seconds` with its session.
+
+        The memory's id is `memory_id`, or the answer's `event_id`. Without an `importance` (0-100) it gets that of
+        what the text says.
+        """
+        return self._answer(
+            calls.remember(
+                text,
+                wait,
+                event_id,
+                timestamp,
+                user_id=user_id,
+                kind=kind,
+                session_id=session_id,
+                ttl_seconds=ttl_seconds,
+                importance=importance,
+                metadata=None if metadata is None else dict(metadata),
+                supersedes=supersedes,
+                agent_id=agent_id,
+                message_ids=[*message_ids],
+                memory_id=memory_id,
+            )
+        )
+
+    def get(
+        self,
+        memory_id: Id,
+        *,
+        user_id: str | None = None,
+        touch: bool = True,
+        partial: bool = False,
+        at_least: AtLeast = None,
+    ) -> answers.OneMemory:
+        """One memory; that counts as an access, unless `touch` is false. A near-copy's id gives what it went into."""
+        return self._answer(calls.get(memory_id, at_least, user_id=user_id, touch=touch, partial=partial))
+
+    def update(
+        self,
+        memory_id: Id,
+        *,
+        user_id: str | None = None,
+        text: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        wait: Wait = False,
+    ) -> answers.Accepted:
+        """Another text, or other metadata: merged into what is there, a None removes its key."""
+        fields = None if metadata is None else dict(metadata)
+        return self._answer(calls.update(memory_id, wait, user_id=user_id, text=text, metadata=fields))
+
+    def forget(self, memory_id: Id, *, user_id: str | None = None, wait: Wait = False) -> answers.Accepted:
+        """Forget a memory for good, pinned or not."""
+        return self._answer(calls.forget(memory_id, user_id, wait))
+
+    def forget_user(self, *, user_id: str, wait: Wait = False) -> answers.Accepted:
+        """Forget everything of the user's up to now: memories, archive, daily summaries, windows."""
+        return self._answer(calls.forget_user(user_id, wait))
+
+    def history(self, memory_id: Id, *, user_id: str | None = None, at_least: AtLeast = None) -> answers.History:
+        """What was done to a memory since it was made."""
+        return self._answer(calls.history(memory_id, user_id, at_least))
+
+    def pin(self, memory_id: Id, *, user_id: str | None = None, wait: Wait = False) -> answers.Accepted:
+        """From now on the memory does not decay."""
+        return self._answer(calls.pin(memory_id, user_id, wait, pinned=True))
+
+    def unpin(self, memory_id: Id, *, user_id: str | None = None, wait: Wait = False) -> answers.Accepted:
+        """Let it decay again."""
+        return self._answer(calls.pin(memory_id, user_id, wait, pinned=False))
+
+    def link(
+        self,
+        source_id: Id,
+        target_id: Id,
+        *,
+        user_id: str | None = None,
+        kind: str = "related",
+        weight: float = 1.0,
+        wait: Wait = False,
+    ) -> answers.Accepted:
+        """Two memories belong together; the same link again gives it another `weight` (0-1)."""
+        return self._answer(calls.link(source_id, target_id, wait, user_id=user_id, kind=kind, weight=weight))
+
+    def unlink(
+        self,
+        source_id: Id,
+        target_id: Id,
+        *,
+        user_id: str | None = None,
+        kind: str = "related",
+        wait: Wait = False,
+    ) -> answers.Accepted:
+        """Remove a link."""
+        return self._answer(calls.unlink(source_id, target_id, wait, user_id=user_id, kind=kind))
+
+    def links(self, memory_id: Id, *, user_id: str | None = None, at_least: AtLeast = None) -> answers.Links:
+        """The memory's links, whichever end it is."""
+        return self._answer(calls.links(memory_id, user_id, at_least))
+
+    def related(
+        self,
+        memory_id: Id,
+        *,
+        user_id: str | None = None,
+        limit: int = 10,
+        min_similarity: float = 0.5,
+        at_least: AtLeast = None,
+    ) -> answers.Related:
+        """Memories that are linked with this one, or resemble it (cosine)."""
+        return self._answer(
+            calls.related(memory_id, at_least, user_id=user_id, limit=limit, min_similarity=min_similarity)
+        )
+
+    def supersede(self, memory_id: Id, *, by: Id, user_id: str | None = None, wait: Wait = False) -> answers.Accepted:
+        """A newer memory replaces this one, which is kept and is in no default result."""
+        return self._answer(calls.supersede(memory_id, by, user_id, wait))
+
+    def summaries(
+        self,
+        *,
+        user_id: str | None = None,
+        first: date | None = None,
+        last: date | None = None,
+        at_least: AtLeast = None,
+    ) -> answers.Summaries:
+        """The user's days that have a summary, in order."""
+        return self._answer(calls.summaries(user_id, first, last, at_least))
+
+    def summary(self, day: date, *, user_id: str | None = None, at_least: AtLeast = None) -> answers.DaySummary:
+        """The Markdown of a day."""
+        return self._answer(calls.summary(day, user_id, at_least))
+
+    def summarize(
+        self,
+        *,
+        user_id: str | None = None,
+        day: date | None = None,
+        run_id: Id | None = None,
+        wait: Wait = False,
+    ) -> answers.RequestedSummary:
+        """Have a day summed up, the user's newest one where none is given."""
+        return self._answer(calls.summarize(user_id, day, run_id, wait))
+
+    def stats(self, *, days: int | None = None, at: Moment | None = None) -> answers.States:
+        """How many memories are in which state, of all users of the worker that is asked; with `days`, day by day."""
+        return self._answer(calls.stats(days, at))
+
+    def wait_for(self, at_least: AtLeast, *, seconds: float = calls.WAIT_SECONDS) -> None:
+        """Return when what was written can be read; `Unavailable` where that takes longer. Of one user's writes."""
+        self._answer(calls.wait_for(at_least, seconds))
+
+    def list(
+        self,
+        *,
+        user_id: str | None = None,
+        filters: Sequence[str] = (),
+        limit: int = 50,
+        after: Id | None = None,
+        state: State | None = None,
+        include_cold: bool = False,
+        include_all: bool = False,
+        partial: bool = False,
+        at_least: AtLeast = None,
+    ) -> answers.Memories:
+        """A page of the user's memories, oldest first: the active ones, unless another state is asked for.
+
+        The next page is `after=page.next`, until that is None. `filters`: `["importance:gte:80"]`, all of them match.
+        """
+        return self._answer(
+            calls.page(
+                at_least,
+                filters,
+                after,
+                user_id=user_id,
+                limit=limit,
+                state=state,
+                include_cold=include_cold,
+                include_all=include_all,
+                partial=partial,
+            )
+        )
+
+    def _answer(self, call: Call[T]) -> T:
+        answer: T = Retrying(**self._retries.options(call.again))(self._once, call)
+        return answer
+
+    def _once(self, call: Call[T]) -> T:
+        try:
+            response = self._http.request(call.method, call.path, **request_options(call, self._timeout))
+        except (httpx.RequestError, httpx.InvalidURL) as exc:
+            raise unanswered(self._http.base_url, exc) from exc
+        return answer_of(call, response)

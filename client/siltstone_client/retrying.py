@@ -1,0 +1,78 @@
+"""Which calls are sent again, after which pause, and when it is enough.
+
+A write is sent again only where twice is the same as once: it carries an id of its own, which the client has made
+before the first attempt, or it sets something to what it is to be. Other writes are sent again where the first
+attempt did not even find a connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from tenacity import RetryCallState, retry_if_exception, stop_after_attempt, stop_any, stop_before_delay
+from tenacity.wait import wait_base, wait_random_exponential
+
+from siltstone_client.errors import Unavailable, Unreachable
+
+
+class Again(Enum):
+    """When a call may be sent again."""
+
+    WHENEVER = "it reads, or carries an id of its own, or sets something to what it is to be"
+    UNSENT = "nothing of it has arrived"
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """How often and how long a call is tried.
+
+    At the most `attempts`, and none that would begin later than `seconds` after the first. Pauses are random, up to
+    `first` seconds, then up to twice that, and so on to `longest`; never shorter than what the worker asks for.
+    """
+
+    attempts: int = 4
+    seconds: float = 30.0
+    first: float = 0.2
+    longest: float = 5.0
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1 or min(self.seconds, self.first, self.longest) < 0:
+            raise ValueError("retries: attempts is at least 1, and seconds, first and longest are not negative")
+
+    def options(self, again: Again) -> dict[str, Any]:
+        """For tenacity."""
+        return {
+            "stop": stop_any(stop_after_attempt(self.attempts), stop_before_delay(self.seconds)),
+            "wait": _Pause(self),
+            "retry": retry_if_exception(_passing(again)),
+            "reraise": True,
+        }
+
+
+class _Pause(wait_base):
+    """Random and growing, so that clients of a worker that was away do not all come back at once."""
+
+    def __init__(self, retries: Retries) -> None:
+        self._backing_off = wait_random_exponential(multiplier=retries.first, max=retries.longest)
+
+    def __call__(self, retry_state: RetryCallState) -> float:
+        error = retry_state.outcome and retry_state.outcome.exception()
+        asked_for = error.retry_after if isinstance(error, Unavailable) else None
+        return max(asked_for or 0.0, self._backing_off(retry_state))
+
+
+def _passing(again: Again) -> Callable[[BaseException], bool]:
+    def passing(error: BaseException) -> bool:
+        match error:
+            case Unreachable():
+                return again is Again.WHENEVER or not error.sent
+            case Unavailable():
+                # A worker's 503 without `Retry-After` stays until somebody mends it.
+                return again is Again.WHENEVER and (error.status != 503 or error.retry_after is not None)
+            case _:
+                return False
+
+    return passing
