@@ -54,9 +54,9 @@ from streams.clients.broker import EMBEDDED_PARTITIONS, embedded_broker, ensure_
 from streams.clients.embedders import load_embedder
 from streams.clients.embedding_lanes import SLICE
 from streams.clients.embedding_process import EmbeddingProcess
-from streams.replaying import replay as replays
-from streams.replaying.intake import ReplayedIntake
-from streams.replaying.plan import EARLIEST, NOW, ReplayOptions, planned
+from streams.replay import replay as replays
+from streams.replay.intake import ReplayedIntake
+from streams.replay.plan import EARLIEST, NOW, ReplayOptions, planned
 from streams.rules import scoring
 from streams.rules.estimator import estimated_rating
 from streams.shards import OwnedShards

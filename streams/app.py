@@ -8,6 +8,9 @@ from contextlib import AsyncExitStack
 
 from schemas.settings import Settings
 from schemas.topics import EXCHANGES, NOTES, PENDING_SUMMARIES, SESSIONS
+from streams.api.application import build
+from streams.api.forwarding import Forwarding
+from streams.api.server import ApiServer
 from streams.assignment import Assignment
 from streams.broker_link import BrokerLink
 from streams.effects import Effects
@@ -15,9 +18,6 @@ from streams.forgetting import Forgetters
 from streams.health import WorkerHealth
 from streams.service import MemoryService
 from streams.timers import Timers
-from streams.web.api import build
-from streams.web.forwarding import Forwarding
-from streams.web.server import ApiServer
 from streams.wiring.access import access
 from streams.wiring.chats import Chats
 from streams.wiring.checkpoints import Checkpointing

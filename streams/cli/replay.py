@@ -27,8 +27,8 @@ from streams.cli.process import run
 from streams.cli.replay_files import as_rows, compared, free, swap, table_of
 from streams.cli.shard_files import RowsBar
 from streams.clock import now_ms
-from streams.replaying.plan import EARLIEST, NOW, ReplayOptions, planned
-from streams.replaying.replay import replaying
+from streams.replay.plan import EARLIEST, NOW, ReplayOptions, planned
+from streams.replay.replay import replaying
 from tables.offline.diff import TableDifference
 from tables.partition_record import record_partitions
 

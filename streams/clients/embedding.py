@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 #: What is embedded of a text. Longer ones are an exchange's details; BM25 sees them whole.
 EMBEDDED_CHARS = 800
-#: How long a question waits for its vector: the API answers within `streams.web.api.WAIT_SECONDS`.
+#: How long a question waits for its vector: the API answers within `streams.api.application.WAIT_SECONDS`.
 QUESTION_SECONDS = 8.0
 #: The vectors of what windows hold, of those who ask: 7,000 of 512 numbers.
 SAID_BYTES = 16_000_000

@@ -24,7 +24,7 @@ from streams.jobs.lifecycle import LifecycleJob
 from streams.jobs.reembedding import Reembedder
 from streams.jobs.refining import RefiningJob
 from streams.jobs.retention import RetentionJob
-from streams.replaying.interrupted import drop_interrupted
+from streams.replay.interrupted import drop_interrupted
 from streams.timers import Timers
 from streams.wiring.chats import RatingChat
 from streams.wiring.context import WorkerContext

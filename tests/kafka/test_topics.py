@@ -22,7 +22,7 @@ from streams.clients.log_reader import end_of
 from streams.clients.producing import started_producer
 from streams.clock import now_ms
 from streams.importing.found import Given
-from streams.replaying.plan import EARLIEST, NOW, ReplayOptions, planned
+from streams.replay.plan import EARLIEST, NOW, ReplayOptions, planned
 from tests.kafka.cluster import Cluster, cluster
 from tests.kafka.source import Source
 

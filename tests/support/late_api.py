@@ -12,10 +12,10 @@ from starlette.types import Receive, Scope, Send
 from schemas.settings import Settings
 from streams import app
 from streams.admission.known_tokens import KnownTokens
+from streams.api.application import build
+from streams.api.forwarding import Forwarding
 from streams.app import Siltstone
 from streams.service import MemoryService
-from streams.web.api import build
-from streams.web.forwarding import Forwarding
 
 
 def api_of(settings: Settings) -> FastAPI:

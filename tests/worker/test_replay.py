@@ -26,9 +26,9 @@ from streams.app import Siltstone
 from streams.cli import running
 from streams.clients.broker import EmbeddedBroker, client_options, ensure_topics
 from streams.clients.log_reader import records_between
-from streams.replaying import intake
-from streams.replaying import replay as replays
-from streams.replaying.plan import EARLIEST, NOW, ReplayOptions, planned
+from streams.replay import intake
+from streams.replay import replay as replays
+from streams.replay.plan import EARLIEST, NOW, ReplayOptions, planned
 from tables.offline.diff import differences
 from tables.offline.inspection import catalogs
 from tables.shard.shard import Shard

@@ -14,10 +14,10 @@ import pytest
 from schemas.settings import AccessSettings, Settings
 from schemas.tokens import Scope, TokenRecord, issue
 from schemas.topic_specs import tokens_spec
+from streams.api.policies import POLICIES, About
 from streams.app import Siltstone
 from streams.clients.token_log import all_tokens, write_token
 from streams.clock import now_ms
-from streams.web.policies import POLICIES, About
 from tests.support.quick_commands import siltstone
 
 pytestmark = pytest.mark.slow
@@ -69,7 +69,7 @@ async def test_every_route_has_a_policy_and_none_answers_without_a_token(
     templates = {template: re.sub(r":\w+\}", "}", template) for template in POLICIES}
     policies = {templates[name]: policy for name, policy in POLICIES.items()}
     routes = {f"{method.upper()} {path}" for path, methods in described.items() for method in methods}
-    assert routes <= policies.keys(), "streams/web/policies.py lacks a route"
+    assert routes <= policies.keys(), "streams/api/policies.py lacks a route"
     assert policies.keys() - routes == {name for name, one in policies.items() if one.about is About.PUBLIC}
     for route in sorted(routes):
         method, _, path = route.partition(" ")

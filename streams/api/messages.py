@@ -12,9 +12,9 @@ from pydantic import AliasChoices, Discriminator, Field, Tag
 
 from schemas.messages import ChatMessage, Timestamp, iso
 from schemas.places import Place, newest
+from streams.api.accepted import Accepted, AcceptedMessages
 from streams.clock import now_ms
 from streams.service import MemoryService
-from streams.web.accepted import Accepted, AcceptedMessages
 
 
 class NewMessage(ChatMessage):

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from schemas.errors import SiltstoneError
-from streams.replaying.progress import ReplayProgress
+from streams.replay.progress import ReplayProgress
 
 log = logging.getLogger(__name__)
 

@@ -18,8 +18,8 @@ from schemas.errors import AccessDenied, NotReady, TokenRefused
 from schemas.topic_specs import MAX_RECORD_BYTES
 from streams.admission.authorize import Principal, authorize
 from streams.admission.known_tokens import REFUSED, KnownTokens
-from streams.web.failures import answer_to
-from streams.web.policies import About, Policy, policies_of
+from streams.api.failures import answer_to
+from streams.api.policies import About, Policy, policies_of
 
 #: Both spellings that routes take.
 NAMES: Final = ("user_id", "userId")

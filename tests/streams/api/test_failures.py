@@ -18,7 +18,7 @@ from schemas.errors import (
     ShardLocked,
     SummaryFilesError,
 )
-from streams.web.failures import answer_failures, answer_to
+from streams.api.failures import answer_failures, answer_to
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,10 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 from schemas.messages import SPEAKERS, Id
 from schemas.places import Place
 from streams.agents.summaries import summary_request
+from streams.api.accepted import Written
+from streams.api.consistency import Consistency, Wait
 from streams.rules.wording import lasting
 from streams.service import WAIT_SECONDS, MemoryService
-from streams.web.accepted import Written
-from streams.web.consistency import Consistency, Wait
 
 _WRITTEN_OUT = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 

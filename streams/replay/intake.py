@@ -15,9 +15,9 @@ from schemas.topics import EXCHANGES, SESSIONS, Topics
 from streams.hotpath import StateStore
 from streams.jobs.idle_tracker import IdleTracker
 from streams.metrics import Metrics, labelled
-from streams.replaying.context import Kept, Send, replay_context
-from streams.replaying.plan import OffsetRange
-from streams.replaying.progress import ReplayProgress, message_name
+from streams.replay.context import Kept, Send, replay_context
+from streams.replay.plan import OffsetRange
+from streams.replay.progress import ReplayProgress, message_name
 from streams.shards import OwnedShards
 from streams.wiring.chats import RatingChat
 from streams.wiring.intake import Intake

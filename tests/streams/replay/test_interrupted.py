@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from streams.replaying.interrupted import drop_interrupted
-from streams.replaying.progress import ReplayProgress, WindowRow
+from streams.replay.interrupted import drop_interrupted
+from streams.replay.progress import ReplayProgress, WindowRow
 from tests.support.making import START
 
 

@@ -10,9 +10,9 @@ from fastapi.testclient import TestClient
 
 from schemas.settings import AccessSettings, Settings
 from streams.admission.known_tokens import KnownTokens
+from streams.api.application import build
+from streams.api.policies import POLICIES, About
 from streams.app import Siltstone
-from streams.web.api import build
-from streams.web.policies import POLICIES, About
 from tests.support.late_api import api_of
 
 

@@ -15,10 +15,10 @@ import pytest
 
 from schemas.settings import KafkaSettings, MemorySettings, ScoringSettings, Settings
 from schemas.topics import EXCHANGES, SESSIONS, Topics, route_of
-from streams.replaying.context import Send
-from streams.replaying.intake import ReplayedIntake
-from streams.replaying.plan import OffsetRange
-from streams.replaying.progress import ReplayProgress
+from streams.replay.context import Send
+from streams.replay.intake import ReplayedIntake
+from streams.replay.plan import OffsetRange
+from streams.replay.progress import ReplayProgress
 from tests.support.making import START, line
 
 SETTINGS = Settings(

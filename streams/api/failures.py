@@ -31,7 +31,7 @@ from schemas.errors import (
     SiltstoneError,
     TokenRefused,
 )
-from streams.web.forwarding import later
+from streams.api.forwarding import later
 
 log = logging.getLogger(__name__)
 

@@ -14,10 +14,10 @@ from schemas.events import Archive, Pin
 from schemas.lifecycle import wanted_states
 from schemas.memories import State
 from schemas.settings import LifecycleSettings, LongTermSettings, Settings
+from streams.api.listing import PageQuery, page_of_archive, page_of_memories
+from streams.api.memories import memory_routes
 from streams.rules.filtering import Filter
 from streams.service import MemoryService
-from streams.web.listing import PageQuery, page_of_archive, page_of_memories
-from streams.web.memories import memory_routes
 from tables.analysts.statistics import DAY_MS
 from tables.shard.shard import Shard
 from tests.support.making import START, axis, promotion

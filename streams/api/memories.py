@@ -14,12 +14,12 @@ from pydantic import BaseModel, Field, model_validator
 
 from schemas.events import Edit, Forget, ForgetUser, Pin, Unpin
 from schemas.messages import MAX_METADATA_BYTES, Content, Id, Metadata, iso
+from streams.api.accepted import Accepted
+from streams.api.consistency import Consistency, Wait
+from streams.api.listing import After, Filters, PageQuery, PageSize, States, conditions_of, page_of_memories
+from streams.api.partial import MayBePartial, Partial, said
+from streams.api.shown import ShownMemory, command, shown
 from streams.service import MemoryService
-from streams.web.accepted import Accepted
-from streams.web.consistency import Consistency, Wait
-from streams.web.listing import After, Filters, PageQuery, PageSize, States, conditions_of, page_of_memories
-from streams.web.partial import MayBePartial, Partial, said
-from streams.web.shown import ShownMemory, command, shown
 from tables.shard.editing import outgrows
 from tables.shard.shard import Shard
 

@@ -19,12 +19,12 @@ from schemas.lifecycle import score_of, state_of
 from schemas.memories import SearchHit, State
 from schemas.messages import Id, iso
 from schemas.places import Place, newest
+from streams.api.accepted import Accepted, Written
+from streams.api.consistency import AtLeast, Consistency, Wait
+from streams.api.listing import After, Filters, PageQuery, PageSize, conditions_of, page_of_archive
+from streams.api.shown import ShownMemory, command
 from streams.clock import now_ms
 from streams.service import MemoryService
-from streams.web.accepted import Accepted, Written
-from streams.web.consistency import AtLeast, Consistency, Wait
-from streams.web.listing import After, Filters, PageQuery, PageSize, conditions_of, page_of_archive
-from streams.web.shown import ShownMemory, command
 
 #: Events that are written at the same time.
 AT_ONCE = 500

@@ -14,10 +14,10 @@ from schemas.errors import MemoryNotFound
 from schemas.events import Link, Supersede, Unlink
 from schemas.memories import Memory, State
 from schemas.messages import Id, iso
+from streams.api.accepted import Accepted
+from streams.api.consistency import Consistency, Wait
+from streams.api.shown import command, shown
 from streams.service import MemoryService
-from streams.web.accepted import Accepted
-from streams.web.consistency import Consistency, Wait
-from streams.web.shown import command, shown
 from tables.catalog.catalog import NewLink
 from tables.shard.shard import Shard
 

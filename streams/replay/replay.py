@@ -50,10 +50,10 @@ from streams.clients.producing import started_producer
 from streams.forgetting import Forgetters
 from streams.inbox import readable
 from streams.metrics import Metrics, labelled
-from streams.replaying.context import Kept, Send, replay_context
-from streams.replaying.intake import ReplayedIntake
-from streams.replaying.plan import EARLIEST, OffsetRange, Plan
-from streams.replaying.progress import KeptPromotion, ReplayProgress
+from streams.replay.context import Kept, Send, replay_context
+from streams.replay.intake import ReplayedIntake
+from streams.replay.plan import EARLIEST, OffsetRange, Plan
+from streams.replay.progress import KeptPromotion, ReplayProgress
 from streams.shards import OwnedShards
 from streams.wiring.chats import Chats, RatingChat
 from streams.wiring.intake import Intake, session_notes

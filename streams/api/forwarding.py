@@ -17,7 +17,7 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
 from schemas.errors import ShardNotHere
-from streams.web.consistency import waits_of
+from streams.api.consistency import waits_of
 
 log = logging.getLogger(__name__)
 

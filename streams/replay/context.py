@@ -16,7 +16,7 @@ from streams.backlog_gate import BacklogGate
 from streams.clock import EventClock
 from streams.hotpath import Outbox
 from streams.metrics import Metrics
-from streams.replaying.progress import KeptPromotion, ReplayProgress, WindowRow, message_name
+from streams.replay.progress import KeptPromotion, ReplayProgress, WindowRow, message_name
 from streams.wiring.context import Context
 
 #: Sends a promotion to the broker; the future is done when it has it.

@@ -16,29 +16,23 @@ from schemas.lifecycle import wanted_states
 from schemas.memories import SHORT_TERM, SearchHit, ShownState, State
 from schemas.messages import Id, Timestamp, iso
 from streams.admission.known_tokens import KnownTokens
-from streams.clock import now_ms
-from streams.coming_back import seconds_left
-from streams.metrics import labelled
-from streams.recall import Query
-from streams.rules.filtering import Filter
-from streams.service import MemoryService, WindowExchange
-from streams.web.accepted import Accepted, AcceptedMessages
-from streams.web.archive import archive_routes
-from streams.web.checkpoints import checkpoint_routes
-from streams.web.cleanup import cleanup_routes
-from streams.web.consistency import AtLeast, Consistency, Wait, consistency_routes
-from streams.web.decisions import DecisionsResponse, decisions_of
-from streams.web.erasures import erasure_routes
-from streams.web.failures import answer_failures
-from streams.web.forwarding import Forwarding, retry_after
-from streams.web.guard import Guard
-from streams.web.memories import memory_routes
-from streams.web.messages import Given, add_messages
-from streams.web.notes import NewMemory, NotesResponse, ShownNote
-from streams.web.partial import MEANING, Allowed, MayBePartial, Partial, ShownBehind, said
-from streams.web.reembedding import reembedding_routes
-from streams.web.relations import relation_routes
-from streams.web.statistics import (
+from streams.api.accepted import Accepted, AcceptedMessages
+from streams.api.archive import archive_routes
+from streams.api.checkpoints import checkpoint_routes
+from streams.api.cleanup import cleanup_routes
+from streams.api.consistency import AtLeast, Consistency, Wait, consistency_routes
+from streams.api.decisions import DecisionsResponse, decisions_of
+from streams.api.erasures import erasure_routes
+from streams.api.failures import answer_failures
+from streams.api.forwarding import Forwarding, retry_after
+from streams.api.guard import Guard
+from streams.api.memories import memory_routes
+from streams.api.messages import Given, add_messages
+from streams.api.notes import NewMemory, NotesResponse, ShownNote
+from streams.api.partial import MEANING, Allowed, MayBePartial, Partial, ShownBehind, said
+from streams.api.reembedding import reembedding_routes
+from streams.api.relations import relation_routes
+from streams.api.statistics import (
     ScoresResponse,
     StatesResponse,
     TransitionsResponse,
@@ -46,7 +40,13 @@ from streams.web.statistics import (
     states_of,
     transitions_of,
 )
-from streams.web.summaries import summary_routes
+from streams.api.summaries import summary_routes
+from streams.clock import now_ms
+from streams.coming_back import seconds_left
+from streams.metrics import labelled
+from streams.recall import Query
+from streams.rules.filtering import Filter
+from streams.service import MemoryService, WindowExchange
 from tables.analysts.copy import described
 
 Limit = Annotated[int | None, Parameter(ge=1, le=1000)]

@@ -11,9 +11,9 @@ from pydantic import BaseModel, Field
 
 from schemas.errors import StoreUnavailable
 from schemas.messages import Id, iso
+from streams.api.consistency import Consistency
 from streams.clock import now_ms
 from streams.service import MemoryService
-from streams.web.consistency import Consistency
 from tables.checkpoints.checkpoints import Checkpoints
 from tables.checkpoints.erasing import may_hold
 from tables.checkpoints.store import Patience
