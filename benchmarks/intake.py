@@ -52,9 +52,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.load.topics import TOLD, deleted_afterwards, of_its_own
 from schemas.errors import SiltstoneError
-from schemas.messages import iso
 from schemas.settings import AgentsSettings, HttpSettings, KafkaSettings, MemorySettings, Settings
 from schemas.settings.agents import SummarySettings
+from schemas.times import iso
 from schemas.topic_specs import topic_specs
 from schemas.topics import Topics, key_of, partition_of
 from streams.agents.short_term import ShortTermAgent

@@ -33,7 +33,8 @@ from rich.console import Console
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.intake import FIRST_AT, SMALL_TALK
-from schemas.messages import Exchange, Message, Role
+from schemas.conversations import Role
+from schemas.exchanges import Exchange, Message
 from schemas.settings import AnalyticsSettings, HttpSettings, KafkaSettings, Settings
 from schemas.topics import Topics, partition_of
 from streams.cli import running

@@ -55,9 +55,9 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from schemas.events import Parts, Promotion, event_id
+from schemas.events import Parts, Promotion
+from schemas.ids import event_id, memory_id
 from schemas.memories import State
-from schemas.messages import memory_id
 from schemas.settings import LifecycleSettings, LongTermSettings, Settings
 from schemas.topics import Topics
 from streams.cli.process import COLLECT_AFTER

@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 import click
 import orjson
 
-from schemas.messages import ChatMessage
+from schemas.conversations import ChatMessage
 from schemas.settings import MemorySettings
 from schemas.summaries import Summary
 from streams.rules.exchanges import Limits

@@ -9,7 +9,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field, TypeAdapter, model_validator
 
-from schemas.messages import SILTSTONE, ChatMessage, Content, Id, Label, Metadata, MetadataOfMany, Timestamp
+from schemas.conversations import ChatMessage
+from schemas.fields import Content, Metadata, MetadataOfMany, Timestamp
+from schemas.ids import Id, Label
 
 Ids = Annotated[list[Id], Field(min_length=1, max_length=1000)]
 
@@ -247,24 +249,3 @@ class SummaryRequest(BaseModel):
     date: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
     reason: Literal["count", "manual", "day_end"]
     messages: list[ChatMessage] = []
-
-
-class DeadLetter(BaseModel):
-    """The headers of a record in `dead-letters`; its value and key are the original bytes."""
-
-    model_config = ConfigDict(frozen=True, populate_by_name=True)
-
-    source_topic: str = Field(alias="source.topic")
-    source_partition: int = Field(alias="source.partition")
-    source_offset: int = Field(alias="source.offset")
-    error_type: str = Field(alias="error.type")
-    error_message: str = Field(alias="error.message")
-    failed_at: str = Field(alias="failed.at")
-
-    def headers(self) -> list[tuple[str, bytes]]:
-        return [(name, str(value).encode()) for name, value in self.model_dump(by_alias=True).items()]
-
-
-def event_id(*parts: object) -> uuid.UUID:
-    """A deterministic event id: the same event sent twice is applied once."""
-    return uuid.uuid5(SILTSTONE, "\0".join(map(str, parts)))

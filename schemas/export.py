@@ -11,9 +11,10 @@ from typing import Any
 import orjson
 from pydantic import TypeAdapter
 
-from schemas.events import LONG_TERM_EVENT, DeadLetter, SummaryRequest
+from schemas.conversations import ChatMessage, SessionEnded, Silence
+from schemas.dead_letters import DeadLetter
+from schemas.events import LONG_TERM_EVENT, SummaryRequest
 from schemas.memories import Transition
-from schemas.messages import ChatMessage, SessionEnded, Silence
 from schemas.tokens import TokenRecord
 
 FOLDER = Path(__file__).parent / "json"

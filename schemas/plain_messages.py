@@ -12,7 +12,11 @@ from typing import Annotated
 
 import msgspec
 
-from schemas.messages import MAX_CONTENT_BYTES, MAX_ID_CHARS, Message, Role, id_of_content, parse_timestamp
+from schemas.conversations import Role
+from schemas.exchanges import Message
+from schemas.fields import MAX_CONTENT_BYTES
+from schemas.ids import MAX_ID_CHARS, id_of_content
+from schemas.times import parse_timestamp
 
 #: Longer records are read the other way, which knows how much is too much.
 MAX_PLAIN_BYTES = 8 * MAX_CONTENT_BYTES

@@ -12,8 +12,12 @@ from typing import Annotated, Final, Literal, NamedTuple
 import msgspec
 import orjson
 
+from schemas.conversations import Role
 from schemas.events import SummaryRequest
-from schemas.messages import EARLIEST_MS, LATEST_MS, MAX_CONTENT_BYTES, MAX_ID_CHARS, Message, Role
+from schemas.exchanges import Message
+from schemas.fields import MAX_CONTENT_BYTES
+from schemas.ids import MAX_ID_CHARS
+from schemas.times import EARLIEST_MS, LATEST_MS
 
 Reason = Literal["count", "manual", "day_end"]
 

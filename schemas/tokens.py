@@ -13,7 +13,7 @@ from typing import Annotated, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from schemas.messages import Id
+from schemas.ids import Id
 
 PREFIX: Final = "slt"
 #: In the place of users: all of them.

@@ -7,12 +7,11 @@ import logging
 from contextlib import AsyncExitStack
 
 from schemas.settings import Settings
-from schemas.topics import EXCHANGES, NOTES, PENDING_SUMMARIES, SESSIONS
+from schemas.topics import PENDING_SUMMARIES, SESSIONS
 from streams.api.application import build
 from streams.api.forwarding import Forwarding
 from streams.api.server import ApiServer
 from streams.assignment import Assignment
-from streams.broker_link import BrokerLink
 from streams.effects import Effects
 from streams.forgetting import Forgetters
 from streams.health import WorkerHealth
@@ -26,6 +25,7 @@ from streams.wiring.faust_run import FaustRun
 from streams.wiring.intake import Intake, kept_tables, session_notes
 from streams.wiring.jobs import Jobs
 from streams.wiring.long_term import long_term_agent, recall, tombstones
+from streams.wiring.registering import register
 from streams.wiring.storage import Storage
 from streams.wiring.summaries import summaries_agent
 from tables.paths import make_usable
@@ -56,8 +56,9 @@ class Siltstone:
         self.summaries = summaries_agent(context, self.shards, chats, self._plan, self._pending)
         self.jobs = Jobs(context, storage, self.summaries, chats.rater)
         self.recall = recall(context, self.shards, self.intake)
-        told, forgotten = self.jobs.forgot, tombstones(self.shards)
-        forgetters = Forgetters(self.intake.short_term, self.summaries, told, forgotten, context.erase_rows)
+        forgetters = Forgetters(
+            self.intake.short_term, self.summaries, self.jobs.forgot, tombstones(self.shards), context.erase_rows
+        )
         self.long_term = long_term_agent(
             context, self.shards, self.notes, forgetters, context.read_long_term, self.jobs.born
         )
@@ -65,14 +66,7 @@ class Siltstone:
         self._assignment = Assignment(
             context, self.shards, self.intake, self.notes, self.long_term, self.jobs.refining, self._timers
         )
-        self.broker = BrokerLink(
-            settings.kafka,
-            settings.data_dir,
-            self.hot,
-            self.metrics,
-            self._assignment.is_recovered,
-            settings.checkpoints.log_ms,
-        )
+        self.broker = context.broker_link(self._assignment.is_recovered)
         self.api = ApiServer(settings.http)
         self.checkpointing = beside = Checkpointing(context, self.shards, self.long_term, self.broker)
         self.health = WorkerHealth(
@@ -101,20 +95,7 @@ class Siltstone:
         self.forwarding = Forwarding(lambda partition: self.hot.owner(SESSIONS, partition), lambda: self.api.url)
         self._tokens, self._follower = access(settings)
         self._faust, self._parts = FaustRun(context, self.recall, self.broker), AsyncExitStack()
-        self._register()
-
-    def _register(self) -> None:
-        """What Faust runs: four tables and three agents."""
-        hot, topics, windows = self.hot, self.topics, self.intake.windows
-        n = self.context.partitions
-        hot.table(EXCHANGES, windows.exchanges, partitions=n)
-        recovered = self._assignment.tables_recovered
-        hot.table(SESSIONS, windows.sessions, partitions=n, on_recovered=recovered, records_of=topics.conversations)
-        hot.table(NOTES, windows.notes, partitions=n)
-        hot.table(PENDING_SUMMARIES, self._pending, partitions=n)
-        hot.agent(topics.conversations, self.intake.short_term.handle, name="short-term", readable_at_once=True)
-        hot.agent(topics.long_term, self.long_term.handle, name="long-term")
-        hot.agent(topics.summary_requests, self.summaries.handle, name="summaries")
+        register(context, self.intake, self._pending, self._assignment, self.long_term, self.summaries)
 
     async def start(self, *, patient: bool = False) -> None:
         """Start, and return when partitions are assigned and tables are recovered.

@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
+from schemas.dead_letters import DeadLetter
 from schemas.errors import BadRecord
-from schemas.events import DeadLetter
-from schemas.messages import iso
+from schemas.times import iso
 from schemas.topic_specs import MAX_VALUE_BYTES
 from streams.clock import now_ms
 from streams.hotpath import Outbox

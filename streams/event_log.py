@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from schemas.conversations import Silence
 from schemas.events import LongTermEvent
-from schemas.messages import Silence
 from schemas.topics import Topics, key_of
 from streams.hotpath import Outbox
 from streams.hotpath.outbox import Headers

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from schemas.errors import BrokerUnavailable
-from schemas.messages import iso
+from schemas.times import iso
 from streams.hotpath import Lost, Restored
 from streams.metrics import Metrics
 

@@ -17,10 +17,11 @@ import numpy as np
 import numpy.typing as npt
 from aiokafka.errors import KafkaError
 
+from schemas.exchanges import Exchange
 from schemas.lifecycle import in_states, scores_of, state_of
 from schemas.memories import SHORT_TERM, SHOWN_FROM, Memory, SearchHit, ShownState, State, shown_score
-from schemas.messages import Exchange, iso
 from schemas.settings import LifecycleSettings
+from schemas.times import iso
 from schemas.topics import partition_of
 from streams.accesses import Accesses
 from streams.clock import Clock

@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from schemas.conversations import Role
+from schemas.exchanges import Exchange
 from schemas.memories import Memory, State
-from schemas.messages import Exchange, Role
 from streams.clock import Clock
 from streams.rules.estimator import estimated_rating
 from streams.rules.filtering import Filter, matching

@@ -19,12 +19,13 @@ from schemas.errors import (
     ShardNotHere,
 )
 from schemas.events import LongTermEvent, SummaryRequest
+from schemas.exchanges import Exchange, Message
 from schemas.lifecycle import wanted_states
 from schemas.memories import SHORT_TERM, Memory, SearchHit, State
-from schemas.messages import Exchange, Message, day_of
 from schemas.places import Place
 from schemas.rights import Right, not_allowed
 from schemas.settings import Settings
+from schemas.times import day_of
 from schemas.topics import Topics, partition_of
 from streams.agents.long_term import LongTermAgent
 from streams.agents.summaries import SummariesAgent

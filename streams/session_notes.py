@@ -11,7 +11,8 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import TypeGuard
 
-from schemas.events import Forget, ForgetUser, LongTermEvent, Remember, event_id
+from schemas.events import Forget, ForgetUser, LongTermEvent, Remember
+from schemas.ids import event_id
 from schemas.settings import MemorySettings
 from streams.clock import Clock
 from streams.event_log import EventLog

@@ -34,7 +34,7 @@ import numpy as np
 import orjson
 
 from benchmarks.load.open_loop import OpenLoop, Record
-from schemas.messages import iso
+from schemas.times import iso
 from schemas.topics import key_of, partition_of
 
 #: Between what is to be remembered and the message that closes its exchange.

@@ -15,7 +15,7 @@ import aiokafka
 
 from benchmarks.state.filling import PRODUCED_BYTES, Log, promotion, records_of, shares_of, user_of, users_of
 from schemas.events import Touch
-from schemas.messages import memory_id
+from schemas.ids import memory_id
 from schemas.settings import KafkaSettings
 from streams.clients.broker import client_options
 

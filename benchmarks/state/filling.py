@@ -18,8 +18,8 @@ import numpy as np
 from aiokafka.structs import TopicPartition
 
 from benchmarks.intake import ABOUT_ME, SMALL_TALK
-from schemas.events import LongTermEvent, Parts, Promotion, event_id
-from schemas.messages import memory_id
+from schemas.events import LongTermEvent, Parts, Promotion
+from schemas.ids import event_id, memory_id
 from schemas.settings import KafkaSettings, LifecycleSettings, LongTermSettings
 from schemas.topics import Topics, key_of, partition_of
 from streams.cli.process import COLLECT_AFTER

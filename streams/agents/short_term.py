@@ -19,8 +19,10 @@ from typing import Any
 import msgspec
 from pydantic import ValidationError
 
-from schemas.events import Promotion, event_id
-from schemas.messages import ChatMessage, ConversationRecord, Exchange, Message, SessionEnded, Silence, render
+from schemas.conversations import ChatMessage, ConversationRecord, SessionEnded, Silence
+from schemas.events import Promotion
+from schemas.exchanges import Exchange, Message, render
+from schemas.ids import event_id
 from schemas.plain_messages import plain_message
 from schemas.settings import MemorySettings
 from schemas.topics import CLOSED_AT_HEADER

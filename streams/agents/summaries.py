@@ -20,8 +20,8 @@ from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 from schemas.errors import ShardNotHere, SummaryFilesError, SummaryNotWritten
-from schemas.events import Remember, event_id
-from schemas.messages import SILTSTONE
+from schemas.events import Remember
+from schemas.ids import SILTSTONE, event_id
 from schemas.settings import MemorySettings, SummaryPlan
 from schemas.summaries import Summary
 from schemas.summary_requests import Heading, heading_of, request_in

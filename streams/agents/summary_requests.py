@@ -10,9 +10,11 @@ from typing import Any, Final
 import msgspec
 from pydantic import ValidationError
 
+from schemas.conversations import Role
 from schemas.errors import BadRecord
 from schemas.events import SummaryRequest
-from schemas.messages import SILTSTONE, Message, Role
+from schemas.exchanges import Message
+from schemas.ids import SILTSTONE
 from schemas.summary_requests import Heading, Reason, heading_of, plain_heading
 from schemas.topic_specs import MAX_VALUE_BYTES
 from streams.dead_letters import invalid, json_object

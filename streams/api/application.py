@@ -12,9 +12,11 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
 from schemas.errors import ShardNotHere
+from schemas.fields import Timestamp
+from schemas.ids import Id
 from schemas.lifecycle import wanted_states
 from schemas.memories import SHORT_TERM, SearchHit, ShownState, State
-from schemas.messages import Id, Timestamp, iso
+from schemas.times import iso
 from streams.admission.known_tokens import KnownTokens
 from streams.api.accepted import Accepted, AcceptedMessages
 from streams.api.archive import archive_routes

@@ -15,10 +15,11 @@ from fastapi import APIRouter
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from schemas.events import Archive, LongTermEvent, Remove, Restore
+from schemas.ids import Id
 from schemas.lifecycle import score_of, state_of
 from schemas.memories import SearchHit, State
-from schemas.messages import Id, iso
 from schemas.places import Place, newest
+from schemas.times import iso
 from streams.api.accepted import Accepted, Written
 from streams.api.consistency import AtLeast, Consistency, Wait
 from streams.api.listing import After, Filters, PageQuery, PageSize, conditions_of, page_of_archive

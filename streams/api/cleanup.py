@@ -9,8 +9,9 @@ from typing import Annotated, Literal, Self
 from fastapi import APIRouter, HTTPException, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from schemas.ids import Id
 from schemas.memories import shown_score
-from schemas.messages import Id, iso
+from schemas.times import iso
 from streams.service import WAIT_SECONDS, MemoryService
 from tables.catalog.cleanup import Candidate, Cause, Exemption, Verdicts
 

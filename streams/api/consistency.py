@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request
 from pydantic import BaseModel
 
 from schemas.errors import ConsistencyTokenError
-from schemas.messages import Id
+from schemas.ids import Id
 from schemas.places import Place
 from streams.service import MemoryService
 

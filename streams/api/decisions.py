@@ -9,7 +9,8 @@ from typing import Self
 from fastapi import HTTPException
 from pydantic import BaseModel, Field
 
-from schemas.messages import iso, render
+from schemas.exchanges import render
+from schemas.times import iso
 from streams.rules.explaining import Explanation, Status
 from streams.rules.wording import lasting
 from streams.service import MemoryService

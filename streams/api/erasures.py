@@ -10,7 +10,8 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from schemas.errors import StoreUnavailable
-from schemas.messages import Id, iso
+from schemas.ids import Id
+from schemas.times import iso
 from streams.api.consistency import Consistency
 from streams.clock import now_ms
 from streams.service import MemoryService

@@ -13,7 +13,9 @@ from fastapi import APIRouter, HTTPException
 from pydantic import BaseModel, Field, model_validator
 
 from schemas.events import Edit, Forget, ForgetUser, Pin, Unpin
-from schemas.messages import MAX_METADATA_BYTES, Content, Id, Metadata, iso
+from schemas.fields import MAX_METADATA_BYTES, Content, Metadata
+from schemas.ids import Id
+from schemas.times import iso
 from streams.api.accepted import Accepted
 from streams.api.consistency import Consistency, Wait
 from streams.api.listing import After, Filters, PageQuery, PageSize, States, conditions_of, page_of_memories

@@ -10,8 +10,10 @@ import orjson
 from fastapi import Body, HTTPException
 from pydantic import AliasChoices, Discriminator, Field, Tag
 
-from schemas.messages import ChatMessage, Timestamp, iso
+from schemas.conversations import ChatMessage
+from schemas.fields import Timestamp
 from schemas.places import Place, newest
+from schemas.times import iso
 from streams.api.accepted import Accepted, AcceptedMessages
 from streams.clock import now_ms
 from streams.service import MemoryService

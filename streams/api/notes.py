@@ -8,7 +8,8 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.events import Remember
-from schemas.messages import Timestamp, iso
+from schemas.fields import Timestamp
+from schemas.times import iso
 from streams.clock import now_ms
 from tables.windows.session_notes import Note
 

@@ -12,8 +12,9 @@ from pydantic import BaseModel, Field
 
 from schemas.errors import MemoryNotFound
 from schemas.events import Link, Supersede, Unlink
+from schemas.ids import Id
 from schemas.memories import Memory, State
-from schemas.messages import Id, iso
+from schemas.times import iso
 from streams.api.accepted import Accepted
 from streams.api.consistency import Consistency, Wait
 from streams.api.shown import command, shown

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from schemas.events import LongTermEvent
 from schemas.lifecycle import score_of, state_of
 from schemas.memories import Memory, State, shown_score
-from schemas.messages import iso
 from schemas.settings import LifecycleSettings
+from schemas.times import iso
 from streams.clock import now_ms
 from streams.service import MemoryService
 

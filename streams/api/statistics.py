@@ -9,7 +9,7 @@ from datetime import date
 from pydantic import BaseModel, Field
 
 from schemas.memories import State
-from schemas.messages import iso
+from schemas.times import iso
 from streams.service import MemoryService
 from tables.analysts.statistics import StateChange, StateOnDay, added, day_of, distribution, first_moment, rates
 from tables.shard.shard import Shard

@@ -15,7 +15,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, HTTPException, Path, Query
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
-from schemas.messages import SPEAKERS, Id
+from schemas.conversations import SPEAKERS
+from schemas.ids import Id
 from schemas.places import Place
 from streams.agents.summaries import summary_request
 from streams.api.accepted import Written

@@ -18,7 +18,7 @@ from schemas.errors import (
     NoCheckpoint,
     SettingsError,
 )
-from schemas.messages import Timestamp
+from schemas.fields import Timestamp
 from schemas.settings import CheckpointsSettings, Settings
 from streams.cli import show
 from streams.cli.byte_bars import ByteBars, progress

@@ -17,11 +17,12 @@ import orjson
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from schemas.conversations import SessionEnded
 from schemas.errors import BadRecord, SiltstoneError
 from schemas.lifecycle import DAY_MS
 from schemas.memories import Memory, State
-from schemas.messages import SessionEnded, iso, parse_timestamp
 from schemas.settings import Settings
+from schemas.times import iso, parse_timestamp
 from streams.app import Siltstone
 from streams.cli import running, show
 from streams.cli.client import json_option

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from schemas.errors import SiltstoneError
-from schemas.messages import iso
+from schemas.times import iso
 from streams.cli import show
 from streams.cli.client import ask, json_option, url_option, written
 from streams.cli.memory_ids import MEMORY_ID, found, is_whole, short, standing

@@ -20,12 +20,13 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from schemas.conversations import ChatMessage, SessionEnded
 from schemas.errors import SiltstoneError
 from schemas.lifecycle import DAY_MS
-from schemas.messages import ChatMessage, SessionEnded, iso
 from schemas.places import Place
 from schemas.rights import Right
 from schemas.settings import KafkaSettings, LifecycleSettings, Settings
+from schemas.times import iso
 from schemas.topics import Topics, key_of
 from streams.cli import show
 from streams.cli.client import json_option, until_applied, url_option

@@ -18,8 +18,9 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from schemas.errors import DataDirError, SiltstoneError
-from schemas.messages import Timestamp, iso
+from schemas.fields import Timestamp
 from schemas.settings import Settings
+from schemas.times import iso
 from streams.cli import show
 from streams.cli.client import json_option
 from streams.cli.options import bootstrap_option, data_option

@@ -8,7 +8,7 @@ from typing import Any
 from rich.filesize import decimal
 
 from schemas.errors import CheckpointMismatch, DamagedCheckpoint
-from schemas.messages import iso
+from schemas.times import iso
 from schemas.topics import LONG_TERM
 from streams.cli import show
 from tables.checkpoints.checkpoints import Checkpoints

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from schemas.errors import ApiError, NoWorker, ShardLocked
-from schemas.messages import iso
 from schemas.settings import Settings
+from schemas.times import iso
 from streams.cli import show
 from streams.cli.client import ask, json_option, url_option
 from streams.cli.options import data_option

@@ -9,8 +9,8 @@ from datetime import timedelta
 import click
 
 from schemas.errors import SettingsError
-from schemas.messages import iso
 from schemas.settings import KafkaSettings, Settings
+from schemas.times import iso
 from schemas.tokens import Scope, TokenRecord, issue
 from streams.cli import show
 from streams.cli.client import json_option

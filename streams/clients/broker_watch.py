@@ -16,8 +16,8 @@ import aiokafka.errors
 from aiokafka.conn import AIOKafkaConnection, collect_hosts, create_conn
 from aiokafka.protocol.metadata import MetadataRequest
 
-from schemas.messages import iso
 from schemas.settings import KafkaSettings
+from schemas.times import iso
 from streams.clients.broker import client_options
 from streams.clock import now_ms
 from streams.spells import Spell, Told

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, NamedTuple
 
-from schemas.messages import Role
+from schemas.conversations import Role
 from streams.clients.prompting import quotation, shortened
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
+from schemas.fields import Content
 from schemas.memories import Memory
-from schemas.messages import Content, iso
+from schemas.times import iso
 from streams.clients.prompting import Prompt, shortened
 
 if TYPE_CHECKING:

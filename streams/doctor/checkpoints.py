@@ -11,8 +11,8 @@ import aiokafka
 from aiokafka.admin import AIOKafkaAdminClient
 
 from schemas.errors import CheckpointMismatch, DamagedCheckpoint, StoreUnavailable
-from schemas.messages import iso
 from schemas.settings import CheckpointsSettings, KafkaSettings
+from schemas.times import iso
 from schemas.topics import LONG_TERM, Topics
 from streams.clients.broker import client_options, consumer_options
 from streams.clients.embedding import Model

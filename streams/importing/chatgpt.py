@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from schemas.messages import Role
+from schemas.conversations import Role
 from streams.importing.chats import Chat, Turn, first_moment, misshapen, moment, text_id
 
 #: What a person reads. Others are thoughts, searches, code that is run, and what it answered.

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
+from schemas.conversations import Role
 from schemas.errors import BadRecord
-from schemas.messages import Role, parse_timestamp
+from schemas.times import parse_timestamp
 
 #: Numbers below it are seconds: as milliseconds they would lie before 1974.
 _FIRST_MILLIS: Final = 1e11

@@ -10,9 +10,11 @@ from typing import Final
 import orjson
 from pydantic import ValidationError
 
+from schemas.conversations import ChatMessage, Role
 from schemas.errors import BadRecord
-from schemas.messages import ChatMessage, Message, Role, iso
+from schemas.exchanges import Message
 from schemas.settings import MemorySettings
+from schemas.times import iso
 from streams.dead_letters import invalid
 from streams.importing.chats import Chat
 from streams.importing.found import Found, Given, LeftOut, Problem, Record, digest

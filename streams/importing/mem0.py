@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from schemas.errors import BadRecord
 from schemas.events import Remember
-from schemas.messages import SILTSTONE
+from schemas.ids import SILTSTONE
 from streams.dead_letters import invalid
 from streams.importing.chats import first_moment, text_id
 

@@ -16,8 +16,9 @@ from typing import Any, Final
 import orjson
 from pydantic import ValidationError
 
+from schemas.conversations import ChatMessage, SessionEnded
 from schemas.errors import BadRecord
-from schemas.messages import ChatMessage, SessionEnded, iso
+from schemas.times import iso
 from streams.dead_letters import invalid
 from streams.importing import chatgpt, mem0, openai, sharegpt
 from streams.importing.chats import Chat

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from schemas.messages import Role
+from schemas.conversations import Role
 from streams.importing.chats import Chat, Turn, first_moment, misshapen, text_id
 from streams.importing.openai import TIMES
 

@@ -11,7 +11,8 @@ import uuid
 from collections.abc import AsyncIterator
 
 from schemas.errors import ShardNotHere
-from schemas.events import Archive, Remove, event_id
+from schemas.events import Archive, Remove
+from schemas.ids import event_id
 from schemas.settings import LifecycleSettings
 from schemas.topics import partition_of
 from streams.event_log import EventLog

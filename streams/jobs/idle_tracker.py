@@ -19,8 +19,9 @@ from typing import Final
 
 import orjson
 
-from schemas.messages import LATEST_MS, Silence
+from schemas.conversations import Silence
 from schemas.settings import MemorySettings
+from schemas.times import LATEST_MS
 from streams.jobs.turns import Turns
 from tables.windows.short_term import Session, session_key
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from schemas.errors import ShardNotHere
-from schemas.messages import Exchange
+from schemas.exchanges import Exchange
 from streams.backoff import Backoff
 from streams.clock import now_ms
 from streams.ending import ended

@@ -17,7 +17,8 @@ from typing import Final, Literal, Protocol
 import numpy as np
 
 from schemas.errors import ShardNotHere
-from schemas.events import Edit, Supersede, event_id
+from schemas.events import Edit, Supersede
+from schemas.ids import event_id
 from schemas.memories import Memory
 from schemas.settings import LongTermSettings
 from streams.clients.refiner import QUOTED_CHARS

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from schemas.conversations import Role
 from schemas.events import Parts
-from schemas.messages import Exchange, Role
+from schemas.exchanges import Exchange
 from schemas.settings import MemorySettings
 from streams.rules.promotion import Decision, Estimator, Promoter, RatingNeeded
 from streams.rules.wording import Wording, lasting

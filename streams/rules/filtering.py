@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 import orjson
 
 from schemas.memories import Memory
-from schemas.messages import parse_timestamp
+from schemas.times import parse_timestamp
 
 FIELDS: Final = ("id", "created_at", "importance", "session", "agent", "kind", "tags", "pinned", "metadata.<key>")
 _ATTRIBUTES: Final = {"session": "session_id", "agent": "agent_id"}

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from schemas.conversations import Role
 from schemas.events import LongTermEvent, Remember
-from schemas.messages import Exchange, Message, Role
+from schemas.exchanges import Exchange, Message
 from schemas.settings import MemorySettings
 from streams.rules.estimator import estimated_rating
 from streams.rules.scoring import Scorer

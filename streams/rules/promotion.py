@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 
 from schemas.events import Parts
-from schemas.messages import Exchange
+from schemas.exchanges import Exchange
 from schemas.settings import MemorySettings
 from streams.rules.scoring import FULLNESS, KEEP_ABOVE, RATING, Local, Scorer
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from schemas.messages import Exchange, Role
+from schemas.conversations import Role
+from schemas.exchanges import Exchange
 from schemas.settings import MemorySettings
 from streams.rules.asking import TO_REMEMBER
 from streams.rules.estimator import estimated_rating

@@ -16,7 +16,8 @@ from operator import attrgetter
 
 import msgspec
 
-from schemas.messages import Exchange, Message, Role, SessionEnded, Silence
+from schemas.conversations import Role, SessionEnded, Silence
+from schemas.exchanges import Exchange, Message
 from schemas.settings import MemorySettings
 from streams.rules.exchanges import Limits, answered, cut, silence_closes
 from streams.rules.promotion import Decision, Promoter, RatingNeeded

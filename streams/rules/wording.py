@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schemas.events import Parts
-from schemas.messages import Exchange
+from schemas.exchanges import Exchange
 from streams.rules.promotion import KEEP_RATING, Decision, Promoter
 from streams.rules.scoring import KEEP_ABOVE, RATING
 

@@ -12,6 +12,7 @@ import faust
 from schemas.settings import Settings
 from schemas.topics import EXCHANGES, NOTES, PENDING_SUMMARIES, SESSIONS, Topics, changelog_of, partition_of
 from streams.backlog_gate import BacklogGate
+from streams.broker_link import BrokerLink
 from streams.clients.log_reader import records_between
 from streams.clock import Clock, clock_of
 from streams.dead_letters import DeadLetters
@@ -122,3 +123,10 @@ class WorkerContext(Context):
     def read_long_term(self) -> Read:
         """The records of a partition of `long-term` between two offsets."""
         return partial(records_between, self.settings.kafka, self.topics.long_term)
+
+    def broker_link(self, recovered: Callable[[], bool]) -> BrokerLink:
+        """The broker, found and watched; `recovered` says whether all tables are back."""
+        settings = self.settings
+        return BrokerLink(
+            settings.kafka, settings.data_dir, self.hot, self.metrics, recovered, settings.checkpoints.log_ms
+        )

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from schemas.memories import State, Transition
-from schemas.messages import iso
 from schemas.settings import LifecycleSettings
+from schemas.times import iso
 from tables.analysts.statistics import StateChange, StateOnDay
 from tables.catalog.migrations import statement, transaction
 from tables.catalog.next_checks import NEVER, NextChecks

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from schemas.errors import CheckpointMismatch, DamagedCheckpoint, DataDirError, NoCheckpoint
-from schemas.messages import iso
+from schemas.times import iso
 from tables.checkpoints.checkpoints import Checkpoints
 from tables.checkpoints.manifest import Manifest
 from tables.partition_record import record_partitions

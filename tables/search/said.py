@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from schemas.events import event_id
-from schemas.messages import Exchange, render
+from schemas.exchanges import Exchange, render
+from schemas.ids import event_id
 from tables.search.candidates import Candidates, Numbers, previous
 from tables.search.recent import Recent
 from tables.search.search_rows import Sessions, session_number

@@ -27,8 +27,8 @@ from schemas.events import (
 )
 from schemas.lifecycle import score_of, state_of
 from schemas.memories import Memory, State
-from schemas.messages import iso
 from schemas.settings import LongTermSettings
+from schemas.times import iso
 from tables.catalog.catalog import NewLink, Tombstone
 from tables.catalog.erasing import Named
 from tables.search.search_rows import Living

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 
 from schemas.events import Edit
+from schemas.fields import MAX_METADATA_BYTES
 from schemas.memories import Memory
-from schemas.messages import MAX_METADATA_BYTES
 
 #: What of a memory's metadata is Siltstone's own: no edit changes it.
 OURS = ("promotion", "speakers", "summary", "transitions")

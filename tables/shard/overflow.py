@@ -14,10 +14,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from schemas.ids import SILTSTONE
 from schemas.lifecycle import score_of
 from schemas.memories import Memory, State
-from schemas.messages import SILTSTONE, iso
 from schemas.settings import LongTermSettings
+from schemas.times import iso
 from tables.shard.sources import sources
 from tables.shard.workspace import Workspace
 from tables.vectors.index import Vectors

@@ -11,8 +11,8 @@ import numpy as np
 
 from schemas.lifecycle import score_of
 from schemas.memories import Memory, shown_score
-from schemas.messages import iso
 from schemas.settings import LifecycleSettings
+from schemas.times import iso
 from tables.catalog.archive import ToArchive
 from tables.catalog.catalog import Catalog, Changes, Done, Merged, Move, NewLink, Unlinked
 from tables.catalog.erasing import NAMING, OUR_REASONS, Named

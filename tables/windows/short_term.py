@@ -16,7 +16,8 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import astuple
 
-from schemas.messages import Exchange, Message, day_of
+from schemas.exchanges import Exchange, Message
+from schemas.times import day_of
 from tables.windows.compact_json import compact_json
 from tables.windows.kept_rows import KeptRows
 from tables.windows.resident import Resident

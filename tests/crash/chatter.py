@@ -17,7 +17,7 @@ import aiokafka
 import orjson
 from aiokafka.errors import UnknownError
 
-from schemas.messages import SILTSTONE
+from schemas.ids import SILTSTONE
 from schemas.settings import Settings
 from schemas.topics import Topics
 from streams.clients.broker import client_options

@@ -15,7 +15,7 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from schemas.messages import ChatMessage, SessionEnded
+from schemas.conversations import ChatMessage, SessionEnded
 from schemas.settings import Settings
 from streams.cli import COMMANDS, cli, running
 from streams.cli.ingest import said

@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any
 
-from schemas.messages import EARLIEST_MS, LATEST_MS, MAX_CONTENT_BYTES, MAX_ID_CHARS
+from schemas.fields import MAX_CONTENT_BYTES
+from schemas.ids import MAX_ID_CHARS
+from schemas.times import EARLIEST_MS, LATEST_MS
 from tests.crash.chatter import Said
 from tests.fuzz.records import IDS, USERS, valid
 from tests.support.making import START

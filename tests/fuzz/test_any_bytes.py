@@ -12,9 +12,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from schemas.conversations import ConversationRecord
 from schemas.errors import BadRecord
 from schemas.events import LongTermEvent
-from schemas.messages import ConversationRecord
 from streams.agents import long_term, short_term
 from tests.crash.chatter import Said
 from tests.fuzz.mutations import hostile

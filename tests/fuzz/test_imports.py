@@ -10,7 +10,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.messages import parse_timestamp
+from schemas.times import parse_timestamp
 from streams.importing.formats import Format
 from streams.importing.found import Given, NamesNoUser, NotReadable, Record
 from streams.importing.records import records

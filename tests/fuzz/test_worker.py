@@ -13,9 +13,9 @@ import aiokafka
 import duckdb
 import pytest
 
+from schemas.conversations import ChatMessage
 from schemas.errors import BadRecord
 from schemas.events import LongTermEvent
-from schemas.messages import ChatMessage
 from schemas.settings import Settings
 from schemas.topics import REROUTED_HEADER, partition_of, route_of
 from streams.agents import long_term

@@ -9,10 +9,10 @@ import orjson
 import pytest
 from pydantic import ValidationError
 
+from schemas.dead_letters import DeadLetter
 from schemas.events import (
     LONG_TERM_EVENT,
     Archive,
-    DeadLetter,
     Edit,
     Forget,
     ForgetUser,
@@ -29,8 +29,8 @@ from schemas.events import (
     Touch,
     Unlink,
     Unpin,
-    event_id,
 )
+from schemas.ids import event_id
 from tests.support.making import START, promotion
 
 ID, OTHER = "94d1909b-ca98-5758-8c83-2cb9cb1301f9", "0f8fad5b-d9cb-469f-a165-70867728950e"

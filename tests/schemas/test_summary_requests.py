@@ -14,7 +14,8 @@ from pydantic import ValidationError
 
 from schemas.errors import BadRecord
 from schemas.events import SummaryRequest
-from schemas.messages import MAX_CONTENT_BYTES, Message
+from schemas.exchanges import Message
+from schemas.fields import MAX_CONTENT_BYTES
 from schemas.summary_requests import heading_of, plain_heading, request_in, said_in
 from streams.agents.summary_requests import decode
 from tests.support.examples import examples

@@ -13,8 +13,8 @@ import pytest
 from schemas.events import Edit, LongTermEvent, Pin, Supersede
 from schemas.lifecycle import DAY_MS, score_of, state_of
 from schemas.memories import SHOWN_FROM, Memory, SearchHit, State, shown_score
-from schemas.messages import iso
 from schemas.settings import LifecycleSettings, LongTermSettings
+from schemas.times import iso
 from streams.recall import PreparedQuery, Query, answers
 from streams.rules.filtering import Filter
 from streams.rules.ranking import COSINE, LexicalIndex, carry, fuse, top

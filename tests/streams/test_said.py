@@ -14,8 +14,8 @@ import pytest
 
 from schemas.errors import EmbeddingUnavailable
 from schemas.events import Archive, Forget, ForgetUser, Remove
+from schemas.ids import memory_id
 from schemas.memories import SHORT_TERM, SearchHit, State
-from schemas.messages import memory_id
 from streams.metrics import labelled
 from streams.rules.filtering import Filter
 from streams.said import BY_WORDS, MOST, NEWEST

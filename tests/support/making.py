@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import orjson
 
-from schemas.events import Parts, Promotion, event_id
+from schemas.conversations import ChatMessage, Role
+from schemas.events import Parts, Promotion
+from schemas.exchanges import Exchange, Message
+from schemas.ids import event_id, memory_id
 from schemas.memories import Memory, State
-from schemas.messages import ChatMessage, Exchange, Message, Role, memory_id
 
 #: 2026-01-01T00:00:00Z
 START = 1_767_225_600_000

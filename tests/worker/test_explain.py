@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 from pydantic import SecretStr
 
-from schemas.messages import memory_id
+from schemas.ids import memory_id
 from schemas.settings import Settings
 from streams.app import Siltstone
 from streams.cli import cli, running

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import orjson
 
-from schemas.messages import iso
+from schemas.times import iso
 from streams.app import Siltstone
 from streams.clock import now_ms
 from streams.metrics import labelled

@@ -17,8 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schemas.conversations import Role
 from schemas.events import ForgetUser, LongTermEvent, Remember
-from schemas.messages import Message, Role
+from schemas.exchanges import Message
 from schemas.topics import key_of
 from streams.agents.summaries import summary_request
 from streams.clients.embedding import Vectors

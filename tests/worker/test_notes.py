@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 from faust.types import TP
 
-from schemas.messages import iso
 from schemas.settings import Settings
+from schemas.times import iso
 from schemas.topics import key_of
 from streams.app import Siltstone
 from streams.cli import cli, running

@@ -19,7 +19,7 @@ import orjson
 import pytest
 
 from schemas.events import Archive, Edit, Forget, ForgetUser, Link, LongTermEvent, Pin, Promotion, Restore, Touch
-from schemas.messages import memory_id
+from schemas.ids import memory_id
 from schemas.settings import LifecycleSettings, MemorySettings, ScoringSettings, Settings
 from schemas.topics import Topics, key_of, partition_of
 from streams.app import Siltstone

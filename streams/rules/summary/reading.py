@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from schemas.messages import SPEAKERS
+from schemas.conversations import SPEAKERS
 from schemas.summary_requests import Said
 
 TOGETHER_MESSAGES: Final = 40

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from schemas.messages import Message, Role
+from schemas.conversations import Role
+from schemas.exchanges import Message
 from streams.rules import reading_en, reading_zh
 from streams.rules.estimator import READ_CHARS
 from streams.rules.summary.cues import Cues, captured

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice, pairwise
 from typing import Final, NamedTuple
 
-from schemas.messages import Role
+from schemas.conversations import Role
 from schemas.summaries import FEWEST_TOPICS, MOST_TOPICS, Topic
 from streams.rules.summary.clustering import clusters
 from streams.rules.summary.naming import names

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from schemas.messages import SPEAKERS, Message, Role
+from schemas.conversations import SPEAKERS, Role
+from schemas.exchanges import Message
 from streams.rules.summary.triggers import Reason, SummaryWanted, Triggers
 
 

@@ -6,8 +6,9 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
-from schemas.messages import Message, day_of
+from schemas.exchanges import Message
 from schemas.settings import SummaryPlan
+from schemas.times import day_of
 from streams.rules.asking import FOR_A_SUMMARY
 from streams.rules.phrases import Phrases
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from schemas.messages import SPEAKERS, ChatMessage, Message
+from schemas.conversations import SPEAKERS, ChatMessage
+from schemas.exchanges import Message
 from schemas.summary_requests import Said
 from streams.rules.exchanges import Limits, cut
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from schemas.messages import iso
+from schemas.times import iso
 from schemas.topics import REROUTED_HEADER, route_of
 from tests.support.making import START
 

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from schemas.errors import DataDirError, ShardNotHere
-from schemas.events import Archive, Forget, ForgetUser, LongTermEvent, Remember, event_id
+from schemas.events import Archive, Forget, ForgetUser, LongTermEvent, Remember
+from schemas.ids import event_id
 from schemas.memories import State
 from schemas.settings import Settings
 from schemas.topics import key_of, partition_of

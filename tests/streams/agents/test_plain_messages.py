@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.messages import MAX_CONTENT_BYTES, ChatMessage, Message
+from schemas.conversations import ChatMessage
+from schemas.exchanges import Message
+from schemas.fields import MAX_CONTENT_BYTES
 from schemas.plain_messages import MAX_PLAIN_BYTES, plain_message
 from streams.agents.short_term import decode
 from tests.fuzz.mutations import mutated, with_nasty_values

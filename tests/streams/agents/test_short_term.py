@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from schemas.events import Forget
-from schemas.messages import Exchange
+from schemas.exchanges import Exchange
 from schemas.settings import LifecycleSettings, LongTermSettings, MemorySettings
 from schemas.topics import Topics, route_of
 from streams.agents.short_term import ShortTermAgent, session_record

@@ -18,9 +18,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schemas.conversations import Role
 from schemas.errors import ShardNotHere
 from schemas.events import LONG_TERM_EVENT, LongTermEvent, Remember
-from schemas.messages import Message, Role
+from schemas.exchanges import Message
 from schemas.settings import AgentsSettings, LlmSettings, MemorySettings
 from schemas.settings.summaries import summary_plan
 from schemas.summaries import Insight, Summary

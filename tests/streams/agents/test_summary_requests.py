@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.messages import Message, Role
+from schemas.conversations import Role
+from schemas.exchanges import Message
 from schemas.topic_specs import MAX_RECORD_BYTES, MAX_VALUE_BYTES
 from streams.agents.summary_requests import REQUEST_CHARS, request_of, summary_request
 from streams.rules.summary.triggers import SummaryWanted

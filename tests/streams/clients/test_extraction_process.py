@@ -19,7 +19,8 @@ import pytest
 import pytest_asyncio
 import uvloop
 
-from schemas.messages import Message, Role
+from schemas.conversations import Role
+from schemas.exchanges import Message
 from schemas.settings import MemorySettings
 from streams.agents.summaries import summary_request
 from streams.clients import extraction_process

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
+from schemas.fields import MAX_CONTENT_BYTES
 from schemas.lifecycle import DAY_MS
 from schemas.memories import Memory
-from schemas.messages import MAX_CONTENT_BYTES
 from schemas.settings import RaterSettings
 from streams.clients.chat import ChatModel
 from streams.clients.rating import ModelRater

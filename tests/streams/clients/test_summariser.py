@@ -16,7 +16,8 @@ import orjson
 import pytest
 from pydantic import SecretStr
 
-from schemas.messages import Message, Role
+from schemas.conversations import Role
+from schemas.exchanges import Message
 from schemas.settings import AgentsSettings, ChatSettings, LlmSettings, SummaryPlan
 from schemas.settings.summaries import summary_plan
 from schemas.summaries import Summary

@@ -10,9 +10,10 @@ from typing import Any
 import orjson
 import pytest
 
+from schemas.conversations import ChatMessage
 from schemas.events import Remember
-from schemas.messages import ChatMessage, parse_timestamp
 from schemas.settings import MemorySettings
+from schemas.times import parse_timestamp
 from streams.importing import reading
 from streams.importing.formats import Format
 from streams.importing.found import Found, Given, LeftOut, NamesNoUser, NotReadable, Problem, Record, TakenFor

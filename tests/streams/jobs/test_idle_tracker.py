@@ -5,8 +5,10 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Callable
 
-from schemas.messages import LATEST_MS, Message, Role
+from schemas.conversations import Role
+from schemas.exchanges import Message
 from schemas.settings import MemorySettings
+from schemas.times import LATEST_MS
 from streams.jobs.idle_tracker import IdleTracker
 from tables.windows.short_term import Session
 from tests.support.making import START

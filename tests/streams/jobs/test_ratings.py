@@ -10,7 +10,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pytest
 
-from schemas.messages import Exchange, Message, Role
+from schemas.conversations import Role
+from schemas.exchanges import Exchange, Message
 from streams.jobs.ratings import PATIENCE_SECONDS, Key, Ratings
 from streams.metrics import Metrics, labelled
 from streams.shards import OwnedShards

@@ -14,7 +14,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import pytest
 
 from schemas.errors import ShardNotHere
-from schemas.events import LONG_TERM_EVENT, Edit, Forget, LongTermEvent, Pin, Remember, Supersede, event_id
+from schemas.events import LONG_TERM_EVENT, Edit, Forget, LongTermEvent, Pin, Remember, Supersede
+from schemas.ids import event_id
 from schemas.memories import Memory
 from schemas.settings import LifecycleSettings, LongTermSettings, SupersedeSettings
 from schemas.topics import Topics

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from schemas.messages import Message, Role
+from schemas.conversations import Role
+from schemas.exchanges import Message
 from schemas.settings import MemorySettings
 from streams.rules.exchanges import Limits, cut, silence_closes, starts_new
 from tests.support.making import START

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.messages import ConversationRecord, Exchange, Role, memory_id
+from schemas.conversations import ConversationRecord, Role
+from schemas.exchanges import Exchange
+from schemas.ids import memory_id
 from schemas.settings import MemorySettings, ScoringSettings
 from streams.rules.explaining import Explainer, Explanation, Status, Waits
 from streams.rules.promotion import Estimator

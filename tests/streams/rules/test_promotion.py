@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from schemas.messages import Exchange
+from schemas.exchanges import Exchange
 from schemas.settings import MemorySettings, ScoringSettings
 from streams.rules.phrases import Phrases
 from streams.rules.promotion import Decision, Promoter, RatingNeeded

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.messages import Exchange, Message, Role
+from schemas.conversations import Role
+from schemas.exchanges import Exchange, Message
 from schemas.phrases import CONTENT_KEYWORDS, FORCE_PHRASES, STRONG_EMOTIONS
 from schemas.settings import MemorySettings, ScoringSettings
 from streams.rules import scoring

@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.messages import ChatMessage, ConversationRecord, Exchange, Message, SessionEnded, Silence
+from schemas.conversations import ChatMessage, ConversationRecord, SessionEnded, Silence
+from schemas.exchanges import Exchange, Message
 from schemas.settings import MemorySettings, ScoringSettings
 from streams.rules.promotion import Decision, Promoter
 from streams.rules.session import SessionInput, SessionRules

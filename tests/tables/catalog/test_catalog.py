@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from schemas.errors import DataDirError, EmbeddingMismatch, ShardLocked
 from schemas.lifecycle import DAY_MS, score_of, state_of
 from schemas.memories import Memory, State
-from schemas.messages import iso
 from schemas.settings import LifecycleSettings
+from schemas.times import iso
 from tables.catalog.catalog import Catalog, Changes, Merged, NewLink, Tombstone, Unlinked
 from tests.support.examples import examples
 from tests.support.making import START, axis

@@ -24,7 +24,7 @@ from schemas.events import (
     Touch,
     Unpin,
 )
-from schemas.messages import MAX_METADATA_BYTES
+from schemas.fields import MAX_METADATA_BYTES
 from schemas.settings import LifecycleSettings, LongTermSettings, RetentionSettings
 from tables.catalog.watermarks import DAY_MS, Watermark
 from tables.offline.diff import differences

@@ -33,8 +33,8 @@ from schemas.events import (
 )
 from schemas.lifecycle import DAY_MS, score_of
 from schemas.memories import Memory, State, shown_score
-from schemas.messages import iso
 from schemas.settings import LifecycleSettings, LongTermSettings
+from schemas.times import iso
 from tables.catalog.migrations import statement
 from tables.shard import overflow
 from tables.shard.editing import merge_patch

@@ -18,18 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import EmbeddingMismatch, ShardLocked
-from schemas.events import (
-    Forget,
-    ForgetUser,
-    Link,
-    LongTermEvent,
-    Pin,
-    Promotion,
-    Remember,
-    Touch,
-    Unlink,
-    Unpin,
-)
+from schemas.events import Forget, ForgetUser, Link, LongTermEvent, Pin, Promotion, Remember, Touch, Unlink, Unpin
 from schemas.lifecycle import DAY_MS, score_of, state_of
 from schemas.memories import Memory, State
 from schemas.settings import LifecycleSettings, LongTermSettings

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from schemas.messages import MAX_ID_CHARS
+from schemas.ids import MAX_ID_CHARS
 from tables.summaries.user_folders import folder_of
 
 IDS = st.text(min_size=1, max_size=MAX_ID_CHARS) | st.from_regex(r"[A-Za-z0-9._+~ -]{1,12}", fullmatch=True)

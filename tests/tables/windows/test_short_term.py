@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from schemas.conversations import Role
 from schemas.events import LONG_TERM_EVENT, Parts
-from schemas.messages import Exchange, Message, Role
+from schemas.exchanges import Exchange, Message
 from streams.agents.short_term import promotion
 from streams.rules.promotion import Decision
 from tables.windows.rows import Change

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.messages import ChatMessage
+from schemas.conversations import ChatMessage
 from schemas.settings import MemorySettings
 from schemas.summaries import Summary
 from streams.rules.exchanges import Limits

@@ -7,7 +7,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.messages import Message, Role
+from schemas.conversations import Role
+from schemas.exchanges import Message
 from schemas.summary_requests import Said
 from streams.rules.summary.reading import MOST_CHARS, MOST_MESSAGES, TOGETHER_MESSAGES, reading
 from tests.support.examples import examples

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.messages import ChatMessage, ConversationRecord, Exchange, Message, SessionEnded, Silence
+from schemas.conversations import ChatMessage, ConversationRecord, SessionEnded, Silence
+from schemas.exchanges import Exchange, Message
 from schemas.settings import MemorySettings, Settings, SummaryPlan
 from streams.rules.promotion import Promoter
 from streams.rules.session import SessionRules, _Advance

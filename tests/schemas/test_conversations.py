@@ -9,22 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from schemas.messages import (
-    EARLIEST_MS,
-    LATEST_MS,
-    MAX_CONTENT_BYTES,
-    MAX_ID_CHARS,
-    ChatMessage,
-    Exchange,
-    Message,
-    Role,
-    SessionEnded,
-    content_id,
-    iso,
-    memory_id,
-    parse_timestamp,
-    render,
-)
+from schemas.conversations import ChatMessage, Role, SessionEnded, content_id
+from schemas.exchanges import Exchange, Message, render
+from schemas.fields import MAX_CONTENT_BYTES
+from schemas.ids import MAX_ID_CHARS, memory_id
+from schemas.times import EARLIEST_MS, LATEST_MS, iso, parse_timestamp
 from schemas.topics import partition_of
 from tests.support.making import START, message, spoken
 

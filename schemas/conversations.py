@@ -1,0 +1,88 @@
+"""Records of the `conversations` topic."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
+
+from schemas.fields import MAX_METADATA_BYTES, Content, Metadata, Timestamp, keepable, writable
+from schemas.ids import Id, Label, id_of_content
+
+
+class Role(StrEnum):
+    """Who speaks."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+    TOOL = "tool"
+
+
+class ChatMessage(BaseModel):
+    """One chat message. Unknown fields are kept, with `metadata` (see `all_metadata`); both have one limit."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
+    __pydantic_extra__: dict[str, Annotated[Any, AfterValidator(keepable)]]
+
+    user_id: Id
+    session_id: Id = Field(validation_alias=AliasChoices("session_id", "run_id"))
+    message_id: Id | None = None
+    role: Role
+    content: Content
+    timestamp: Timestamp = Field(validation_alias=AliasChoices("timestamp", "created_at"))
+    emotion: Label | None = None
+    name: Label | None = None
+    agent_id: Label | None = None
+    metadata: Metadata | None = None
+
+    @model_validator(mode="after")
+    def _little_enough_together(self) -> Self:
+        if self.__pydantic_extra__ and writable(self.all_metadata) > MAX_METADATA_BYTES:
+            raise ValueError(
+                f"metadata and unknown fields must be at most {MAX_METADATA_BYTES} bytes of JSON together"
+            )
+        return self
+
+    @property
+    def all_metadata(self) -> dict[str, Any]:
+        """`metadata` and the fields that the schema does not know."""
+        return {**(self.model_extra or {}), **(self.metadata or {})}
+
+
+class SessionEnded(BaseModel):
+    """The chat service says that a session is over."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
+
+    type: Literal["session_end"]
+    user_id: Id
+    session_id: Id = Field(validation_alias=AliasChoices("session_id", "run_id"))
+    timestamp: Timestamp = Field(validation_alias=AliasChoices("timestamp", "created_at"))
+
+
+class Silence(BaseModel):
+    """The worker's own note in the log: up to `timestamp` the session has said nothing.
+
+    Written when a session has been quiet for as long as closes an exchange or ends a session. The wall clock
+    thus acts only through the log, and a replay decides as the live run did.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    type: Literal["silence"] = "silence"
+    user_id: Id
+    session_id: Id
+    timestamp: Timestamp
+
+
+#: Those whose words are a conversation.
+SPEAKERS = (Role.USER, Role.ASSISTANT)
+
+ConversationRecord = ChatMessage | SessionEnded | Silence
+
+
+def content_id(said: ChatMessage) -> str:
+    """The id of a message that came without one: a hash of session, role, timestamp and content."""
+    return id_of_content(said.session_id, said.role, said.timestamp, said.content)

@@ -1,0 +1,62 @@
+"""What fields of records take, and how much of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import orjson
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
+
+from schemas.times import parse_timestamp
+
+MAX_CONTENT_BYTES = 32 * 1024
+MAX_METADATA_BYTES = 32 * 1024
+#: At least as many as any record of ours puts around metadata: session, open, message.
+LEVELS_OF_OUR_OWN = 16
+
+
+def _fits(content: str) -> str:
+    if len(content) > MAX_CONTENT_BYTES // 4 and len(content.encode()) > MAX_CONTENT_BYTES:
+        raise ValueError(f"must be at most {MAX_CONTENT_BYTES} bytes of UTF-8")
+    return content
+
+
+def writable(value: Any) -> int:
+    """The size of the value in a record that keeps it: JSON is read to a greater depth than it is written."""
+    within = value
+    for _ in range(LEVELS_OF_OUR_OWN):
+        within = [within]
+    try:
+        return len(orjson.dumps(within))
+    except TypeError as exc:
+        raise ValueError(f"cannot be kept: {exc}") from None
+
+
+def keepable(value: Any) -> Any:
+    """The value, where it can be kept as metadata; `ValueError` where it is too large or too deep."""
+    if writable(value) > MAX_METADATA_BYTES:
+        raise ValueError(f"must be at most {MAX_METADATA_BYTES} bytes of JSON")
+    return value
+
+
+def _nestable(value: Any) -> Any:
+    writable(value)
+    return value
+
+
+Timestamp = Annotated[
+    int,
+    BeforeValidator(parse_timestamp),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "format": "date-time"},
+                {"type": "integer", "description": "epoch milliseconds"},
+            ]
+        }
+    ),
+]
+Content = Annotated[str, AfterValidator(_fits)]
+Metadata = Annotated[dict[str, Any], AfterValidator(keepable)]
+#: That of all messages of an exchange, each of which has no more than fits.
+MetadataOfMany = Annotated[dict[str, Any], AfterValidator(_nestable)]

@@ -1,0 +1,36 @@
+"""What Faust runs: four tables and three agents."""
+
+from __future__ import annotations
+
+from schemas.topics import EXCHANGES, NOTES, PENDING_SUMMARIES, SESSIONS
+from streams.agents.long_term import LongTermAgent
+from streams.agents.summaries import SummariesAgent
+from streams.assignment import Assignment
+from streams.wiring.context import WorkerContext
+from streams.wiring.intake import Intake
+from tables.summaries.pending_summaries import PendingSummaries
+
+
+def register(
+    context: WorkerContext,
+    intake: Intake,
+    pending: PendingSummaries,
+    assignment: Assignment,
+    long_term: LongTermAgent,
+    summaries: SummariesAgent,
+) -> None:
+    """Tables come back before agents see a record; which of them are back, the assignment is told."""
+    hot, topics, windows, n = context.hot, context.topics, intake.windows, context.partitions
+    hot.table(EXCHANGES, windows.exchanges, partitions=n)
+    hot.table(
+        SESSIONS,
+        windows.sessions,
+        partitions=n,
+        on_recovered=assignment.tables_recovered,
+        records_of=topics.conversations,
+    )
+    hot.table(NOTES, windows.notes, partitions=n)
+    hot.table(PENDING_SUMMARIES, pending, partitions=n)
+    hot.agent(topics.conversations, intake.short_term.handle, name="short-term", readable_at_once=True)
+    hot.agent(topics.long_term, long_term.handle, name="long-term")
+    hot.agent(topics.summary_requests, summaries.handle, name="summaries")
