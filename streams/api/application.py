@@ -49,6 +49,7 @@ from streams.metrics import labelled
 from streams.recall import Query
 from streams.rules.filtering import Filter
 from streams.service import MemoryService, WindowExchange
+from streams.ui.dashboard import add_dashboard
 from tables.analysts.copy import described
 
 Limit = Annotated[int | None, Parameter(ge=1, le=1000)]
@@ -153,6 +154,7 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
     answer_failures(api)
     if admission is not None:
         api.add_middleware(Guard, admission=admission, open_probes=settings.access.open_probes)
+    add_dashboard(api, service, forwarding, admission)
     consistency = Consistency(service)
 
     @api.post("/v1/messages", status_code=202, tags=["conversations"])

@@ -26,6 +26,11 @@ FORWARDED: Final = "x-siltstone-forwarded"
 LONGEST_RETRY: Final = 60
 #: Longer than the owner itself waits for its shards.
 WAIT_SECONDS: Final = 15.0
+#: Whoever asks for all workers' numbers waits no longer for one of them.
+ASKED_SECONDS: Final = 2.0
+#: What goes back with an answer.
+_KEPT: Final = ("content-disposition", "content-type", "hx-redirect", "location", "retry-after")
+_OF_THE_ASKER: Final = ("authorization", "cookie")
 #: Of one connection, not of the request that it carries.
 _HOP_BY_HOP: Final = frozenset(
     {"connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
@@ -71,8 +76,25 @@ class Forwarding:
             return later(f"shard {moved.partition}: its worker at {url} does not answer; ask again")
         if answer.status_code == 401:  # this worker knows the token: the other one has not read of it yet
             return later(f"shard {moved.partition}: its worker at {url} does not know the token yet; ask again")
-        kept = {name: answer.headers[name] for name in ("content-type", "retry-after") if name in answer.headers}
+        kept = {name: answer.headers[name] for name in _KEPT if name in answer.headers}
         return Response(answer.content, answer.status_code, kept)
+
+    def others(self, partitions: int) -> list[str]:
+        """Where the group's other workers serve, as it was told last."""
+        found = {self._owner(partition) for partition in range(partitions)}
+        return sorted(url for url in found if url is not None and url != self._own_url())
+
+    async def ask(self, url: str, request: Request, path: str) -> httpx.Response | None:
+        """What another worker answers whoever asks us, at an address of its own; None where it does not answer.
+
+        It is asked as nobody else than who asks us: with the same token.
+        """
+        asker = {name: request.headers[name] for name in _OF_THE_ASKER if name in request.headers}
+        try:
+            return await self._http.get(f"{url}{path}", headers={**asker, FORWARDED: "1"}, timeout=ASKED_SECONDS)
+        except httpx.HTTPError as exc:
+            log.info("the worker at %s does not answer: %s", url, type(exc).__name__)
+            return None
 
 
 def later(detail: str, seconds: float = 1.0) -> JSONResponse:

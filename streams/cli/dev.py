@@ -14,7 +14,7 @@ from streams.app import Siltstone
 from streams.cli import show
 from streams.cli.options import LEVELS, port_option
 from streams.cli.process import configure_logging, run
-from streams.cli.running import serve
+from streams.cli.running import dashboard, serve
 from streams.clients.broker import embedded_broker
 from tables.partition_record import recorded_partitions
 
@@ -67,6 +67,7 @@ def _announce(worker: Siltstone) -> None:
     console.print(f"produce to  {settings.kafka.bootstrap_servers}, topic {worker.topics.conversations}")
     console.print(f"ingest      {ingest_line(settings.kafka.bootstrap_servers)}", soft_wrap=True, markup=False)
     console.print(f"ask         {base}  (pages at {base}/docs)")
+    console.print(f"look        {dashboard(worker)}")
     console.print(f"data        {settings.data_dir}")
     console.print("Ctrl-C stops it; the next start goes on from there.")
 
