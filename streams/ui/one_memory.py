@@ -15,7 +15,6 @@ from schemas.settings import LifecycleSettings
 from streams.api.memories import history_of
 from streams.api.relations import related_of
 from streams.api.shown import ShownMemory
-from streams.rules.wording import lasting
 from streams.service import MemoryService
 from streams.ui.actions import SAID
 from streams.ui.pages import Pages
@@ -48,7 +47,7 @@ def one_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
             memory=ShownMemory.of(found, now, lifecycle),
             archived=archived is not None,
             curve=curve_of(found, now, lifecycle),
-            half_life=lasting(round(half_life_of(found.importance, lifecycle) * 86_400)),
+            half_life_days=round(half_life_of(found.importance, lifecycle)),
             fresh_days=lifecycle.fresh_days,
             past=(await history_of(service, found)).events,
             related=related.related if related else [],

@@ -92,7 +92,8 @@ def series_of(service: MemoryService) -> Series:
     """The last quarter of an hour, a point each `POINT_SECONDS`."""
     topic = service.topics.conversations
     newest: dict[int, Reading] = {}
-    for reading in service.live.readings:
+    readings = list(service.live.readings)
+    for reading in readings:
         newest[reading.at // 1000 // POINT_SECONDS * POINT_SECONDS] = reading
     points = [
         Point(
@@ -100,7 +101,8 @@ def series_of(service: MemoryService) -> Series:
             rates=_rates(before, after),
             lag={partition: records for (one, partition), records in after.lag.items() if one == topic},
         )
-        for (_, before), (at, after) in pairwise(newest.items())
+        for (_, before), (at, after) in pairwise([(0, reading) for reading in readings[:1]] + list(newest.items()))
+        if after.at > before.at
     ]
     return Series(points=points)
 

@@ -12,18 +12,18 @@
 
   // Theme
 
-  const toggle = document.getElementById("theme");
+  const toggles = document.querySelectorAll("button.theme");
   const showTheme = () => {
-    if (toggle) toggle.setAttribute("aria-pressed", String(isDark()));
+    toggles.forEach((toggle) => toggle.setAttribute("aria-pressed", String(isDark())));
     charts.forEach((chart) => chart.draw());
   };
-  if (toggle) {
+  toggles.forEach((toggle) => {
     toggle.addEventListener("click", () => {
       root.dataset.theme = isDark() ? "light" : "dark";
       localStorage.setItem("siltstone-theme", root.dataset.theme);
       showTheme();
     });
-  }
+  });
   media.addEventListener("change", () => showTheme());
 
   // Polling: only while the page is visible, the part is on the screen, and nobody has stopped it
@@ -93,7 +93,7 @@
   const spelled = { time: clock, days: day, scores: (from) => `${from}–${from + 10}` };
   const onAxis = { time: (seconds) => clock(seconds).slice(0, 5), days: monthDay, scores: String };
   const LINES = ["--line-1", "--line-2", "--line-3", "--line-4", "--line-5", "--line-6", "--line-7", "--line-8"];
-  const HEIGHT = 190;
+  const HEIGHT = 180;
 
   class Chart {
     constructor(place) {
@@ -109,6 +109,7 @@
     options() {
       const { kind, labels, unit, bars, most } = this.is;
       const ink = colour("--muted");
+      const markers = { width: 0, fill: (plot, number) => plot.series[number].stroke() };
       const font = '12px system-ui, sans-serif';
       const axis = { stroke: ink, font, grid: { stroke: colour("--rule"), width: 1 }, ticks: { stroke: colour("--rule"), size: 4 } };
       const series = labels.map((label, number) => {
@@ -123,18 +124,18 @@
       return {
         width: Math.max(120, this.place.clientWidth),
         height: HEIGHT,
-        padding: [8, 8, 0, 0],
+        padding: [8, 18, 0, 0],
         cursor: { drag: { x: false, y: false }, points: { size: 6 } },
-        legend: { live: true },
+        legend: { live: true, markers },
         scales: {
           x: { time: false, range: kind === "scores" ? [0, 100] : undefined },
           y: { range: (_, low, high) => [0, most || Math.max(1, (high || 0) * 1.1)] },
         },
         axes: [
-          { ...axis, values: (_, values) => values.map(onAxis[kind]), space: 60 },
+          { ...axis, size: 32, values: (_, values) => values.map(onAxis[kind]), space: 60 },
           { ...axis, size: 52, values: (_, values) => values.map((value) => value.toLocaleString("en")) },
         ],
-        series: [{ label: kind === "scores" ? "score" : "when (UTC)", value: (_, at) => (at == null ? "–" : spelled[kind](at)) }, ...series.map((one) => ({ ...one, value: (_, value) => (value == null ? "–" : value.toLocaleString("en")) }))],
+        series: [{ label: "", value: (_, at) => (at == null ? "" : spelled[kind](at)) }, ...series.map((one) => ({ ...one, value: (_, value) => (value == null ? "" : value.toLocaleString("en")) }))],
       };
     }
 
