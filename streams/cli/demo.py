@@ -29,6 +29,7 @@ from streams.cli.client import json_option
 from streams.cli.demo_client import show_client
 from streams.cli.demo_summaries import days_summed_up, show_richest
 from streams.cli.ingest import producing, said
+from streams.cli.ingest_line import ingest_line
 from streams.cli.process import run
 from streams.clients.broker import embedded_broker
 from streams.clock import EventClock
@@ -86,14 +87,18 @@ def demo(file: Path | None, data: Path | None, now: int | None, keep: bool, as_j
         )
         questions = [] if file else orjson.loads((SAMPLES / "questions.json").read_bytes())
 
+        servers = broker.bootstrap_servers
+
         def told(summary: dict[str, Any], dashboard: str) -> None:
             summary["seconds"] = round(time.monotonic() - started, 2)
             if as_json:
-                show.as_json(summary | ({"dashboard": dashboard} if keep else {}))
+                show.as_json(summary | ({"dashboard": dashboard, "kafka": servers} if keep else {}))
                 return
             console.print(f"The memories are in [bold]{folder}[/]; this took {summary['seconds']:.0f} s.")
             if keep:
-                console.print(f"Look at them: [bold]{dashboard}[/]   Ctrl-C ends it.", soft_wrap=True)
+                console.print(f"Look at them  [bold]{dashboard}[/]", soft_wrap=True)
+                console.print(f"Say more      {ingest_line(servers)}", soft_wrap=True, markup=False)
+                console.print("Ctrl-C ends it.")
 
         run(_run(settings, chats, questions, now, console, told, keep))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import date
 from typing import Annotated, Any, Final, Literal, NamedTuple
 from urllib.parse import urlencode
@@ -25,6 +26,8 @@ from streams.ui.viewer import Looking
 from tables.shard.shard import Shard
 
 PAGE: Final = 40
+#: Which run wrote what, and from which messages: for programs.
+_COMMENT: Final = re.compile(r"<!--.*?-->")
 #: What brought a memory, as its owner reads it.
 WHY: Final = {
     "forced": "you asked to remember it",
@@ -51,11 +54,13 @@ def lines_of(markdown: str) -> list[Line]:
     [Line(kind='title', text='Day'), Line(kind='item', text='tea')]
     """
     found = []
-    for raw in markdown.splitlines():
+    for raw in _COMMENT.sub("", markdown).splitlines():
         line = "".join(char for char in raw if char.isprintable()).strip()
-        if not line or (line.startswith("<!--") and line.endswith("-->")):
+        if not line:
             continue
         plain = line.lstrip("#").strip().replace("**", "")
+        if plain.startswith("*") and plain.endswith("*"):
+            plain = plain.strip("*")
         if line.startswith("# "):
             found.append(Line("title", plain))
         elif line.startswith("#"):

@@ -112,7 +112,7 @@ async def test_every_answer_forbids_what_is_not_ours(outside: httpx.AsyncClient,
         assert "unsafe" not in policy
         assert "http" not in policy
         assert answer.headers["x-content-type-options"] == "nosniff"
-        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["referrer-policy"] == "same-origin"
         assert answer.headers["cache-control"] == ("no-cache" if "static" in str(answer.url) else "no-store")
     assert (await outside.get("/v1/stats/states")).headers.get("content-security-policy") is None
 

@@ -222,7 +222,9 @@ async def test_the_search_lab_ranks_by_words_by_meaning_and_by_both_and_counts_a
     assert "What is known of the user:" in prompt
     assert "user: Nice weather" in prompt
     await here.worker.recall.tell_accesses()
-    assert [record for record in here.log.records[here.worker.topics.long_term] if b'"touch"' in record.value] == []
+    assert [
+        record for record in here.log.records[here.worker.topics.long_term] if b'"touch"' in (record.value or b"")
+    ] == []
 
 
 async def test_the_lifecycle_counts_states_and_tries_a_cleanup_dry(here: Talk, http: httpx.AsyncClient) -> None:
