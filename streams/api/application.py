@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import uuid
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 from fastapi import FastAPI, HTTPException, Response
 from fastapi import Query as Parameter
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.routing import Route
 
 from schemas.errors import ShardNotHere
 from schemas.fields import Timestamp
 from schemas.ids import Id
+from schemas.settings import Settings
 from schemas.times import iso
 from streams.admission.admission import Admission
 from streams.api.accepted import Accepted, AcceptedMessages
@@ -49,6 +51,9 @@ from streams.metrics import labelled
 from streams.service import MemoryService
 from tables.analysts.copy import described
 
+if TYPE_CHECKING:
+    from streams.api.mcp.endpoint import McpEndpoint
+
 Days = Annotated[int, Parameter(ge=1, le=3650)]
 At = Annotated[Timestamp | None, Parameter(description="ISO 8601 or epoch milliseconds")]
 
@@ -73,7 +78,12 @@ class Readiness(BaseModel):
 def build(service: MemoryService, forwarding: Forwarding, admission: Admission | None = None) -> FastAPI:
     """The API of a worker's memory; what is another worker's is forwarded. With an admission, who asks is proven."""
     settings = service.settings
-    api = FastAPI(title="Siltstone", summary="Conversation memory", version="1")
+    mcp = _mcp(settings)
+    api = FastAPI(
+        title="Siltstone", summary="Conversation memory", version="1", lifespan=mcp.lifespan if mcp else None
+    )
+    if mcp is not None:
+        api.routes.append(Route(mcp.path, mcp, methods=mcp.methods))
     api.exception_handler(ShardNotHere)(forwarding.to_owner)
     answer_failures(api)
     if admission is not None:
@@ -238,3 +248,12 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
         return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
     return api
+
+
+def _mcp(settings: Settings) -> McpEndpoint | None:
+    """Its packages take half a second to import: who has no MCP does not wait for them."""
+    if not settings.http.mcp:
+        return None
+    from streams.api.mcp.endpoint import McpEndpoint
+
+    return McpEndpoint(settings)
