@@ -28,7 +28,7 @@ from streams.wiring.long_term import long_term_agent, recall, tombstones
 from streams.wiring.registering import register
 from streams.wiring.storage import Storage
 from streams.wiring.summaries import summaries_agent
-from tables.paths import make_usable
+from tables.privacy import make_private
 from tables.summaries.pending_summaries import PendingSummaries
 
 log = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ class Siltstone:
         it. Raises `BrokerUnavailable`, `DataDirError`, `SettingsError` or what else keeps the worker from working;
         what had begun by then is ended by `stop`.
         """
-        make_usable(self.settings.data_dir)
+        make_private(self.settings.data_dir)
         for warning in self._plan.warnings:
             log.warning("%s", warning)
         faust, parts = self._faust, self._parts  # a stop goes through them from the last to the first

@@ -256,10 +256,10 @@ class MemoryService:
         own = None if user_id is None else partition_of(user_id, partitions)
         for place in places:
             if place.topic not in keyed or place.partition >= partitions:
-                raise ConsistencyTokenError(f"at_least: {place} is of another log: ask the cluster that it came from")
+                raise ConsistencyTokenError("at_least: a token is of another log: ask the cluster that it came from")
             if own is not None and place.partition != own:
                 raise ConsistencyTokenError(
-                    f"at_least: {place} is of another user: the records of user {user_id} lie in partition {own}"
+                    f"at_least: a token is of another user: this one's records lie in partition {own}"
                 )
         if places:
             with self._effects.reserved():

@@ -24,15 +24,16 @@ from streams.api.checkpoints import checkpoint_routes
 from streams.api.cleanup import cleanup_routes
 from streams.api.consistency import Consistency, Wait, consistency_routes
 from streams.api.decisions import DecisionsResponse, decisions_of
+from streams.api.entrance import put_before
 from streams.api.erasures import erasure_routes
-from streams.api.failures import answer_failures
 from streams.api.forwarding import Forwarding, retry_after
-from streams.api.guard import Guard
 from streams.api.memories import memory_routes
 from streams.api.messages import Given, add_messages
 from streams.api.notes import NewMemory, NotesResponse, ShownNote
+from streams.api.pages import page_routes
 from streams.api.partial import ShownBehind
 from streams.api.reembedding import reembedding_routes
+from streams.api.refusals import REFUSALS, because
 from streams.api.relations import relation_routes
 from streams.api.searching import search_routes
 from streams.api.sessions import Limit, session_routes
@@ -80,14 +81,19 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
     settings = service.settings
     mcp = _mcp(settings)
     api = FastAPI(
-        title="Siltstone", summary="Conversation memory", version="1", lifespan=mcp.lifespan if mcp else None
+        title="Siltstone",
+        summary="Conversation memory",
+        version="1",
+        docs_url=None,
+        redoc_url=None,
+        responses=REFUSALS,
+        lifespan=mcp.lifespan if mcp else None,
     )
     if mcp is not None:
         api.routes.append(Route(mcp.path, mcp, methods=mcp.methods))
     api.exception_handler(ShardNotHere)(forwarding.to_owner)
-    answer_failures(api)
-    if admission is not None:
-        api.add_middleware(Guard, admission=admission, open_probes=settings.access.open_probes)
+    put_before(api, settings, admission)
+    api.include_router(page_routes(api))
     consistency = Consistency(service)
 
     @api.post("/v1/messages", status_code=202, tags=["conversations"])
@@ -103,7 +109,7 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
         "/v1/sessions/{session_id:path}/decisions",
         tags=["conversations"],
         dependencies=consistency.reads,
-        responses={404: {"description": "The worker holds nothing of this session"}},
+        responses=because(404, "The worker holds nothing of this session"),
     )
     async def decisions(session_id: Id, user_id: Id, limit: Limit = None) -> DecisionsResponse:
         """What became of each exchange of a session, oldest first: promoted, dropped or undecided, and why.
@@ -214,7 +220,7 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
     async def snapshot() -> dict[str, Any]:
         """Make the analysts' copy now, and answer when it is in its place; a backlog of messages goes first."""
         made = await service.snapshot()
-        return {**described(made), "at": iso(made.at)}
+        return {**described(made, settings.data_dir), "at": iso(made.at)}
 
     @api.get("/healthz", tags=["operations"])
     async def healthz() -> dict[str, str]:

@@ -18,6 +18,7 @@ from fastapi.responses import JSONResponse
 
 from schemas.errors import ShardNotHere
 from streams.api.consistency import waits_of
+from streams.api.refusals import refused
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,10 @@ WAIT_SECONDS: Final = 15.0
 _HOP_BY_HOP: Final = frozenset(
     {"connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
 )
+
+
+#: Of the page that asks, at the worker's address that was asked; that worker has looked at it.
+_OF_THE_PAGE: Final = frozenset({"origin", "referer", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site"})
 
 
 class Forwarding:
@@ -56,7 +61,7 @@ class Forwarding:
         url = self._owner(moved.partition)
         if url is None or url == self._own_url() or FORWARDED in request.headers:
             return later(str(moved))
-        headers = {name: value for name, value in request.headers.items() if name not in _HOP_BY_HOP}
+        headers = {name: value for name, value in request.headers.items() if name not in _HOP_BY_HOP | _OF_THE_PAGE}
         try:
             answer = await self._http.request(
                 request.method,
@@ -77,7 +82,7 @@ class Forwarding:
 
 def later(detail: str, seconds: float = 1.0) -> JSONResponse:
     """Nobody can answer now; to be asked again after so many seconds, or a minute: much may have changed by then."""
-    return JSONResponse({"detail": detail}, 503, headers={"Retry-After": retry_after(seconds)})
+    return refused(503, detail, {"Retry-After": retry_after(seconds)})
 
 
 def retry_after(seconds: float) -> str:

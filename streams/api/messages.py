@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import orjson
 from fastapi import Body, HTTPException
-from pydantic import AliasChoices, Discriminator, Field, Tag
+from pydantic import AliasChoices, Discriminator, Field, Tag, model_validator
 
 from schemas.conversations import ChatMessage
-from schemas.fields import Timestamp
+from schemas.fields import Timestamp, keepable
 from schemas.places import Place, newest
 from schemas.times import iso
 from streams.api.accepted import Accepted, AcceptedMessages
@@ -20,12 +20,21 @@ from streams.service import MemoryService
 
 
 class NewMessage(ChatMessage):
-    """A chat message whose time is now where it names none."""
+    """A chat message whose time is now where it names none.
 
+    Its unknown fields are judged together: a complaint about one would have its name, which was sent, in it.
+    """
+
+    __pydantic_extra__: dict[str, Any]
     timestamp: Timestamp = Field(
         default_factory=now_ms,
         validation_alias=AliasChoices("timestamp", "created_at"),
     )
+
+    @model_validator(mode="after")
+    def _can_be_kept(self) -> Self:
+        keepable(self.model_extra)
+        return self
 
 
 def _how_many(given: Any) -> str:

@@ -10,6 +10,9 @@ from starlette.routing import compile_path
 
 from schemas.tokens import Scope
 
+#: How a user is named in a request: both spellings that routes take.
+USER_NAMES: Final = ("user_id", "userId")
+
 
 class About(Enum):
     """Whom a route is about, and where the user is written who is named nowhere."""
@@ -31,8 +34,8 @@ READ, WRITE, ADMIN = Scope.READ, Scope.WRITE, Scope.ADMIN
 
 POLICIES: Final[dict[str, Policy]] = {
     "GET /docs": Policy(About.PUBLIC, READ),
-    "GET /docs/oauth2-redirect": Policy(About.PUBLIC, READ),
     "GET /redoc": Policy(About.PUBLIC, READ),
+    "GET /docs/files/{name}": Policy(About.PUBLIC, READ),
     "GET /openapi.json": Policy(About.PUBLIC, READ),
     "GET /healthz": Policy(About.PROBE, READ),
     "GET /readyz": Policy(About.PROBE, READ),
@@ -68,7 +71,7 @@ POLICIES: Final[dict[str, Policy]] = {
     "POST /v1/archive/deprecated": Policy(About.BODY, WRITE),
     "POST /v1/archive/search": Policy(About.BODY, READ),
     "POST /v1/archive/{memory_id}/restore": Policy(About.BODY, WRITE),
-    "DELETE /v1/archive/{memory_id}": Policy(About.QUERY, WRITE),
+    "DELETE /v1/archive/{memory_id:uuid}": Policy(About.QUERY, WRITE),
     "GET /v1/archive/cleanup": Policy(About.QUERY, READ),
     "POST /v1/archive/cleanup": Policy(About.BODY, ADMIN),
     "GET /v1/summaries": Policy(About.QUERY, READ),
@@ -110,3 +113,8 @@ def policies_of(method: str, path: str) -> Iterator[Policy]:
     """Those of the routes that the request may go to; it is to satisfy each of them. None where it goes nowhere."""
     method = "GET" if method == "HEAD" else method
     return (policy for one, pattern, policy in _ROUTES if one == method and pattern.match(path))
+
+
+def methods_of(path: str) -> str:
+    """Those of all routes at this address, as `Allow` has them; empty where there is none."""
+    return ", ".join(sorted({method for method, pattern, _ in _ROUTES if pattern.match(path)}))

@@ -9,6 +9,7 @@ from faust.contrib.asgi import AsgiService
 
 from schemas.errors import SiltstoneError
 from schemas.settings import HttpSettings
+from streams.api.heads import PatientForHeads
 
 
 class ApiServer:
@@ -46,7 +47,14 @@ class ApiServer:
             api,
             host=host,
             port=self.port,
-            uvicorn_options={"fd": listener.fileno(), "log_level": "warning", "access_log": False},
+            uvicorn_options={
+                "fd": listener.fileno(),
+                "http": PatientForHeads,
+                "ws": "none",
+                "log_level": "warning",
+                "access_log": False,
+                "server_header": False,
+            },
         )
         await self._service.start()
 

@@ -120,7 +120,8 @@ def no_worker(url: str, exc: Exception) -> NoWorker:
 
 def ask(url: str, method: str, path: str, *, seconds: float = _ANSWER_SECONDS, **options: Any) -> Any:
     """The worker's JSON answer. Raises `NoWorker` where it does not answer in time, `ApiError` where it refuses."""
-    options["headers"] = {**bearer(), **options.get("headers", {})}
+    written_in = {"Content-Type": "application/json"} if method in ("POST", "PATCH") else {}
+    options["headers"] = {**written_in, **bearer(), **options.get("headers", {})}
     try:
         response = httpx.request(method, url.rstrip("/") + path, timeout=seconds, trust_env=False, **options)
     except (httpx.HTTPError, httpx.InvalidURL) as exc:

@@ -67,26 +67,25 @@ class Filter:
         field, _, rest = text.partition(":")
         name, colon, raw = rest.partition(":")
         if not colon:
-            raise ValueError(f"{text!r}: a filter is field:operator:value, with one of {', '.join(OPERATORS)}")
+            raise ValueError(f"a filter is field:operator:value, with one of {', '.join(OPERATORS)}")
         return cls.of(field, name, _value(raw))
 
     @classmethod
     def of(cls, field: str, name: str, value: Any) -> Self:
         """Raises `ValueError` with what is allowed."""
         field = _SPELLINGS.get(field, field)
-        said = f"{field}:{name}"
         if name not in OPERATORS:
-            raise ValueError(f"{said!r}: a filter is field:operator:value, with one of {', '.join(OPERATORS)}")
+            raise ValueError(f"a filter is field:operator:value, with one of {', '.join(OPERATORS)}")
         if field not in FIELDS[:-1] and not (field.startswith("metadata.") and field != "metadata."):
-            raise ValueError(f"{said!r}: the field is one of {', '.join(FIELDS)}")
+            raise ValueError(f"a filter: the field is one of {', '.join(FIELDS)}")
         if field == "created_at":
             value = [_moment(one) for one in value] if isinstance(value, list) else _moment(value)
         if name in ("in", "nin") and not isinstance(value, list):
-            raise ValueError(f"{said!r}: {name} wants a JSON list")
+            raise ValueError(f"a filter: {name} wants a JSON list")
         if name in ("gt", "gte", "lt", "lte") and (
             isinstance(value, bool) or not isinstance(value, str | int | float)
         ):
-            raise ValueError(f"{said!r}: {name} wants a number, a text or a time")
+            raise ValueError(f"a filter: {name} wants a number, a text or a time")
         return cls(field, name, value)
 
     @classmethod
@@ -127,7 +126,7 @@ def _moment(value: Any) -> int:
     try:
         return parse_timestamp(datetime.fromisoformat(value).isoformat() if isinstance(value, str) else value)
     except ValueError as exc:
-        raise ValueError(f"created_at: {value!r} is no time: ISO 8601 or epoch milliseconds") from exc
+        raise ValueError("created_at: is no time: ISO 8601 or epoch milliseconds") from exc
 
 
 def _field(memory: Memory, field: str) -> Any:
