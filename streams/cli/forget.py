@@ -126,10 +126,8 @@ def _forget_source(source: str, user: str, yes: bool, seconds: float, url: str, 
     if as_json:
         show.as_json({"user_id": user, "source": source, **counts})
         return
-    click.echo(
-        f"forgotten of {user}, from {source}: {counts['memories']} memories, {counts['exchanges']} exchanges of windows, "
-        f"{counts['short_term_memories']} short-term memories"
-    )
+    shown = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
+    click.echo(f"forgotten of {user}, from {source}: {shown}")
 
 
 def _receipt(url: str, user: str) -> dict[str, Any]:

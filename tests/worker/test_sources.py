@@ -27,7 +27,7 @@ def settings(settings: Settings) -> Settings:
 
 
 async def listed(http: httpx.AsyncClient, headers: dict[str, str], *filters: str) -> list[dict[str, Any]]:
-    params = [("user_id", "ann"), ("include_all", "true"), *(("filter", one) for one in filters)]
+    params = httpx.QueryParams({"user_id": "ann", "include_all": "true", "filter": list(filters)})
     answer = await http.get("/v1/memories", headers=headers, params=params)
     assert answer.status_code == 200, answer.text
     found: list[dict[str, Any]] = answer.json()["memories"]
@@ -83,7 +83,7 @@ async def test_what_came_by_a_token_is_recorded_and_taken_back_by_its_name(
     )
     assert done.returncode == 0, done.stderr
     assert "2 memories" in done.stdout
-    assert "1 short-term memories" in done.stdout
+    assert "1 short term memories" in done.stdout
     left = [one["memory"] for one in await listed(http, ann)]
     assert left == ["I live in Oslo by the harbour", "The barrier: all before it is in the shard"]
     assert (await remember(crawler, "again", event_id=first.json()["event_id"])).status_code == 202

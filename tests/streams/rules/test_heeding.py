@@ -13,12 +13,13 @@ from streams.rules.explaining import Explainer, Status
 from streams.rules.heeding import EXCLUDED, HeedingPromoter, promoter_of
 from streams.rules.promotion import Decision, Promoter, RatingNeeded
 from tables.windows.short_term import Session
+from tests.support.making import START
 
 ALL = ScoringSettings(policy="all")
-ASKED = Message("1", Role.USER, "What is it?", 1)
-PERSONAL = Message("2", Role.ASSISTANT, "Remember that your name is Bob and you live in Oslo", 2)
-TOOL = Message("3", Role.TOOL, "{}", 3, name="search")
-CRAWLED = Message("4", Role.USER, "My name is Eve", 4, metadata={SOURCES: ["token:crawler"], "a": 1})
+ASKED = Message("1", Role.USER, "What is it?", START + 1)
+PERSONAL = Message("2", Role.ASSISTANT, "Remember that your name is Bob and you live in Oslo", START + 2)
+TOOL = Message("3", Role.TOOL, "{}", START + 3, name="search")
+CRAWLED = Message("4", Role.USER, "My name is Eve", START + 4, metadata={SOURCES: ["token:crawler"], "a": 1})
 
 
 def heeding(*excluded: str, policy: ScoringSettings = ALL) -> Promoter:
@@ -43,7 +44,9 @@ def test_the_words_of_who_is_excluded_are_not_weighed_and_not_in_the_memory() ->
 
 
 def test_a_phrase_of_who_is_excluded_forces_nothing() -> None:
-    forcing = Exchange(0, (Message("1", Role.USER, "remember that I am Eve", 1, metadata={SOURCES: ["token:x"]}),))
+    forcing = Exchange(
+        0, (Message("1", Role.USER, "remember that I am Eve", START + 1, metadata={SOURCES: ["token:x"]}),)
+    )
     usual = ScoringSettings()
     assert heeding("token:y", policy=usual).at_close(forcing) is not None
     assert heeding("token:x", policy=usual).at_close(forcing) is None
@@ -71,7 +74,7 @@ def test_explain_says_that_it_is_because_of_who_said_it() -> None:
         ((ASKED,), ["user"]),
         ((ASKED, TOOL, PERSONAL), ["assistant", "tool:search", "user"]),
         ((CRAWLED, PERSONAL), ["assistant", "token:crawler", "user"]),
-        ((ASKED, PERSONAL, Message("5", Role.SYSTEM, "be kind", 5)), []),
+        ((ASKED, PERSONAL, Message("5", Role.SYSTEM, "be kind", START + 5)), []),
     ],
 )
 def test_sources_are_recorded_where_they_are_not_the_usual_ones(
