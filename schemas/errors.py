@@ -38,6 +38,7 @@ SiltstoneError                 everything that we raise on purpose
 │   ├── NoCheckpoint           there is none of the partition, or none from before the time that is asked for
 │   └── SnapshotChanged        a file changed while a checkpoint was taken of it
 ├── NotReady                   the worker cannot answer yet, or not at this moment
+│   └── ProviderUnavailable    the OIDC provider's keys cannot be had
 ├── ConsistencyTokenError      a consistency token is damaged, or of another log or user
 ├── EmbeddingUnavailable       no vectors for now: the embedding service or model does not answer
 ├── ApiError                   a running worker answered with an error, or did not answer
@@ -278,6 +279,14 @@ class EmbeddingMismatch(ShardError):
 
 class NotReady(SiltstoneError):
     """The worker is starting, or its partitions are moving. Ask again; `/readyz` says what it waits for."""
+
+
+class ProviderUnavailable(NotReady):
+    """The keys of the OIDC provider cannot be had. `why` and `todo` are for the log and for `siltstone doctor`."""
+
+    def __init__(self, why: str, todo: str) -> None:
+        self.why, self.todo = why, todo
+        super().__init__("the provider of such tokens does not give its keys; ask again")
 
 
 class MemoryNotFound(SiltstoneError):

@@ -17,7 +17,7 @@ from streams.forgetting import Forgetters
 from streams.health import WorkerHealth
 from streams.service import MemoryService
 from streams.timers import Timers
-from streams.wiring.access import access
+from streams.wiring.access import Access
 from streams.wiring.chats import Chats
 from streams.wiring.checkpoints import Checkpointing
 from streams.wiring.context import WorkerContext
@@ -93,7 +93,7 @@ class Siltstone:
             checkpoints=beside.job,
         )
         self.forwarding = Forwarding(lambda partition: self.hot.owner(SESSIONS, partition), lambda: self.api.url)
-        self._admission, self._follower = access(settings)
+        self._access = Access(settings)
         self._faust, self._parts = FaustRun(context, self.recall, self.broker), AsyncExitStack()
         register(context, self.intake, self._pending, self._assignment, self.long_term, self.summaries)
 
@@ -121,13 +121,11 @@ class Siltstone:
         parts.push_async_callback(self.api.stop)
         parts.push_async_callback(self.broker.close)
         parts.push_async_callback(self._timers.close)
-        if self._follower is not None:
-            parts.push_async_callback(self._follower.close)
-        await self.api.start(build(self.service, self.forwarding, self._admission))
+        parts.push_async_callback(self._access.close)
+        await self.api.start(build(self.service, self.forwarding, self._access.admission))
         self.hot.advertise(self.api.url)
         await self.broker.find(patient=patient)
-        if self._follower is not None:
-            self._follower.start()
+        self._access.start()
         self._storage.start()
         await self.context.faust.start()
         self.broker.watch(self._timers)

@@ -15,6 +15,7 @@ import numpy as np
 from schemas.conversations import Role
 from schemas.exchanges import Exchange
 from schemas.memories import Memory, State
+from schemas.sources import SOURCES
 from streams.clock import Clock
 from streams.rules.estimator import estimated_rating
 from streams.rules.filtering import Filter, matching
@@ -88,6 +89,8 @@ def as_memory(row: SaidRow, user_id: str) -> Memory:
     exchange, meta = row.exchange, row.exchange.metadata()
     if speakers := exchange.speakers():
         meta["speakers"] = speakers
+    if sources := exchange.unusual_sources():
+        meta[SOURCES] = sources
     return Memory(
         seq=-1,
         id=row.id,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -25,6 +26,7 @@ from schemas.memories import SHORT_TERM, Memory, SearchHit, State
 from schemas.places import Place
 from schemas.rights import Right, not_allowed
 from schemas.settings import Settings
+from schemas.sources import any_covered, sources_in
 from schemas.times import day_of
 from schemas.topics import Topics, partition_of
 from streams.agents.long_term import LongTermAgent
@@ -93,6 +95,14 @@ class WindowExchange(NamedTuple):
 
     exchange: Exchange
     open: bool
+
+
+class OfSource(NamedTuple):
+    """Ids of what one source had a part in; `exchanges` are those of windows that are no memories."""
+
+    memories: list[uuid.UUID]
+    exchanges: list[uuid.UUID]
+    notes: list[uuid.UUID]
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,6 +435,26 @@ class MemoryService:
                 self._say_what_comes_back(user_id)
             raise MemoryNotFound(f"user {user_id} has no memory {memory_id}")
         return found, behind
+
+    async def of_source(self, user_id: str, source: str) -> OfSource:
+        """The ids of all that this source had a part in, of the shard and of the windows."""
+        partition = self.partition_here(user_id)
+        held = list(await self.of_user(user_id))
+        held += [one.memory for one in await self.ask(user_id, Shard.archive_of, user_id)]
+        memories = [one.id for one in held if any_covered([source], sources_in(one.meta, one.kind))]
+        known = {one.id for one in held}
+        exchanges = [
+            identity
+            for session, exchange in self.windows.newest_of(partition, user_id, 0, sys.maxsize)
+            if any_covered([source], exchange.sources())
+            and (identity := exchange.memory_id(user_id, session)) not in known
+        ]
+        notes = [
+            note.id
+            for note in self.windows.notes.of_user(partition, user_id)
+            if any_covered([source], sources_in(note.metadata or {}, "remember"))
+        ]
+        return OfSource(memories, exchanges, notes)
 
     async def archived(self, user_id: str, memory_id: uuid.UUID) -> uuid.UUID:
         """The id of an archived memory, or of the one that a near-copy of this id went into.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from schemas.errors import OtherUser, ScopeMissing
+from schemas.sources import TOKEN
 from schemas.tokens import EVERYBODY, Scope
 
 
@@ -22,6 +23,11 @@ class Principal:
     def of(cls, name: str, users: Collection[str], scopes: Collection[Scope]) -> Self:
         """Of what a token or a claim grants; `*` among the users is everybody."""
         return cls(name, None if EVERYBODY in users else frozenset(users), frozenset(scopes))
+
+    @property
+    def sources(self) -> list[str]:
+        """As whose what comes by it is recorded."""
+        return [f"{TOKEN}{self.name}"]
 
     @property
     def only_user(self) -> str | None:

@@ -17,6 +17,7 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
+import orjson
 from pydantic import ValidationError
 
 from schemas.conversations import ChatMessage, ConversationRecord, SessionEnded, Silence
@@ -25,7 +26,7 @@ from schemas.exchanges import Exchange, Message, render
 from schemas.ids import event_id
 from schemas.plain_messages import plain_message
 from schemas.settings import MemorySettings
-from schemas.topics import CLOSED_AT_HEADER
+from schemas.topics import CLOSED_AT_HEADER, SOURCES_HEADER
 from streams.agents.summaries import request_of
 from streams.clock import Clock, ingested, now_ms
 from streams.dead_letters import invalid, json_object
@@ -191,6 +192,9 @@ class ShortTermAgent:
         return outcome
 
     def _promote(self, session: Session, decision: Decision, headers: Headers) -> None:
+        heard = decision.heard or decision.exchange
+        if sources := heard.unusual_sources():
+            headers = [*headers, (SOURCES_HEADER, orjson.dumps(sources))]
         self._event_log.append(promotion(session, decision), headers)
 
     def _have_summed_up(self, partition: int, session: Session, wanted: SummaryWanted) -> None:
@@ -318,7 +322,7 @@ def closed_at(records: Sequence[Any], offset: int) -> Headers:
 def promotion(session: Session, decision: Decision) -> Promotion:
     """The event that carries an exchange into long-term memory; the same exchange always gives the same ids."""
     exchange = decision.exchange
-    message_ids = tuple(message.message_id for message in exchange.messages)
+    heard = decision.heard or exchange
     identity = exchange.memory_id(session.user_id, session.session_id)
     return Promotion(
         event_id=event_id("promotion", identity),
@@ -327,12 +331,12 @@ def promotion(session: Session, decision: Decision) -> Promotion:
         memory_id=identity,
         session_id=session.session_id,
         agent_id=exchange.agent_id,
-        text=render(exchange),
-        message_ids=list(message_ids),
+        text=render(heard),
+        message_ids=[message.message_id for message in exchange.messages],
         importance=decision.importance,
         started_at=exchange.started_at,
         parts=decision.parts,
-        speakers=exchange.speakers(),
-        metadata=exchange.metadata() or None,
+        speakers=heard.speakers(),
+        metadata=heard.metadata() or None,
         pinned=decision.pinned,
     )

@@ -20,6 +20,7 @@ from schemas.times import iso
 from streams.admission.admission import Admission
 from streams.api.accepted import Accepted, AcceptedMessages
 from streams.api.archive import archive_routes
+from streams.api.asker import Asker, sources_by
 from streams.api.checkpoints import checkpoint_routes
 from streams.api.cleanup import cleanup_routes
 from streams.api.consistency import Consistency, Wait, consistency_routes
@@ -97,13 +98,13 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
     consistency = Consistency(service)
 
     @api.post("/v1/messages", status_code=202, tags=["conversations"])
-    async def add_message(given: Given, wait: Wait) -> Accepted | AcceptedMessages:
+    async def add_message(given: Given, wait: Wait, asker: Asker) -> Accepted | AcceptedMessages:
         """Produce a chat message, or a list; without `timestamp` it is from now, without `message_id` it gets one.
 
         With `wait=applied` it is answered when the message is in its window, where searches find it; of a list, when
         all are. Then the list is to be one user's.
         """
-        return await add_messages(service, given, wait)
+        return await add_messages(service, given, wait, sources_by(asker))
 
     @api.get(
         "/v1/sessions/{session_id:path}/decisions",
@@ -141,7 +142,7 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
         return await Accepted.after(service, user, event_id, wait, lambda: service.add_message(user, said))
 
     @api.post("/v1/memories", status_code=202, tags=["memories"])
-    async def remember(memory: NewMemory, wait: Wait) -> Accepted:
+    async def remember(memory: NewMemory, wait: Wait, asker: Asker) -> Accepted:
         """Have a text remembered: for good, or for `ttl_seconds` with its session.
 
         The memory's id is `memory_id`, or the event's where that is not given; its importance, without one, is that
@@ -149,7 +150,8 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
         """
         for older in memory.supersedes:
             await service.one(memory.user_id, older)
-        return await Accepted.written(service, service.importance.weighed(memory), wait)
+        written = memory.model_copy(update={"sources": sources_by(asker)})
+        return await Accepted.written(service, service.importance.weighed(written), wait)
 
     for routes in (
         session_routes,

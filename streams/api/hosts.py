@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from schemas.settings.access import LOOPBACK
+from schemas.settings.oidc import LOOPBACK
 from streams.api.refusals import refused
 
 #: Pages that a link from anywhere may lead to.

@@ -11,6 +11,7 @@ import orjson
 
 from schemas.events import Promotion
 from schemas.settings import Settings
+from schemas.sources import sources_beside
 from schemas.topics import Topics
 from streams.backlog_gate import BacklogGate
 from streams.clock import EventClock
@@ -87,6 +88,9 @@ class Kept:
         if topic == self._long_term and not self.silent:
             assert value is not None
             promotion = Promotion.model_validate(orjson.loads(value))
+            if sources := sources_beside(headers):  # what is found has no headers
+                promotion = promotion.model_copy(update={"sources": sources})
+                value = promotion.model_dump_json().encode()
             if self._is_missing(promotion):
                 if self._send is not None:
                     return await self._send(value, key)

@@ -2,6 +2,10 @@
 
     importance:gte:80      created_at:lt:2026-02-01      kind:in:["exchange","remember"]
     metadata.mood:eq:fine  tags:contains:work            session:ne:s1               id:contains:"4f1c09ab"
+    source:eq:tool         source:nin:["token","assistant"]
+
+A memory may have several sources: `eq`, `in` and `contains` ask whether one of them is among those named, or of their
+class, `ne` and `nin` whether none is.
 
 A value is JSON where it reads as JSON, else text. What is not there equals nothing but null. In a JSON body the same
 reads `{"importance": {"gte": 80}, "kind": "exchange"}`.
@@ -18,10 +22,25 @@ from typing import Any, Final, Self
 import orjson
 
 from schemas.memories import Memory
+from schemas.sources import any_covered, sources_in
 from schemas.times import parse_timestamp
 
-FIELDS: Final = ("id", "created_at", "importance", "session", "agent", "kind", "tags", "pinned", "metadata.<key>")
+FIELDS: Final = (
+    "id",
+    "created_at",
+    "importance",
+    "session",
+    "agent",
+    "kind",
+    "source",
+    "tags",
+    "pinned",
+    "metadata.<key>",
+)
 _ATTRIBUTES: Final = {"session": "session_id", "agent": "agent_id"}
+#: Those that ask for one of a memory's sources, and those that ask for none.
+_ONE_OF: Final = ("eq", "in", "contains")
+_OF_SOURCES: Final = (*_ONE_OF, "ne", "nin")
 _SPELLINGS: Final = {attribute: field for field, attribute in _ATTRIBUTES.items()}
 
 
@@ -82,6 +101,8 @@ class Filter:
             value = [_moment(one) for one in value] if isinstance(value, list) else _moment(value)
         if name in ("in", "nin") and not isinstance(value, list):
             raise ValueError(f"a filter: {name} wants a JSON list")
+        if field == "source" and (name not in _OF_SOURCES or not all(isinstance(one, str) for one in _listed(value))):
+            raise ValueError(f"a filter: source takes {', '.join(_OF_SOURCES)}, and texts such as tool or token:name")
         if name in ("gt", "gte", "lt", "lte") and (
             isinstance(value, bool) or not isinstance(value, str | int | float)
         ):
@@ -100,6 +121,9 @@ class Filter:
         return tuple(found)
 
     def matches(self, memory: Memory) -> bool:
+        if self.field == "source":
+            found_one = any_covered(_listed(self.value), sources_in(memory.meta, memory.kind))
+            return found_one is (self.operator in _ONE_OF)
         found = _field(memory, self.field)
         if self.operator == "contains" and not isinstance(found, str | list):
             return False
@@ -120,6 +144,10 @@ def _value(raw: str) -> Any:
         return orjson.loads(raw)
     except orjson.JSONDecodeError:
         return raw
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _moment(value: Any) -> int:

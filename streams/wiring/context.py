@@ -128,5 +128,11 @@ class WorkerContext(Context):
         """The broker, found and watched; `recovered` says whether all tables are back."""
         settings = self.settings
         return BrokerLink(
-            settings.kafka, settings.data_dir, self.hot, self.metrics, recovered, settings.checkpoints.log_ms
+            settings.kafka,
+            settings.data_dir,
+            self.hot,
+            self.metrics,
+            recovered,
+            settings.checkpoints.log_ms,
+            settings.access.tokens,
         )

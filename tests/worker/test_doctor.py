@@ -140,6 +140,7 @@ async def test_settings_that_cannot_be_read_leave_nothing_to_check() -> None:
         "judge",
         "checkpoints",
         "memory",
+        "access",
         "http",
         "mcp",
     }
@@ -580,6 +581,7 @@ async def test_a_check_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
         "shards": OK,
         "judge": OK,
         "checkpoints": OK,
+        "access": OK,
         "http": OK,
         "mcp": OK,
     }
@@ -615,6 +617,7 @@ async def test_beside_a_running_worker_all_is_well(settings: Settings) -> None:
             "judge",
             "checkpoints",
             "memory",
+            "access",
             "http",
             "mcp",
         }

@@ -25,9 +25,9 @@ from tests.support.api import api
 from tests.support.mcp_client import answered, over_http, over_stdio, refused, told
 from tests.support.ports import free_port
 from tests.support.quick_commands import siltstone
+from tests.support.tokens import known, made
 from tests.worker.test_moving import PARTITIONS, at_work, settled
 from tests.worker.test_replay import settings_of
-from tests.worker.test_tokens import known, made
 
 #: The worker is shared by the tests, each of which has users of its own.
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schemas.settings import Settings
-from schemas.settings.access import LOOPBACK
+from schemas.settings.oidc import LOOPBACK
 
 
 def names(settings: Settings) -> list[str]:
