@@ -410,6 +410,12 @@ class MemoryService:
         """All of the user's, oldest first."""
         return await self.ask(user_id, Shard.memories_of, user_id)
 
+    async def said_by(self, user_id: str) -> list[Memory]:
+        """What the user's windows hold and is no memory, newest first: each as the memory that it may become."""
+        await self.ask(user_id, Shard.newest_event)  # all that the shard should hold is there then
+        async with asyncio.timeout(WAIT_SECONDS):
+            return await self.recall.said_by(user_id)
+
     async def one(self, user_id: str, memory_id: uuid.UUID) -> Memory:
         """The user's memory of this id, or the one that a near-copy of this id went into.
 

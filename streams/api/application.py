@@ -11,7 +11,7 @@ from fastapi import Query as Parameter
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
-from schemas.errors import ShardNotHere
+from schemas.errors import MemoryElsewhere, ShardNotHere
 from schemas.fields import Timestamp
 from schemas.ids import Id
 from schemas.lifecycle import wanted_states
@@ -28,6 +28,7 @@ from streams.api.erasures import erasure_routes
 from streams.api.failures import answer_failures
 from streams.api.forwarding import Forwarding, retry_after
 from streams.api.guard import Guard
+from streams.api.mem0.routes import mem0_routes
 from streams.api.memories import memory_routes
 from streams.api.messages import Given, add_messages
 from streams.api.notes import NewMemory, NotesResponse, ShownNote
@@ -150,6 +151,7 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
     settings = service.settings
     api = FastAPI(title="Siltstone", summary="Conversation memory", version="1")
     api.exception_handler(ShardNotHere)(forwarding.to_owner)
+    api.exception_handler(MemoryElsewhere)(forwarding.to_others)
     answer_failures(api)
     if admission is not None:
         api.add_middleware(Guard, admission=admission, open_probes=settings.access.open_probes)
@@ -228,6 +230,7 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
         consistency_routes,
     ):
         api.include_router(routes(service))
+    api.include_router(mem0_routes(service, forwarding))
 
     @api.get("/v1/sessions/{session_id:path}/memories", tags=["memories"], dependencies=consistency.reads)
     async def notes(session_id: Id, user_id: Id) -> NotesResponse:
