@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -384,6 +385,16 @@ class MemoryService:
         """What the session has to remember now, oldest first; expired notes are left out."""
         partition, now = self.partition_here(user_id), self.clock.now()
         return [n for n in self.windows.notes.of_session(partition, user_id, session_id) if n.expires_at > now]
+
+    def notes_of(self, user_id: str) -> list[Note]:
+        """The same of all of the user's sessions."""
+        partition, now = self.partition_here(user_id), self.clock.now()
+        return [note for note in self.windows.notes.of_user(partition, user_id) if note.expires_at > now]
+
+    def window_of(self, user_id: str) -> list[tuple[str, Exchange]]:
+        """What all of the user's windows hold, newest first, each with its session; expired ones never appear."""
+        since = self.clock.now() - self.settings.memory.ttl_seconds * 1000
+        return self.windows.newest_of(self.partition_here(user_id), user_id, since, sys.maxsize)
 
     def session(self, user_id: str, session_id: str) -> Session:
         return self.windows.session(self.partition_here(user_id), user_id, session_id)

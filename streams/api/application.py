@@ -25,6 +25,7 @@ from streams.api.cleanup import cleanup_routes
 from streams.api.consistency import AtLeast, Consistency, Wait, consistency_routes
 from streams.api.decisions import DecisionsResponse, decisions_of
 from streams.api.erasures import erasure_routes
+from streams.api.export import export_routes
 from streams.api.failures import answer_failures
 from streams.api.forwarding import Forwarding, retry_after
 from streams.api.guard import Guard
@@ -227,6 +228,7 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
         checkpoint_routes,
         reembedding_routes,
         summary_routes,
+        export_routes,
         consistency_routes,
     ):
         api.include_router(routes(service))

@@ -465,6 +465,15 @@ class Catalog:
         ).fetchall()
         return [NewLink(*row) for row in rows]
 
+    def all_links_of(self, user_id: str) -> list[NewLink]:
+        """Links between a user's memories, oldest first, each once."""
+        rows = self._db.execute(
+            "SELECT user_id, source_id, target_id, kind, weight, epoch_ms(created_at) FROM links WHERE user_id = ? "
+            "ORDER BY created_at, source_id, target_id, kind",
+            [user_id],
+        ).fetchall()
+        return [NewLink(*row) for row in rows]
+
     def last_edits(self, user_id: str) -> dict[uuid.UUID, int]:
         """When each of the user's memories was edited last (epoch ms)."""
         rows = self._db.execute(

@@ -320,6 +320,10 @@ class Shard:
         """Links from and to a user's memory, oldest first."""
         return self._catalog.links_of(user_id, memory_id)
 
+    def all_links_of(self, user_id: str) -> list[NewLink]:
+        """Links between the user's memories, oldest first."""
+        return self._catalog.all_links_of(user_id)
+
     def history(self, user_id: str, memory_id: uuid.UUID) -> list[Done]:
         """What was done to a user's memory since it was made, oldest first."""
         return self._catalog.history(user_id, memory_id)

@@ -65,8 +65,8 @@ def _beside(filters: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
 def _object(given: Any, depth: int) -> Mapping[str, Any]:
     if depth > DEEPEST:
         raise ValueError(f"filters: they are nested more than {DEEPEST} deep")
-    if not isinstance(given, Mapping):  # a ValueError, as all that somebody may have written wrongly
-        raise ValueError(f'filters: a condition is an object such as {{"run_id": "r1"}}, not {str(given)[:40]!r}')
+    if not isinstance(given, Mapping):
+        raise _no_condition(f'a condition is an object such as {{"run_id": "r1"}}, not {str(given)[:40]!r}')
     return given
 
 
@@ -75,8 +75,13 @@ def _list(field: str, given: Any) -> Sequence[Any]:
     if field == "NOT" and isinstance(given, Mapping):
         return [given]
     if not isinstance(given, list):
-        raise ValueError(f"filters: {field} takes a list of conditions")
+        raise _no_condition(f"{field} takes a list of conditions")
     return given
+
+
+def _no_condition(why: str) -> ValueError:
+    """Of another type than it should have: to whoever wrote it, as wrong as any other value."""
+    return ValueError(f"filters: {why}")
 
 
 def _one_user(wanted: Any) -> str:
