@@ -143,7 +143,7 @@ async def test_what_is_exported_is_the_same_in_another_siltstone(settings: Setti
             orjson.loads(line) for line in plain.splitlines()
         ]
         found = await http.post(
-            "/v1/search", json={"user_id": "ann", "query": "Where does Ann live now?", "include_cold": True}
+            "/v1/search", json={"user_id": "ann", "query": "Bergen since May", "include_all": True}
         )
         assert found.json()["results"][0]["memory"] == "Ann lives in Bergen since May"
 
