@@ -25,14 +25,17 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
 
 
+def ran(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [str(PYTHON), "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, env=environment(folder), check=False)
+
+
 @pytest.mark.slow
 async def test_the_blocks_run_with_the_real_client(settings: Settings, tmp_path: Path) -> None:
     async with running.started(settings) as worker:
         await running.until_ready(worker)
         program = "\n".join(blocks("python")).replace(":8000", f":{worker.api.port}").replace("slt_…", "x")
-        done = await asyncio.to_thread(
-            subprocess.run, [PYTHON, "-c", program], capture_output=True, text=True, env=environment(tmp_path)
-        )
+        done = await asyncio.to_thread(ran, program, tmp_path)
     assert (done.returncode, done.stdout.count("peanuts")) == (0, 2), done.stderr
     assert "'source': 'chat'" in done.stdout
 

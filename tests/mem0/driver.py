@@ -1,7 +1,7 @@
 """Runs in the environment that has `mem0ai`: calls methods of the real client as it is told, a line each.
 
-It reads `["add", [args], {kwargs}]`, and writes `{"result": …}` or `{"error": class, "message": …}`. Of ours it imports
-nothing.
+It reads `["add", [args], {kwargs}]`, and writes `{"result": …}` or `{"error": class, "message": …}`. Nothing of ours
+is imported.
 """
 
 from __future__ import annotations
