@@ -26,6 +26,7 @@ SiltstoneError                 everything that we raise on purpose
 │   ├── ShardComingBack        the partition is this worker's, and what it holds is not back yet
 │   └── EmbeddingMismatch      the shard was written with another model or dimension
 ├── MemoryNotFound             the user has no such memory
+│   └── MemoryElsewhere        none of this worker's users has it; another worker's may
 ├── ReembeddingRefused         a change of the embedding model cannot be begun, or not be stopped
 ├── CheckpointError            a checkpoint cannot be taken, read or used
 │   ├── StoreUnavailable       the store of checkpoints does not answer, or not in time
@@ -291,6 +292,10 @@ class ProviderUnavailable(NotReady):
 
 class MemoryNotFound(SiltstoneError):
     """The user has no memory of this id. The text says whose and which."""
+
+
+class MemoryElsewhere(MemoryNotFound):
+    """An id that comes without its user is none of this worker's memories. The other workers are asked."""
 
 
 class ReembeddingRefused(SiltstoneError):

@@ -104,6 +104,11 @@ class Remember(_Event):
         default=[], exclude_if=not_, description="who wrote it, where it was not the user; token:… is by which token"
     )
 
+    created_at: Timestamp | None = Field(
+        default=None,
+        description="when it was made, where that was before `timestamp`, from which on it ages: of an export",
+    )
+
     @model_validator(mode="after")
     def _fields_of_the_kind(self) -> Self:
         if self.kind == "short_term" and self.session_id is None:
@@ -112,6 +117,8 @@ class Remember(_Event):
             raise ValueError("ttl_seconds is for kind short_term alone: a long-term memory does not expire")
         if self.kind == "short_term" and self.supersedes:
             raise ValueError("a short-term memory supersedes nothing: supersedes is for kind long_term")
+        if self.kind == "short_term" and self.created_at is not None:
+            raise ValueError("created_at is for kind long_term: a short-term memory is of its timestamp")
         return self
 
 

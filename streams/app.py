@@ -92,7 +92,9 @@ class Siltstone:
             reembedder=self.jobs.reembedder,
             checkpoints=beside.job,
         )
-        self.forwarding = Forwarding(lambda partition: self.hot.owner(SESSIONS, partition), lambda: self.api.url)
+        self.forwarding = Forwarding(
+            lambda partition: self.hot.owner(SESSIONS, partition), lambda: self.api.url, settings.kafka.partitions
+        )
         self._access = Access(settings)
         self._faust, self._parts = FaustRun(context, self.recall, self.broker), AsyncExitStack()
         register(context, self.intake, self._pending, self._assignment, self.long_term, self.summaries)

@@ -29,7 +29,7 @@ from streams.coming_back import Behind
 from streams.event_log import EventLog
 from streams.metrics import Metrics
 from streams.models import ShardModel
-from streams.rules.filtering import Filter
+from streams.rules.filtering import Condition
 from streams.rules.ranking import Scale, bm25, carry, fuse, probe, questions, top
 from streams.said import SaidLately, ShownWindow, as_memory, matching_rows, repeats, worth_embedding
 from streams.shards import OwnedShards
@@ -60,7 +60,7 @@ class Query:
     explain: bool = False
     replaced: bool = False
     min_relevance: float = 0.0
-    filters: tuple[Filter, ...] = ()
+    filters: tuple[Condition, ...] = ()
     touch: bool = True
     short_term: bool = True
     beside: ShownWindow | None = None
@@ -166,6 +166,15 @@ class Recall:
             asked = replace(asked, said=rows, said_vectors=vectors)
         return await shard.call(answers, asked)
 
+    async def said_by(self, user_id: str) -> list[Memory]:
+        """What the user's windows hold and is no memory, newest first: each as the memory that it may become.
+
+        Raises `ShardNotHere` where the user's partition is not this worker's.
+        """
+        partition = partition_of(user_id, self._partitions)
+        said = self._said.by(partition, user_id)
+        return await self._shards.call(partition, no_memories_of, user_id, said, self._said_rows) if said else []
+
     async def search_archive(self, user_id: str, text: str, top_k: int, explain: bool = False) -> list[SearchHit]:
         """The user's archived memories that answer, best first, in every state. It counts as no access."""
         query = Query(user_id, text, top_k, frozenset(State), explain, replaced=True)
@@ -213,16 +222,26 @@ def candidates_of(
     user_id, beside = query.user_id, query.beside
     rows = [
         row
-        for session_id, exchange in said
-        if exchange.spoken and not repeats(exchange, query.text)
-        for row in [made.row(user_id, session_id, exchange)]
-        if row.text.strip() and (beside is None or not beside.shows(session_id, row.message_ids))
+        for row in _rows_of(user_id, said, made)
+        if not repeats(row.exchange, query.text)
+        and (beside is None or not beside.shows(row.session_id, row.message_ids))
     ]
     rows = matching_rows(shard.without_memory(user_id, rows), user_id, query.filters)
     rows = worth_embedding(rows, questions(query.text))
     speakers = shard.speakers_of(user_id)
     names = {name for row in rows for name in row.exchange.speakers()}
     return (speakers or frozenset()) | names if rows else speakers, rows
+
+
+def no_memories_of(shard: Shard, user_id: str, said: Sequence[tuple[str, Exchange]], made: SaidRows) -> list[Memory]:
+    """The exchanges of which no memory was made, in their order. Runs where the shard lives."""
+    return [as_memory(row, user_id) for row in shard.without_memory(user_id, _rows_of(user_id, said, made))]
+
+
+def _rows_of(user_id: str, said: Sequence[tuple[str, Exchange]], made: SaidRows) -> list[SaidRow]:
+    """Of the exchanges in which somebody says something."""
+    rows = [made.row(user_id, session_id, exchange) for session_id, exchange in said if exchange.spoken]
+    return [row for row in rows if row.text.strip()]
 
 
 def answers(shard: Shard, asked: PreparedQuery) -> Hits:

@@ -395,6 +395,16 @@ class MemoryService:
         partition, now = self.partition_here(user_id), self.clock.now()
         return [n for n in self.windows.notes.of_session(partition, user_id, session_id) if n.expires_at > now]
 
+    def notes_of(self, user_id: str) -> list[Note]:
+        """The same of all of the user's sessions."""
+        partition, now = self.partition_here(user_id), self.clock.now()
+        return [note for note in self.windows.notes.of_user(partition, user_id) if note.expires_at > now]
+
+    def window_of(self, user_id: str) -> list[tuple[str, Exchange]]:
+        """What all of the user's windows hold, newest first, each with its session; expired ones never appear."""
+        since = self.clock.now() - self.settings.memory.ttl_seconds * 1000
+        return self.windows.newest_of(self.partition_here(user_id), user_id, since, sys.maxsize)
+
     def session(self, user_id: str, session_id: str) -> Session:
         return self.windows.session(self.partition_here(user_id), user_id, session_id)
 
@@ -419,6 +429,12 @@ class MemoryService:
     async def of_user(self, user_id: str) -> tuple[Memory, ...]:
         """All of the user's, oldest first."""
         return await self.ask(user_id, Shard.memories_of, user_id)
+
+    async def said_by(self, user_id: str) -> list[Memory]:
+        """What the user's windows hold and is no memory, newest first: each as the memory that it may become."""
+        await self.ask(user_id, Shard.newest_event)  # all that the shard should hold is there then
+        async with asyncio.timeout(WAIT_SECONDS):
+            return await self.recall.said_by(user_id)
 
     async def one(self, user_id: str, memory_id: uuid.UUID) -> Memory:
         """The user's memory of this id, or the one that a near-copy of this id went into.

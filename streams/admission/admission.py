@@ -40,9 +40,12 @@ class Admission:
 
 
 def bearer(headers: Iterable[tuple[bytes, bytes]]) -> str:
-    """The secret in `Authorization: Bearer …`. Raises `TokenRefused` where there is none, or more than one."""
+    """The secret in `Authorization: Bearer …`, or `Token …`, as mem0's clients say it.
+
+    Raises `TokenRefused` where there is none, or more than one.
+    """
     given = [value for name, value in headers if name == b"authorization"]
     kind, _, secret = given[0].decode("latin-1").partition(" ") if len(given) == 1 else ("", "", "")
-    if kind.lower() != "bearer" or not secret.strip():
+    if kind.lower() not in ("bearer", "token") or not secret.strip():
         raise TokenRefused(REFUSED)
     return secret.strip()

@@ -45,7 +45,12 @@ def authorize(principal: Principal, user_id: str | None, scope: Scope) -> None:
     """
     if user_id is not None and principal.users is not None and user_id not in principal.users:
         raise OtherUser("there is no such memory")
-    if scope not in principal.scopes:
-        raise ScopeMissing(f"this takes a token with the scope {scope.value}")
+    require(principal, scope)
     if user_id is None and principal.users is not None:
         raise ScopeMissing(f"this takes a token for all users, with the scope {scope.value}")
+
+
+def require(principal: Principal, scope: Scope) -> None:
+    """The half of it that is known before the user is. Raises `ScopeMissing`."""
+    if scope not in principal.scopes:
+        raise ScopeMissing(f"this takes a token with the scope {scope.value}")

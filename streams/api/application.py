@@ -12,7 +12,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.routing import Route
 
-from schemas.errors import ShardNotHere
+from schemas.errors import MemoryElsewhere, ShardNotHere
 from schemas.fields import Timestamp
 from schemas.ids import Id
 from schemas.settings import Settings
@@ -27,7 +27,9 @@ from streams.api.consistency import Consistency, Wait, consistency_routes
 from streams.api.decisions import DecisionsResponse, decisions_of
 from streams.api.entrance import put_before
 from streams.api.erasures import erasure_routes
+from streams.api.export import export_routes
 from streams.api.forwarding import Forwarding, retry_after
+from streams.api.mem0.routes import mem0_routes
 from streams.api.memories import memory_routes
 from streams.api.messages import Given, add_messages
 from streams.api.notes import NewMemory, NotesResponse, ShownNote
@@ -93,6 +95,7 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
     if mcp is not None:
         api.routes.append(Route(mcp.path, mcp, methods=mcp.methods))
     api.exception_handler(ShardNotHere)(forwarding.to_owner)
+    api.exception_handler(MemoryElsewhere)(forwarding.to_others)
     put_before(api, settings, admission)
     api.include_router(page_routes(api))
     consistency = Consistency(service)
@@ -164,9 +167,11 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
         checkpoint_routes,
         reembedding_routes,
         summary_routes,
+        export_routes,
         consistency_routes,
     ):
         api.include_router(routes(service))
+    api.include_router(mem0_routes(service, forwarding))
 
     @api.get("/v1/sessions/{session_id:path}/memories", tags=["memories"], dependencies=consistency.reads)
     async def notes(session_id: Id, user_id: Id) -> NotesResponse:

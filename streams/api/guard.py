@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from schemas.errors import AccessDenied, NotReady
 from streams.admission.admission import Admission
-from streams.admission.authorize import Principal, authorize
+from streams.admission.authorize import Principal, authorize, require
 from streams.api.asker import with_asker
 from streams.api.failures import answer_to
 from streams.api.policies import USER_NAMES, About, Policy, methods_of, policies_of
@@ -74,6 +74,9 @@ class Guard:
 async def _allowed(principal: Principal, policy: Policy, scope: Scope, receive: Receive) -> tuple[Scope, Receive]:
     """The request as it goes on. Raises `AccessDenied`, and `_Unreadable`."""
     if policy.about in (About.PROBE, About.ANYBODY):
+        return scope, receive
+    if policy.about is About.FOUND:
+        require(principal, policy.scope)
         return scope, receive
     if policy.about is About.ALL:
         authorize(principal, None, policy.scope)

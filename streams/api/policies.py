@@ -21,6 +21,7 @@ class About(Enum):
     PROBE = "the worker: whether it lives, is ready, and its metrics"
     QUERY = "one user: the parameter user_id"
     BODY = "one user: the body's user_id"
+    FOUND = "one user, whom the route finds out: it asks `authorize` itself, before anything is read or written"
     ANYBODY = "no user: whoever has a valid token"
     ALL = "all users at once"
 
@@ -85,6 +86,18 @@ POLICIES: Final[dict[str, Policy]] = {
     "GET /v1/reembed": Policy(About.ALL, ADMIN),
     "POST /v1/reembed": Policy(About.ALL, ADMIN),
     "DELETE /v1/reembed": Policy(About.ALL, ADMIN),
+    "GET /v1/export": Policy(About.QUERY, READ),
+    "GET /v1/ping/": Policy(About.ANYBODY, READ),
+    "POST /v3/memories/add/": Policy(About.FOUND, WRITE),
+    "POST /v3/memories/": Policy(About.FOUND, READ),
+    "POST /v3/memories/search/": Policy(About.FOUND, READ),
+    "GET /v1/memories/{memory_id}/": Policy(About.FOUND, READ),
+    "PUT /v1/memories/{memory_id}/": Policy(About.FOUND, WRITE),
+    "DELETE /v1/memories/{memory_id}/": Policy(About.FOUND, WRITE),
+    "GET /v1/memories/{memory_id}/history/": Policy(About.FOUND, READ),
+    "DELETE /v1/memories/": Policy(About.FOUND, WRITE),
+    "GET /v1/entities/": Policy(About.FOUND, READ),
+    "DELETE /v2/entities/{kind}/{name:path}/": Policy(About.FOUND, WRITE),
     "GET /v1/checkpoints": Policy(About.ALL, ADMIN),
     "GET /v1/checkpoints/{partition}": Policy(About.ALL, ADMIN),
     "POST /v1/checkpoints/{partition}": Policy(About.ALL, ADMIN),

@@ -27,6 +27,8 @@ COMMANDS = {
     "dev": "dev:dev",
     "worker": "worker:worker",
     "ingest": "ingest:ingest",
+    "import": "importing:import_file",
+    "export": "exporting:export",
     "remember": "remember:remember",
     "search": "search:search",
     "list": "listing:memories",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from typing import Any, Final
 
 import click
@@ -128,4 +129,28 @@ def ask(url: str, method: str, path: str, *, seconds: float = _ANSWER_SECONDS, *
         raise no_worker(url, exc) from exc
     if response.is_success:
         return response.json()
-    raise ApiError(f"{url} answered {response.status_code}: {detail_of(response.content)}", response.status_code)
+    raise _refused(url, response)
+
+
+def lines(url: str, path: str, *, params: dict[str, Any], seconds: float = _ANSWER_SECONDS) -> Iterator[bytes]:
+    """The lines of the worker's answer, as they come, each with its end. Raises as `ask` does."""
+    address = url.rstrip("/") + path
+    try:
+        with httpx.stream(
+            "GET", address, params=params, headers=bearer(), timeout=seconds, trust_env=False
+        ) as response:
+            if not response.is_success:
+                response.read()
+                raise _refused(url, response)
+            rest = b""
+            for part in response.iter_bytes():
+                *whole, rest = (rest + part).split(b"\n")
+                yield from (line + b"\n" for line in whole)
+            if rest:
+                yield rest
+    except (httpx.HTTPError, httpx.InvalidURL) as exc:
+        raise no_worker(url, exc) from exc
+
+
+def _refused(url: str, response: httpx.Response) -> ApiError:
+    return ApiError(f"{url} answered {response.status_code}: {detail_of(response.content)}", response.status_code)

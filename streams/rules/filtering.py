@@ -17,7 +17,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
 
 import orjson
 
@@ -68,9 +68,16 @@ OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 }
 
 
+class Condition(Protocol):
+    """What a memory is or is not."""
+
+    def matches(self, memory: Memory) -> bool:
+        """Whether it holds of this memory."""
+
+
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """One condition.
+    """One condition of a field.
 
     >>> Filter.parse("importance:gte:80")
     Filter(field='importance', operator='gte', value=80)
@@ -124,7 +131,7 @@ class Filter:
         if self.field == "source":
             found_one = any_covered(_listed(self.value), sources_in(memory.meta, memory.kind))
             return found_one is (self.operator in _ONE_OF)
-        found = _field(memory, self.field)
+        found = field_of(memory, self.field)
         if self.operator == "contains" and not isinstance(found, str | list):
             return False
         try:
@@ -133,7 +140,7 @@ class Filter:
             return False
 
 
-def matching(memories: Iterable[Memory], filters: Iterable[Filter]) -> list[Memory]:
+def matching(memories: Iterable[Memory], filters: Iterable[Condition]) -> list[Memory]:
     """Those that all filters match, in their order."""
     conditions = list(filters)
     return [memory for memory in memories if all(condition.matches(memory) for condition in conditions)]
@@ -157,7 +164,8 @@ def _moment(value: Any) -> int:
         raise ValueError("created_at: is no time: ISO 8601 or epoch milliseconds") from exc
 
 
-def _field(memory: Memory, field: str) -> Any:
+def field_of(memory: Memory, field: str) -> Any:
+    """What a filter of this field looks at; None where the memory has none."""
     if field == "tags":
         return memory.meta.get("tags")
     if field.startswith("metadata."):

@@ -259,7 +259,7 @@ class Batch:
             created = event.started_at
         else:
             identity, kind, message_ids = event.memory_id or event.event_id, event.origin, tuple(event.message_ids)
-            created = event.timestamp
+            created = event.timestamp if event.created_at is None else event.created_at
         return Memory(
             seq=self.space.next_seq,
             id=identity,
