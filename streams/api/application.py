@@ -32,6 +32,7 @@ from streams.api.memories import memory_routes
 from streams.api.messages import Given, add_messages
 from streams.api.notes import NewMemory, NotesResponse, ShownNote
 from streams.api.partial import MEANING, Allowed, MayBePartial, Partial, ShownBehind, said
+from streams.api.policies import route_of
 from streams.api.reembedding import reembedding_routes
 from streams.api.relations import relation_routes
 from streams.api.statistics import (
@@ -153,6 +154,8 @@ def build(service: MemoryService, forwarding: Forwarding, tokens: KnownTokens | 
     answer_failures(api)
     if tokens is not None:
         api.add_middleware(Guard, tokens=tokens, open_probes=settings.access.open_probes)
+    if service.spans.on:  # outermost: what is refused is in a span as well
+        api.add_middleware(service.spans.serving, route_of=route_of)
     consistency = Consistency(service)
 
     @api.post("/v1/messages", status_code=202, tags=["conversations"])
