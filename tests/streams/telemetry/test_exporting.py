@@ -61,7 +61,7 @@ def test_a_service_without_a_name_is_siltstone() -> None:
 def test_a_callers_trace_is_recorded_as_the_caller_decided() -> None:
     sampler = sampler_of(0.25)
     assert isinstance(sampler, ParentBased)
-    assert "TraceIdRatioBased{0.25}" in sampler.get_description()
+    assert "TraceIdRatioBased{0.25}" in str(sampler._root.get_description())
     assert sampler_of(None) is None
 
 
