@@ -95,7 +95,7 @@ class Siltstone:
             checkpoints=beside.job,
         )
         self.forwarding = Forwarding(lambda partition: self.hot.owner(SESSIONS, partition), lambda: self.api.url)
-        self._tokens, self._follower = access(settings)
+        self._admission, self._follower = access(settings)
         self._faust, self._parts = FaustRun(context, self.recall, self.broker), AsyncExitStack()
         register(context, self.intake, self._pending, self._assignment, self.long_term, self.summaries)
 
@@ -126,7 +126,7 @@ class Siltstone:
         parts.push_async_callback(self._timers.close)
         if self._follower is not None:
             parts.push_async_callback(self._follower.close)
-        await self.api.start(build(self.service, self.forwarding, self._tokens))
+        await self.api.start(build(self.service, self.forwarding, self._admission))
         self.hot.advertise(self.api.url)
         await self.broker.find(patient=patient)
         if self._follower is not None:

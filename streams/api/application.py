@@ -17,7 +17,7 @@ from schemas.ids import Id
 from schemas.lifecycle import wanted_states
 from schemas.memories import SHORT_TERM, SearchHit, ShownState, State
 from schemas.times import iso
-from streams.admission.known_tokens import KnownTokens
+from streams.admission.admission import Admission
 from streams.api.accepted import Accepted, AcceptedMessages
 from streams.api.archive import archive_routes
 from streams.api.checkpoints import checkpoint_routes
@@ -146,14 +146,14 @@ class ContextResponse(ExchangesResponse, MayBePartial):
     prompt: str = Field(description="memories, notes and exchanges as one text, ready for a prompt")
 
 
-def build(service: MemoryService, forwarding: Forwarding, tokens: KnownTokens | None = None) -> FastAPI:
-    """The API of a worker's memory; what is another worker's is forwarded. With tokens, every request names one."""
+def build(service: MemoryService, forwarding: Forwarding, admission: Admission | None = None) -> FastAPI:
+    """The API of a worker's memory; what is another worker's is forwarded. With an admission, who asks is proven."""
     settings = service.settings
     api = FastAPI(title="Siltstone", summary="Conversation memory", version="1")
     api.exception_handler(ShardNotHere)(forwarding.to_owner)
     answer_failures(api)
-    if tokens is not None:
-        api.add_middleware(Guard, tokens=tokens, open_probes=settings.access.open_probes)
+    if admission is not None:
+        api.add_middleware(Guard, admission=admission, open_probes=settings.access.open_probes)
     if service.spans.on:  # outermost: what is refused is in a span as well
         api.add_middleware(service.spans.serving, route_of=route_of)
     consistency = Consistency(service)

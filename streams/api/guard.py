@@ -1,4 +1,4 @@
-"""What stands before all routes: whose token it is, whom the request is about, and whether that may be.
+"""What stands before all routes: who asks, whom the request is about, and whether that may be.
 
 It is asked before anything of the request is used, and before it is forwarded. A token of one user may leave the user
 out: it is written in, so that what is forwarded says whom it is about as well. Of a token for some users every
@@ -14,10 +14,11 @@ import orjson
 from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from schemas.errors import AccessDenied, NotReady, TokenRefused
+from schemas.errors import AccessDenied, NotReady
 from schemas.topic_specs import MAX_RECORD_BYTES
+from streams.admission.admission import Admission
 from streams.admission.authorize import Principal, authorize
-from streams.admission.known_tokens import REFUSED, KnownTokens
+from streams.api.asker import with_asker
 from streams.api.failures import answer_to
 from streams.api.policies import About, Policy, policies_of
 
@@ -37,8 +38,8 @@ class _Unreadable(Exception):
 class Guard:
     """ASGI middleware. `open_probes`: whether it lets `/healthz`, `/readyz` and `/metrics` be asked by anybody."""
 
-    def __init__(self, app: ASGIApp, tokens: KnownTokens, open_probes: bool) -> None:
-        self._app, self._tokens, self._open_probes = app, tokens, open_probes
+    def __init__(self, app: ASGIApp, admission: Admission, open_probes: bool) -> None:
+        self._app, self._admission, self._open_probes = app, admission, open_probes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -60,12 +61,12 @@ class Guard:
         policies = list(policies_of(scope["method"], scope["path"]))
         if policies and all(self._is_open(policy) for policy in policies):
             return scope, receive
-        principal = self._tokens.principal(_secret(scope))
+        principal = await self._admission.asking(scope["headers"])
         if not policies:
             raise _Unreadable(404, "there is nothing at this address, or not by this method")
         for policy in policies:
             scope, receive = await _allowed(principal, policy, scope, receive)
-        return scope, receive
+        return with_asker(scope, principal), receive
 
     def _is_open(self, policy: Policy) -> bool:
         return policy.about is About.PUBLIC or (policy.about is About.PROBE and self._open_probes)
@@ -107,14 +108,6 @@ def _only(principal: Principal) -> str:
     if principal.only_user is None:
         raise _Unreadable(422, UNNAMED)
     return principal.only_user
-
-
-def _secret(scope: Scope) -> str:
-    given = [value for name, value in scope["headers"] if name == b"authorization"]
-    kind, _, secret = given[0].decode("latin-1").partition(" ") if len(given) == 1 else ("", "", "")
-    if kind.lower() != "bearer" or not secret.strip():
-        raise TokenRefused(REFUSED)
-    return secret.strip()
 
 
 async def _body(receive: Receive) -> bytes:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from schemas.settings import Settings
 from schemas.tokens import TokenRecord
+from streams.admission.admission import Admission
 from streams.admission.known_tokens import KnownTokens
 from streams.clients.token_log import TokenFollower
 from streams.clock import now_ms
 
 
-def access(settings: Settings) -> tuple[KnownTokens | None, TokenFollower | None]:
+def access(settings: Settings) -> tuple[Admission | None, TokenFollower | None]:
     """Nothing where no tokens are asked for. Tokens expire by the wall clock, whatever the lifecycle's is."""
     if not settings.access.tokens:
         return None, None
@@ -24,4 +25,4 @@ def access(settings: Settings) -> tuple[KnownTokens | None, TokenFollower | None
     def through() -> None:
         known.complete = True
 
-    return known, TokenFollower(settings.kafka, told, through)
+    return Admission(known), TokenFollower(settings.kafka, told, through)

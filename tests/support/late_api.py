@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from schemas.settings import Settings
 from streams import app
-from streams.admission.known_tokens import KnownTokens
+from streams.admission.admission import Admission
 from streams.api.application import build
 from streams.api.forwarding import Forwarding
 from streams.app import Siltstone
@@ -27,8 +27,8 @@ def api_of(settings: Settings) -> FastAPI:
 class LateApi:
     """What `build` makes of a worker's service, as soon as it is asked for something."""
 
-    def __init__(self, service: MemoryService, forwarding: Forwarding, tokens: KnownTokens | None = None) -> None:
-        self._service, self._forwarding, self._tokens = service, forwarding, tokens
+    def __init__(self, service: MemoryService, forwarding: Forwarding, admission: Admission | None = None) -> None:
+        self._service, self._forwarding, self._admission = service, forwarding, admission
         self._built: FastAPI | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -38,7 +38,7 @@ class LateApi:
                 if kind == "lifespan.shutdown":
                     return
         if self._built is None:
-            self._built = build(self._service, self._forwarding, self._tokens)
+            self._built = build(self._service, self._forwarding, self._admission)
         await self._built(scope, receive, send)
 
 
