@@ -100,6 +100,20 @@ async def test_a_collector_that_is_away_is_said_once_and_once_that_it_is_back(
 
 
 @pytest.mark.slow
+async def test_a_workers_spans_are_with_the_collector_when_it_has_ended(settings: Settings) -> None:
+    with collecting() as collector:
+        telemetry = settings_of(endpoint=collector.url)
+        async with running.started(settings.model_copy(update={"telemetry": telemetry})) as worker:
+            await running.until_ready(worker)
+            async with api(worker) as client:
+                text = {"user_id": "ann", "text": "I live in Oslo"}
+                assert (await client.post("/v1/memories?wait=applied", json=text)).json()["applied"] is True
+        brought = f"process {worker.topics.long_term}"
+    assert {"POST /v1/memories", "create_memory", brought} <= set(collector.spans)
+    assert collector.resource["service.name"] == "siltstone"
+
+
+@pytest.mark.slow
 async def test_a_worker_works_and_ends_while_its_collector_is_away(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
