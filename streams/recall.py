@@ -376,15 +376,16 @@ def prompt_text(exchanges: Sequence[str], hits: Sequence[SearchHit], notes: Sequ
     """
     parts = []
     noted = {note.id for note in notes}
-    known = [f"- {_one_line(hit.memory)}" for hit in hits if hit.id not in noted]
+    known = [f"- {one_line(hit.memory)}" for hit in hits if hit.id not in noted]
     if known:
         parts.append("What is known of the user:\n" + "\n".join(known))
     if notes:
-        parts.append("To remember for now:\n" + "\n".join(f"- {_one_line(note.text)}" for note in notes))
+        parts.append("To remember for now:\n" + "\n".join(f"- {one_line(note.text)}" for note in notes))
     if exchanges:
         parts.append("The conversation so far:\n" + "\n".join(exchanges))
     return "\n\n".join(parts)
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """Lines become one, with strokes between: in a list nothing passes for the next entry."""
     return " / ".join(line.strip() for line in text.splitlines() if line.strip())

@@ -38,6 +38,9 @@ POLICIES: Final[dict[str, Policy]] = {
     "GET /readyz": Policy(About.PROBE, READ),
     "GET /metrics": Policy(About.PROBE, READ),
     "GET /v1/applied": Policy(About.ANYBODY, READ),
+    "GET /mcp": Policy(About.ANYBODY, READ),  # GET and DELETE tell clients that there are no streams and no sessions
+    "POST /mcp": Policy(About.ANYBODY, READ),  # each tool has a policy of its own
+    "DELETE /mcp": Policy(About.ANYBODY, READ),
     "POST /v1/messages": Policy(About.BODY, WRITE),
     "GET /v1/sessions/{session_id:path}/exchanges": Policy(About.QUERY, READ),
     "GET /v1/sessions/{session_id:path}/decisions": Policy(About.QUERY, READ),
@@ -82,6 +85,19 @@ POLICIES: Final[dict[str, Policy]] = {
     "GET /v1/checkpoints": Policy(About.ALL, ADMIN),
     "GET /v1/checkpoints/{partition}": Policy(About.ALL, ADMIN),
     "POST /v1/checkpoints/{partition}": Policy(About.ALL, ADMIN),
+}
+
+#: The scope of each of MCP's tools, with one user's memories. One that is not here is shown to nobody.
+TOOLS: Final[dict[str, Scope]] = {
+    "remember": WRITE,
+    "search_memory": READ,
+    "get_context": READ,
+    "list_memories": READ,
+    "get_memory": READ,
+    "update_memory": WRITE,
+    "forget_memory": WRITE,
+    "memory_history": READ,
+    "daily_summary": READ,
 }
 
 _ROUTES: Final = [

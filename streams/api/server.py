@@ -30,6 +30,9 @@ class ApiServer:
         host, port = self._settings.host, self._settings.port
         listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Head and body of an answer are sent apart, and a client acknowledges the head after 40 ms only. Connections
+        # have it from the listener: uvicorn takes one that it is given for a Unix socket, which knows no such thing.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             listener.bind((host, port))
         except OSError as exc:

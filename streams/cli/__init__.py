@@ -40,6 +40,7 @@ COMMANDS = {
     "archive": "archive:archive",
     "snapshot": "snapshot:snapshot",
     "token": "token:token",
+    "mcp": "mcp:mcp",
     "doctor": "doctor:doctor",
     "checkpoint": "checkpoint:checkpoint",
     "reembed": "reembed:reembed",

@@ -11,6 +11,7 @@ import httpx
 
 from schemas.errors import ApiError, NoWorker
 from schemas.places import Place
+from streams.detail import detail_of
 
 #: What a worker waits for at the most before it answers: seconds.
 LONGEST_WAIT: Final = 60.0
@@ -110,21 +111,20 @@ def until_applied(url: str, token: str, what: str, seconds: float) -> None:
         time.sleep(min(LOOK_AGAIN_SECONDS, left))
 
 
+def no_worker(url: str, exc: Exception) -> NoWorker:
+    """Because this came of asking."""
+    return NoWorker(
+        f"no worker answers at {url} ({type(exc).__name__}): start one with `siltstone dev`, or pass --url"
+    )
+
+
 def ask(url: str, method: str, path: str, *, seconds: float = _ANSWER_SECONDS, **options: Any) -> Any:
     """The worker's JSON answer. Raises `NoWorker` where it does not answer in time, `ApiError` where it refuses."""
     options["headers"] = {**bearer(), **options.get("headers", {})}
     try:
         response = httpx.request(method, url.rstrip("/") + path, timeout=seconds, trust_env=False, **options)
     except (httpx.HTTPError, httpx.InvalidURL) as exc:
-        raise NoWorker(
-            f"no worker answers at {url} ({type(exc).__name__}): start one with `siltstone dev`, or pass --url"
-        ) from exc
+        raise no_worker(url, exc) from exc
     if response.is_success:
         return response.json()
-    try:
-        detail = response.json()["detail"]
-    except (ValueError, KeyError, TypeError):
-        detail = response.text[:200]
-    if isinstance(detail, list):
-        detail = "; ".join(f"{'.'.join(map(str, e['loc'][1:]))}: {e['msg']}" for e in detail)
-    raise ApiError(f"{url} answered {response.status_code}: {detail}", response.status_code)
+    raise ApiError(f"{url} answered {response.status_code}: {detail_of(response.content)}", response.status_code)

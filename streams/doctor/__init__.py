@@ -22,7 +22,7 @@ from aiokafka.errors import KafkaError
 from schemas.errors import SiltstoneError
 from schemas.settings import Settings
 from streams.clock import now_ms
-from streams.doctor import broker, checkpoints, data, embedding, http, memory, rating, rights
+from streams.doctor import broker, checkpoints, data, embedding, http, mcp, memory, rating, rights
 from streams.doctor.finding import Finding, Outcome, failed, warning
 from streams.doctor.settings import CORRECT, ReadSettings
 from streams.doctor.waiting import in_daemon
@@ -117,6 +117,7 @@ def _checks(
             partial(_memory, settings),
         ),
         _Check(http.CHECK, frozenset({"http"}), 5.0, http.TAKEN, partial(http.check_http, settings)),
+        _Check(mcp.CHECK, frozenset({"http", "access"}), 5.0, mcp.ANEW, partial(mcp.check_mcp, settings)),
     ]
 
 
