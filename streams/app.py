@@ -16,6 +16,7 @@ from streams.effects import Effects
 from streams.forgetting import Forgetters
 from streams.health import WorkerHealth
 from streams.service import MemoryService
+from streams.telemetry.spans import Spans
 from streams.timers import Timers
 from streams.wiring.access import Access
 from streams.wiring.chats import Chats
@@ -43,8 +44,8 @@ class Siltstone:
     await worker.stop()
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self.context = context = WorkerContext.of(settings)
+    def __init__(self, settings: Settings, spans: Spans | None = None) -> None:
+        self.context = context = WorkerContext.of(settings, spans)
         self.settings, self.topics, self.metrics = context.settings, context.topics, context.metrics
         self.clock, self.hot, self._plan = context.clock, context.hot, settings.summaries()
         self._chats = chats = Chats(settings.rater(), self._plan.model)
@@ -78,6 +79,7 @@ class Siltstone:
             clock=context.clock,
             metrics=context.metrics,
             event_log=context.event_log,
+            spans=context.spans,
             effects=Effects(self.hot),
             health=self.health,
             windows=self.intake.windows,
@@ -110,6 +112,7 @@ class Siltstone:
         for warning in self._plan.warnings:
             log.warning("%s", warning)
         faust, parts = self._faust, self._parts  # a stop goes through them from the last to the first
+        parts.push_async_callback(self.context.spans.close)
         parts.push_async_callback(faust.leave)
         parts.push_async_callback(asyncio.to_thread, self.context.stores.close_all)
         parts.push_async_callback(self._storage.close)

@@ -47,6 +47,7 @@ from streams.rules.explaining import Explainer, Explanation
 from streams.rules.importance import Importance
 from streams.said import ShownWindow
 from streams.shards import OwnedShards
+from streams.telemetry.spans import Spans
 from tables.analysts.copy import Copy
 from tables.shard.shard import Shard
 from tables.summaries.pending_summaries import PendingSummaries
@@ -127,6 +128,7 @@ class MemoryService:
         clock: Clock,
         metrics: Metrics,
         event_log: EventLog,
+        spans: Spans,
         effects: Effects,
         health: Health,
         windows: ShortTermStore,
@@ -147,7 +149,7 @@ class MemoryService:
         self.summaries, self.recall, self.explainer = summaries, recall, explainer
         self.cleanup, self.reembedder = cleanup, reembedder
         self._event_log, self._long_term, self._analytics = event_log, long_term, analytics
-        self._effects = effects
+        self._effects, self.spans = effects, spans
         self.checkpoints = AskedCheckpoints(None if checkpoints is None else checkpoints.take, shards.partitions)
 
     # Whose users these are
@@ -160,15 +162,19 @@ class MemoryService:
             raise ShardNotHere(partition, NOT_HERE)
         return partition
 
+    def _partition_of(self, user_id: str) -> int:
+        """Whoever's it is."""
+        return partition_of(user_id, self.settings.kafka.partitions)
+
     def _assigned(self, user_id: str) -> int:
-        partition = partition_of(user_id, self.settings.kafka.partitions)
+        partition = self._partition_of(user_id)
         if partition not in self.shards.partitions():
             raise ShardNotHere(partition, NOT_HERE)
         return partition
 
     def _say_what_comes_back(self, user_id: str, cause: Exception | None = None) -> None:
         """Raise `ShardComingBack` where the user's partition is on its way back."""
-        partition = partition_of(user_id, self.settings.kafka.partitions)
+        partition = self._partition_of(user_id)
         if behind := self.shards.coming_back.of(partition):
             what = "; ".join(one.what() for one in behind)
             left = seconds_left(behind) or 1.0
@@ -215,7 +221,7 @@ class MemoryService:
         try:
             async with asyncio.timeout(WAIT_SECONDS):
                 behind = await self.readable(user_id, partial)
-                partition = partition_of(user_id, self.settings.kafka.partitions)
+                partition = self._partition_of(user_id)
                 return await self.shards.call(partition, method, *args, **kwargs), behind
         except TimeoutError as exc:
             self._say_what_comes_back(user_id, exc)
@@ -263,7 +269,7 @@ class MemoryService:
         """
         keyed = {self.topics.conversations, self.topics.long_term, self.topics.summary_requests}
         partitions = self.settings.kafka.partitions
-        own = None if user_id is None else partition_of(user_id, partitions)
+        own = None if user_id is None else self._partition_of(user_id)
         for place in places:
             if place.topic not in keyed or place.partition >= partitions:
                 raise ConsistencyTokenError("at_least: a token is of another log: ask the cluster that it came from")
@@ -293,7 +299,8 @@ class MemoryService:
         broker lets us not in any more.
         """
         value = event.model_dump_json(exclude_none=True).encode()
-        (place,) = await self._produce(self.topics.long_term, (event.user_id, value))
+        with self.spans.writing(self._partition_of(event.user_id), event):
+            (place,) = await self._produce(self.topics.long_term, (event.user_id, value))
         return place
 
     async def request_summary(self, request: SummaryRequest) -> Place:
@@ -325,27 +332,32 @@ class MemoryService:
 
         Where it may be `partial`, of what is there already; windows that are being read back are left out.
         """
-        try:
-            async with asyncio.timeout(WAIT_SECONDS):
-                behind = await self.readable(query.user_id, partial)
-                if behind and not self.health.recovered:
-                    query = replace(query, short_term=False)
-                hits = await self.recall.search(query)
-                hits.behind = behind
-                return hits
-        except TimeoutError as exc:
-            self._say_what_comes_back(query.user_id, exc)
-            raise
+        with self.spans.searching(self._partition_of(query.user_id), query.text) as found:
+            try:
+                async with asyncio.timeout(WAIT_SECONDS):
+                    behind = await self.readable(query.user_id, partial)
+                    if behind and not self.health.recovered:
+                        query = replace(query, short_term=False)
+                    hits = await self.recall.search(query)
+            except TimeoutError as exc:
+                self._say_what_comes_back(query.user_id, exc)
+                raise
+            hits.behind = behind
+            found(hits)
+            return hits
 
     async def search_archive(self, user_id: str, text: str, top_k: int, explain: bool) -> list[SearchHit]:
         """The user's archived memories that answer, most relevant first; it counts as no access."""
-        try:
-            async with asyncio.timeout(WAIT_SECONDS):
-                await self.caught_up(user_id)
-                return await self.recall.search_archive(user_id, text, top_k, explain)
-        except TimeoutError as exc:
-            self._say_what_comes_back(user_id, exc)
-            raise
+        with self.spans.searching(self._partition_of(user_id), text) as found:
+            try:
+                async with asyncio.timeout(WAIT_SECONDS):
+                    await self.caught_up(user_id)
+                    hits = await self.recall.search_archive(user_id, text, top_k, explain)
+            except TimeoutError as exc:
+                self._say_what_comes_back(user_id, exc)
+                raise
+            found(hits)
+            return hits
 
     async def context(
         self,

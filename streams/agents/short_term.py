@@ -40,6 +40,7 @@ from streams.metrics import Metrics
 from streams.rules.promotion import Decision
 from streams.rules.session import SessionChanges, SessionInput, SessionRules
 from streams.rules.summary.triggers import SummaryWanted
+from streams.telemetry.spans import NoSpans, Spans
 from tables.windows.short_term import Session, ShortTermStore
 
 log = logging.getLogger(__name__)
@@ -99,7 +100,9 @@ class ShortTermAgent:
         ratings: Ratings | None,
         idle: IdleTracker | None = None,
         now: Callable[[], int] = now_ms,
+        spans: Spans = NoSpans(),  # noqa: B008 - it is a value
     ) -> None:
+        self._spans = spans
         self._store, self._rules, self._event_log = store, rules, event_log
         self._inbox, self._metrics, self._clock = inbox, metrics, clock
         self._ratings, self._now = ratings, now
@@ -138,12 +141,21 @@ class ShortTermAgent:
         return self._ask(partition, advanced)
 
     def _follow(self, partition: int, outcomes: Sequence[SessionChanges], records: Sequence[Any] = ()) -> None:
-        """Count and promote what was decided, by `records` or by an answer; ask for the summaries that are due."""
+        """Count and promote what was decided, by `records` or by an answer; ask for the summaries that are due.
+
+        `records` are in the order of the log.
+        """
         self._count(outcomes)
         for outcome in outcomes:
             for decision, offset in zip_longest(outcome.decisions, outcome.decided_by):
                 if decision.kept:
-                    self._promote(outcome.session, decision, () if offset is None else closed_at(records, offset))
+                    headers: Headers = ()
+                    if offset is not None:
+                        record = records[bisect_left(records, offset, key=_OFFSET)]
+                        headers = closed_at(record)
+                        if self._spans.on:
+                            headers = [*headers, *self._spans.passed_on(record)]
+                    self._promote(outcome.session, decision, headers)
             for wanted in outcome.summaries:
                 self._have_summed_up(partition, outcome.session, wanted)
 
@@ -313,9 +325,9 @@ class ShortTermAgent:
                 await self.answered(key, self._rules.promoter.rating_of(exchange))
 
 
-def closed_at(records: Sequence[Any], offset: int) -> Headers:
-    """The headers of a promotion that was decided on by one of `records`, which are in the order of the log."""
-    timestamp = records[bisect_left(records, offset, key=_OFFSET)].timestamp
+def closed_at(record: Any) -> Headers:
+    """The header of a promotion that was decided on by this record."""
+    timestamp = record.timestamp
     return [] if timestamp is None else [(CLOSED_AT_HEADER, str(timestamp).encode())]
 
 

@@ -96,7 +96,7 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
         api.routes.append(Route(mcp.path, mcp, methods=mcp.methods))
     api.exception_handler(ShardNotHere)(forwarding.to_owner)
     api.exception_handler(MemoryElsewhere)(forwarding.to_others)
-    put_before(api, settings, admission)
+    put_before(api, settings, admission, service.spans)
     api.include_router(page_routes(api))
     consistency = Consistency(service)
 

@@ -117,17 +117,26 @@ TOOLS: Final[dict[str, Scope]] = {
 }
 
 _ROUTES: Final = [
-    (method, compile_path(template)[0], policy)
+    (method, *compile_path(template)[:2], policy)
     for (method, _, template), policy in ((name.partition(" "), policy) for name, policy in POLICIES.items())
 ]
 
 
 def policies_of(method: str, path: str) -> Iterator[Policy]:
     """Those of the routes that the request may go to; it is to satisfy each of them. None where it goes nowhere."""
+    return (policy for _, policy in _matching(method, path))
+
+
+def route_of(method: str, path: str) -> str | None:
+    """The template of the route that the request goes to: `/v1/memories/{memory_id}`. None where it goes nowhere."""
+    return next((template for template, _ in _matching(method, path)), None)
+
+
+def _matching(method: str, path: str) -> Iterator[tuple[str, Policy]]:
     method = "GET" if method == "HEAD" else method
-    return (policy for one, pattern, policy in _ROUTES if one == method and pattern.match(path))
+    return ((template, policy) for one, pattern, template, policy in _ROUTES if one == method and pattern.match(path))
 
 
 def methods_of(path: str) -> str:
     """Those of all routes at this address, as `Allow` has them; empty where there is none."""
-    return ", ".join(sorted({method for method, pattern, _ in _ROUTES if pattern.match(path)}))
+    return ", ".join(sorted({method for method, pattern, _, _ in _ROUTES if pattern.match(path)}))

@@ -18,6 +18,7 @@ from streams.clock import EventClock
 from streams.hotpath import Outbox
 from streams.metrics import Metrics
 from streams.replay.progress import KeptPromotion, ReplayProgress, WindowRow, message_name
+from streams.telemetry.spans import NoSpans
 from streams.wiring.context import Context
 
 #: Sends a promotion to the broker; the future is done when it has it.
@@ -42,6 +43,7 @@ def replay_context(
         outbox=outbox,
         gate=BacklogGate(lambda: 0, 0.0),
         on_failure=on_failure,
+        spans=NoSpans(),
     )
 
 

@@ -73,6 +73,7 @@ class Intake:
             clock=context.clock,
             ratings=self.ratings,
             idle=idle,
+            spans=context.spans,
         )
 
     async def __aenter__(self) -> Self:
