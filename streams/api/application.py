@@ -269,4 +269,4 @@ def _mcp(settings: Settings) -> McpEndpoint | None:
         return None
     from streams.api.mcp.endpoint import McpEndpoint
 
-    return McpEndpoint(settings)
+    return McpEndpoint()
