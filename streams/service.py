@@ -495,6 +495,19 @@ class MemoryService:
                 return identity
         raise MemoryNotFound(f"user {user_id} has no memory {memory_id} in the archive")
 
+    async def known(self, user_id: str, memory_id: uuid.UUID) -> uuid.UUID:
+        """The id of a memory, archived or not, or of the one that a near-copy of this id went into.
+
+        Raises `MemoryNotFound`.
+        """
+        found = await self.ask(user_id, Shard.memory_of, user_id, memory_id)
+        if found is not None:
+            return found.id
+        try:
+            return await self.archived(user_id, memory_id)
+        except MemoryNotFound as exc:
+            raise MemoryNotFound(f"user {user_id} has no memory {memory_id}") from exc
+
     # Days
 
     def newest_day(self, user_id: str) -> date:

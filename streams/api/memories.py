@@ -129,7 +129,11 @@ def memory_routes(service: MemoryService) -> APIRouter:
 
     @api.delete("/v1/memories/{memory_id}", status_code=202)
     async def forget(memory_id: uuid.UUID, user_id: Id, wait: Wait) -> Accepted:
-        """Forget a memory: the user's right, whatever pins it. A replay leaves it forgotten."""
+        """Forget a memory: the user's right, whatever pins it. A replay leaves it forgotten.
+
+        It is taken for any id, whether or not the user has such a memory: one that was told a moment ago is nowhere
+        but in the log, and is to be forgotten nevertheless.
+        """
         return await write(command(Forget, user_id, memory_id=memory_id), wait)
 
     @api.delete("/v1/memories", status_code=202)
