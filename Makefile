@@ -14,9 +14,9 @@ INSTALL := $(PIP) install --quiet $(addprefix --constraint ,$(CONSTRAINTS))
 unexport PYTHONDONTWRITEBYTECODE
 
 # Tests wait for brokers and workers most of the time, so several run at once.
-BESIDE := --numprocesses 4 --dist worksteal
+BESIDE := --numprocesses 3 --dist worksteal
 
-.PHONY: demo test test-all test-fresh test-kafka test-newest lint docs mutants bench update clean
+.PHONY: demo test quick-tests test-all test-fresh test-kafka test-newest lint docs mutants bench update clean
 
 # An installation that was interrupted leaves no stamp, and is begun anew.
 $(STAMP): pyproject.toml client/pyproject.toml $(CONSTRAINTS)
@@ -47,11 +47,14 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint  ## Lint, types and the tests.
-	$(BIN)/pytest -m "not slow" $(BESIDE)
+quick-tests: $(STAMP)
+	$(BIN)/pytest -m "not slow and not wired" $(BESIDE)
+
+test: $(STAMP)  ## Lint, types and the quick tests, beside each other: a minute.
+	@$(MAKE) --no-print-directory --jobs 2 lint quick-tests
 
 test-all: $(STAMP_ALL) $(STAMP_MEM0)  ## What takes longer: real models, crash tests, and properties on all of their examples.
-	ALL_EXAMPLES=1 $(BIN)/pytest -m "slow or hypothesis" --numprocesses 3 --dist worksteal
+	ALL_EXAMPLES=1 $(BIN)/pytest -m "slow or wired or hypothesis" --numprocesses 3 --dist worksteal
 
 FRESH ?= trixie forky
 test-fresh:  ## The README's two commands on bare Debians; needs root and debootstrap.
