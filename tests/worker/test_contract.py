@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from schemas.settings import AccessSettings, Settings
+from schemas.settings import AccessSettings, CheckpointsSettings, Settings
 from streams.app import Siltstone
 from streams.cli import running
 from streams.metrics import labelled
@@ -35,6 +35,13 @@ PHASES = ("--phases", "coverage,fuzzing", "-n", "5", "--seed", "1", "--no-shrink
 SECONDS = 90.0
 #: A word that nobody else says.
 MARKER = "quincunxial"
+
+
+@pytest.fixture
+def settings(settings: Settings, tmp_path: Path) -> Settings:
+    """With checkpoints, of which answers tell."""
+    store = CheckpointsSettings(url=(tmp_path / "store").as_uri())
+    return settings.model_copy(update={"checkpoints": store})
 
 
 async def asked_everything(worker: Siltstone, folder: Path, *options: str) -> str:
@@ -69,7 +76,8 @@ async def test_every_answer_is_one_that_the_openapi_has(
     said = await asked_everything(worker, tmp_path)
     assert sum(labelled(worker.metrics.messages).values()) > 0
     assert "field required" in said, "answers are not in it as they were given"
-    assert str(settings.data_dir) not in said
+    assert "file://…/store" in said or "file://\\u2026/store" in said
+    assert not [path for path in (str(settings.data_dir), str(tmp_path / "store")) if path in said]
 
 
 async def test_a_token_of_one_user_sees_no_word_of_anothers_memories(settings: Settings, tmp_path: Path) -> None:
