@@ -3,6 +3,8 @@
     importance:gte:80      created_at:lt:2026-02-01      kind:in:["exchange","remember"]
     metadata.mood:eq:fine  tags:contains:work            session:ne:s1               id:contains:"4f1c09ab"
 
+    metadata.namespace:startswith:"a/b/"      metadata.value:matches:{"price":{"$lt":3}}
+
 A value is JSON where it reads as JSON, else text. What is not there equals nothing but null. In a JSON body the same
 reads `{"importance": {"gte": 80}, "kind": "exchange"}`.
 """
@@ -19,6 +21,7 @@ import orjson
 
 from schemas.memories import Memory
 from schemas.times import parse_timestamp
+from streams.rules.object_patterns import check_pattern, matches_object
 
 FIELDS: Final = ("id", "created_at", "importance", "session", "agent", "kind", "tags", "pinned", "metadata.<key>")
 _ATTRIBUTES: Final = {"session": "session_id", "agent": "agent_id"}
@@ -46,6 +49,8 @@ OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "in": lambda found, value: found in value,
     "nin": lambda found, value: found not in value,
     "contains": lambda found, value: found is not None and value in found,
+    "startswith": lambda found, value: isinstance(found, str) and found.startswith(value),
+    "matches": lambda found, value: isinstance(found, dict) and matches_object(found, value),
 }
 
 
@@ -83,6 +88,10 @@ class Filter:
             value = [_moment(one) for one in value] if isinstance(value, list) else _moment(value)
         if name in ("in", "nin") and not isinstance(value, list):
             raise ValueError(f"{said!r}: {name} wants a JSON list")
+        if name == "startswith" and not isinstance(value, str):
+            raise ValueError(f"{said!r}: startswith wants a text")
+        if name == "matches":
+            check_pattern(value, said)
         if name in ("gt", "gte", "lt", "lte") and (
             isinstance(value, bool) or not isinstance(value, str | int | float)
         ):

@@ -13,7 +13,7 @@ from schemas.fields import MAX_METADATA_BYTES
 from schemas.memories import Memory
 
 #: What of a memory's metadata is Siltstone's own: no edit changes it.
-OURS = ("promotion", "speakers", "summary", "transitions")
+OURS = ("promotion", "speakers", "stored", "summary", "transitions")
 
 
 def edited(memory: Memory, event: Edit) -> tuple[Memory, dict[str, Any]]:
