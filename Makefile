@@ -58,7 +58,8 @@ test-all: $(STAMP_ALL) test-adapters  ## What takes longer: real models, crash t
 	ALL_EXAMPLES=1 $(BIN)/pytest -m "slow or hypothesis" --numprocesses 3 --dist worksteal
 
 test-adapters: $(STAMP) $(STAMP_ADAPTERS)  ## Adapters beside the agent frameworks' own packages, and a worker of $(VENV).
-	cd client && ../$(VENV_ADAPTERS)/bin/mypy --config-file ../tests/adapters/mypy.ini --package siltstone_client ../tests/adapters
+	cd client && ../$(VENV_ADAPTERS)/bin/mypy --config-file ../tests/adapters/mypy.ini --package siltstone_client
+	$(VENV_ADAPTERS)/bin/mypy --config-file tests/adapters/mypy.ini tests/adapters
 	SILTSTONE_COMMAND=$(CURDIR)/$(BIN)/siltstone $(VENV_ADAPTERS)/bin/pytest -c tests/adapters/pytest.ini tests/adapters
 
 FRESH ?= trixie forky

@@ -61,6 +61,10 @@ class SiltstoneMemoryService(BaseMemoryService):
         self._memory, self._user_of, self._top_k, self._touch = memory, user_of, top_k, touch
         self._added: OrderedDict[tuple[str, str], set[str]] = OrderedDict()
 
+    def close(self) -> None:
+        """The client's connections; it can be used no more."""
+        self._memory.close()
+
     async def add_session_to_memory(self, session: Session) -> None:
         """What of it was not added before."""
         await self.add_events_to_memory(

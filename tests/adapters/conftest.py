@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -91,3 +92,18 @@ def said(memory: Memory, user: str) -> Callable[[str], list[tuple[str, str]]]:
         return [(one.role, one.content) for exchange in shown.exchanges for one in exchange.messages]
 
     return of
+
+
+@pytest.fixture
+def touches(url: str, user: str) -> Iterator[Callable[[], int]]:
+    """How many searches were sent that count as accesses, through any client."""
+    asked: list[bool] = []
+    search = Memory.search
+
+    def noted(self: Memory, query: str, **fields: Any) -> Any:
+        asked.append(bool(fields.get("touch", True)))
+        return search(self, query, **fields)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Memory, "search", noted)
+        yield lambda: sum(asked)

@@ -47,7 +47,8 @@ class Beside(RuleBasedStateMachine):
         self.oracle = InMemoryStore()
 
     def both(self, *ops: Any) -> None:
-        ours, theirs = self.store.batch(ops), self.oracle.batch(ops)
+        ours: list[Any] = self.store.batch(ops)
+        theirs: list[Any] = self.oracle.batch(ops)
         for op, our, their in zip(ops, ours, theirs, strict=True):
             if isinstance(op, SearchOp):
                 assert plain(our) == plain(their), op
