@@ -41,24 +41,24 @@ def matches_object(found: Mapping[str, Any], pattern: Mapping[str, Any]) -> bool
     return all(_matches(found.get(key), wanted) for key, wanted in pattern.items())
 
 
-def check_pattern(pattern: Any, said: str) -> None:
+def check_pattern(pattern: Any) -> None:
     """Raises `ValueError` with what is allowed."""
     if not isinstance(pattern, Mapping):
-        raise ValueError(f"{said!r}: matches wants a JSON object")  # noqa: TRY004 - as all that is said of a filter
+        raise ValueError("a filter: matches wants a JSON object")  # noqa: TRY004 - as all that is said of a filter
     for wanted in pattern.values():
-        _check(wanted, said)
+        _check(wanted)
 
 
-def _check(wanted: Any, said: str) -> None:
+def _check(wanted: Any) -> None:
     if isinstance(wanted, list):
         for one in wanted:
-            _check(one, said)
+            _check(one)
     elif isinstance(wanted, Mapping):
         if _compares(wanted):
             if unknown := wanted.keys() - COMPARISONS:
-                raise ValueError(f"{said!r}: {min(unknown)}: a comparison is one of {', '.join(COMPARISONS)}")
+                raise ValueError(f"a filter: {min(unknown)}: a comparison is one of {', '.join(COMPARISONS)}")
         else:
-            check_pattern(wanted, said)
+            check_pattern(wanted)
 
 
 def _matches(found: Any, wanted: Any) -> bool:

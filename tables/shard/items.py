@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 from schemas.events import Expire, Remember
 from schemas.memories import Memory, State
+from schemas.sources import SOURCES
 from schemas.times import LATEST_MS, iso, parse_timestamp
 from tables.shard.workspace import Workspace
 from tables.vectors.index import Vectors
@@ -31,7 +32,9 @@ def is_item(memory: Memory) -> bool:
 def item(event: Remember, seq: int) -> Memory:
     """What lies under the key after the event, whatever lay there. Pinned, so it keeps its score."""
     assert event.memory_id is not None, "an item has a key"
-    meta = {key: value for key, value in (event.metadata or {}).items() if key != MARK}
+    meta = {key: value for key, value in (event.metadata or {}).items() if key not in (MARK, SOURCES)}
+    if event.sources:  # the event alone says them
+        meta[SOURCES] = event.sources
     if event.ttl_seconds is not None:
         meta[MARK] = _stored(event.timestamp, event.ttl_seconds)
     return Memory(

@@ -11,7 +11,7 @@ from siltstone_client import Memory
 from siltstone_client.agent_framework import SiltstoneProvider
 
 
-class Parrot(BaseChatClient):  # type: ignore[type-arg]
+class Parrot(BaseChatClient):
     """Answers the same to everything, and keeps what it was asked."""
 
     def __init__(self) -> None:
