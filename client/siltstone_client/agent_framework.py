@@ -5,20 +5,15 @@ agent = Agent(client, context_providers=[SiltstoneProvider(memory, user_id="ann"
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any, Final
 
 from agent_framework import AgentSession, ContextProvider, Message, SessionContext, SupportsAgentRun
 
-from siltstone_client.errors import SiltstoneError
 from siltstone_client.memory import Memory
-from siltstone_client.said import found, injected, said
-from siltstone_client.talk import Talk
-
-log = logging.getLogger(__name__)
+from siltstone_client.said import said
+from siltstone_client.talk import Talk, recalled
 
 #: Sessions of which it is known what could not be said yet: those that were spoken in last.
 MOST_SESSIONS: Final = 1000
@@ -50,20 +45,15 @@ class SiltstoneProvider(ContextProvider):
     ) -> None:
         """Add what is remembered; nothing, where no worker answers."""
         query = said(message.text for message in context.input_messages if _role(message) == "user")
-        try:
-            hits = await asyncio.to_thread(
-                found,
-                self._memory,
-                query,
-                user_id=self._user_id,
-                top_k=self._top_k,
-                touch=self._touch,
-                beside=_session_id(session, context),
-            )
-        except SiltstoneError as exc:
-            log.warning("nothing is recalled: %s: %s", type(exc).__name__, exc)
-            return
-        if text := injected(hits):
+        text = await recalled(
+            self._memory,
+            query,
+            user_id=self._user_id,
+            top_k=self._top_k,
+            touch=self._touch,
+            beside=_session_id(session, context),
+        )
+        if text:
             context.extend_messages(self, [Message("user", [text])])
 
     async def after_run(

@@ -7,9 +7,7 @@ await Runner.run(agent, "Where do I live?", session=session, run_config=config)
 
 from __future__ import annotations
 
-import asyncio
 import json
-import logging
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -17,12 +15,9 @@ from typing import Any
 from agents import SessionSettings, TResponseInputItem
 from agents.memory import Session
 
-from siltstone_client.errors import SiltstoneError
 from siltstone_client.memory import Memory
-from siltstone_client.said import found, injected, is_injected, said
-from siltstone_client.talk import Talk
-
-log = logging.getLogger(__name__)
+from siltstone_client.said import is_injected, said
+from siltstone_client.talk import Talk, recalled
 
 _ROLES = ("user", "assistant")
 
@@ -88,22 +83,11 @@ class SiltstoneSession:
         Without it, where no worker answers.
         """
         query = said(_text(item) for item in new if _role(item) == "user")
-        try:
-            hits = await asyncio.to_thread(
-                found,
-                self._memory,
-                query,
-                user_id=self._user_id,
-                top_k=self._top_k,
-                touch=self._touch,
-                beside=self.session_id,
-            )
-        except SiltstoneError as exc:
-            log.warning("nothing is recalled: %s: %s", type(exc).__name__, exc)
-            hits = []
-        text = injected(hits)
-        recalled: list[TResponseInputItem] = [{"role": "user", "content": text}] if text else []
-        return recalled + history + new
+        text = await recalled(
+            self._memory, query, user_id=self._user_id, top_k=self._top_k, touch=self._touch, beside=self.session_id
+        )
+        before: list[TResponseInputItem] = [{"role": "user", "content": text}] if text else []
+        return before + history + new
 
     def _new(self, items: Iterable[TResponseInputItem]) -> list[tuple[str, str]]:
         messages = []

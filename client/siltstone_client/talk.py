@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from siltstone_client.errors import SiltstoneError
 from siltstone_client.memory import Memory
-from siltstone_client.said import MOST_MESSAGES
+from siltstone_client.said import MOST_MESSAGES, found, injected
 
 log = logging.getLogger(__name__)
 
@@ -51,3 +51,15 @@ class Talk:
             self._waiting = deque(
                 (one for one in self._waiting if one["message_id"] not in sent), maxlen=MOST_WAITING
             )
+
+
+async def recalled(
+    memory: Memory, query: str, *, user_id: str, top_k: int, touch: bool, beside: str | None
+) -> str | None:
+    """What is remembered of the query, marked, for a model; None where that is nothing, or no worker answers."""
+    try:
+        hits = await asyncio.to_thread(found, memory, query, user_id=user_id, top_k=top_k, touch=touch, beside=beside)
+    except SiltstoneError as exc:
+        log.warning("nothing is recalled: %s: %s", type(exc).__name__, exc)
+        return None
+    return injected(hits)

@@ -101,7 +101,7 @@ def test_whatever_is_done_they_say_the_same(memory: Memory) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=12,
+            max_examples=20,
             stateful_step_count=12,
             deadline=None,
             suppress_health_check=list(HealthCheck),

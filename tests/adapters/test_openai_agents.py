@@ -79,15 +79,15 @@ async def test_what_is_taken_back_and_added_again_was_said_once(
 
 
 async def test_the_agent_goes_on_while_nobody_answers_and_the_copy_follows(
-    url: str, user: str, said: Callable[[str], list[tuple[str, str]]], caplog: pytest.LogCaptureFixture
+    memory: Memory, user: str, said: Callable[[str], list[tuple[str, str]]], caplog: pytest.LogCaptureFixture
 ) -> None:
     inner = SQLiteSession("s")
-    with Memory(f"http://127.0.0.1:{free_port()}", retries=Retries(attempts=1)) as away, Memory(url) as there:
+    with Memory(f"http://127.0.0.1:{free_port()}", retries=Retries(attempts=1)) as away:
         session = SiltstoneSession(inner, away, user_id=user)
         await run(session, Parrot(), "Hello", session_input_callback=session.recall)
         assert "nothing is recalled: Unreachable" in caplog.text
         assert len(await inner.get_items()) == 2
-        session._talk._memory = there
+        session._talk._memory = memory
         await run(session, Parrot(), "Again")
     assert [text for _, text in said("s")] == ["Hello", "Noted", "Again", "Noted"]
     inner.close()
