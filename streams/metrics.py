@@ -120,7 +120,7 @@ class Metrics:
         self.memories = Counter(
             "siltstone_memories",
             "Effects of long-term events, by effect (new, merged, touched, edited, superseded, summarized, archived, "
-            "restored, removed, repeated, forgotten, unknown, spared, refused)",
+            "restored, removed, expired, repeated, forgotten, unknown, spared, refused)",
             ["effect"],
             registry=registry,
         )

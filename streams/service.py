@@ -49,6 +49,7 @@ from streams.said import ShownWindow
 from streams.shards import OwnedShards
 from streams.telemetry.spans import Spans
 from tables.analysts.copy import Copy
+from tables.shard.items import is_expired
 from tables.shard.shard import Shard
 from tables.summaries.pending_summaries import PendingSummaries
 from tables.windows.session_notes import Note
@@ -458,7 +459,7 @@ class MemoryService:
     async def one_partly(self, partial: bool, user_id: str, memory_id: uuid.UUID) -> tuple[Memory, Sequence[Behind]]:
         """The same, and what is not back yet. One that may be among that is not said to be missing."""
         found, behind = await self.ask_partly(partial, user_id, Shard.memory_of, user_id, memory_id)
-        if found is None:
+        if found is None or is_expired(found, self.clock.now()):
             if behind:
                 self._say_what_comes_back(user_id)
             raise MemoryNotFound(f"user {user_id} has no memory {memory_id}")

@@ -93,6 +93,14 @@ class Done(NamedTuple):
     details: dict[str, Any]
 
 
+class ExpiredItem(NamedTuple):
+    """An item whose time is over, and when it was (epoch ms)."""
+
+    user_id: str
+    memory_id: uuid.UUID
+    expired_at: int
+
+
 class Holdings(NamedTuple):
     """How many memories a user has, and when the oldest and the newest were made (epoch ms)."""
 
@@ -644,6 +652,11 @@ class Catalog:
 
     def count(self) -> int:
         return int(self._one("SELECT count(*) FROM memories"))
+
+    def expired_items(self, now: int, most: int) -> list[ExpiredItem]:
+        """Items that have expired as of `now` (epoch ms), at most so many, the first ones first."""
+        rows = self._db.execute(statement("expired_items"), {"now": now, "most": most}).fetchall()
+        return [ExpiredItem(*row) for row in rows]
 
     def newest_event(self) -> int:
         """Epoch ms of the newest creation, access or change of state; 0 in an empty shard."""

@@ -24,7 +24,7 @@ from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.analysts.copy import Fingerprint
 from tables.analysts.statistics import StateChange, StateOnDay
 from tables.catalog.archive import Archived
-from tables.catalog.catalog import Catalog, Changes, Done, Holdings, NewLink
+from tables.catalog.catalog import Catalog, Changes, Done, ExpiredItem, Holdings, NewLink
 from tables.catalog.cleanup import Verdicts
 from tables.catalog.database import ALONE
 from tables.catalog.watermarks import Watermark
@@ -367,6 +367,10 @@ class Shard:
         verdicts = self._catalog.cleanup.verdicts(now, lifecycle, user_id, limit)
         self._catalog.rest()
         return verdicts
+
+    def expired_items(self, now: int, most: int) -> list[ExpiredItem]:
+        """Items that have expired as of `now` (epoch ms), at most so many, the first ones first."""
+        return self._catalog.expired_items(now, most)
 
     def rating(self, memory_id: uuid.UUID, model: str) -> int | None:
         """What the model answered when it was asked about this exchange; None where it was not."""
