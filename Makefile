@@ -5,6 +5,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 STAMP_ALL := $(VENV)/.installed-all
 
+# Agent frameworks exclude some of the worker's packages: their adapters are tried in an environment of their own.
+VENV_ADAPTERS := .venv-adapters
+STAMP_ADAPTERS := $(VENV_ADAPTERS)/.installed
+CONSTRAINTS_ADAPTERS := client/constraints-adapters.txt
+
 # The versions of all packages, for every Python: what was tried is what is installed. `make update` renews them.
 CONSTRAINTS := constraints.txt
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -14,9 +19,9 @@ INSTALL := $(PIP) install --quiet $(addprefix --constraint ,$(CONSTRAINTS))
 unexport PYTHONDONTWRITEBYTECODE
 
 # Tests wait for brokers and workers most of the time, so several run at once.
-BESIDE := --numprocesses 4 --dist worksteal
+BESIDE := --numprocesses 3 --dist worksteal
 
-.PHONY: demo test test-all test-fresh test-kafka test-newest lint docs mutants bench update clean
+.PHONY: demo test quick-tests test-all test-adapters test-fresh test-kafka test-newest lint docs mutants bench update clean
 
 # An installation that was interrupted leaves no stamp, and is begun anew.
 $(STAMP): pyproject.toml client/pyproject.toml $(CONSTRAINTS)
@@ -31,6 +36,21 @@ $(STAMP_ALL): $(STAMP)
 	$(INSTALL) --editable ".[embedded,test,test-all]"
 	@touch $@
 
+$(STAMP_ADAPTERS): client/pyproject.toml $(CONSTRAINTS_ADAPTERS)
+	$(PYTHON) -m venv $(if $(wildcard $(STAMP_ADAPTERS)),,--clear) $(VENV_ADAPTERS)
+	@rm -f $(STAMP_ADAPTERS)
+	$(VENV_ADAPTERS)/bin/python -m pip --disable-pip-version-check install --quiet \
+		--constraint $(CONSTRAINTS_ADAPTERS) --editable "./client[adapters-test]"
+	@touch $@
+
+# mem0's own client excludes packages of the worker: it asks from an environment of its own.
+MEM0 := .venv-mem0
+STAMP_MEM0 := $(MEM0)/.installed
+$(STAMP_MEM0): tests/mem0/requirements.txt
+	$(PYTHON) -m venv --clear $(MEM0)
+	$(MEM0)/bin/python -m pip --disable-pip-version-check install --quiet --requirement $<
+	@touch $@
+
 demo: $(STAMP)  ## Chats become memories that answer questions, in under a minute.
 	$(BIN)/siltstone demo
 
@@ -39,11 +59,19 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint  ## Lint, types and the tests.
-	$(BIN)/pytest -m "not slow" $(BESIDE)
+quick-tests: $(STAMP)
+	$(BIN)/pytest -m "not slow and not wired" $(BESIDE)
 
-test-all: $(STAMP_ALL)  ## What takes longer: real models, crash tests, and properties on all of their examples.
-	ALL_EXAMPLES=1 $(BIN)/pytest -m "slow or hypothesis" --numprocesses 3 --dist worksteal
+test: $(STAMP)  ## Lint, types and the quick tests, beside each other: a minute.
+	@$(MAKE) --no-print-directory --jobs 2 lint quick-tests
+
+test-all: $(STAMP_ALL) $(STAMP_MEM0) test-adapters  ## What takes longer: real models, crash tests, and properties on all of their examples.
+	ALL_EXAMPLES=1 $(BIN)/pytest -m "slow or wired or hypothesis" --numprocesses 3 --dist worksteal
+
+test-adapters: $(STAMP) $(STAMP_ADAPTERS)  ## Adapters beside the agent frameworks' own packages, and a worker of $(VENV).
+	cd client && ../$(VENV_ADAPTERS)/bin/mypy --config-file ../tests/adapters/mypy.ini --package siltstone_client
+	$(VENV_ADAPTERS)/bin/mypy --config-file tests/adapters/mypy.ini tests/adapters
+	SILTSTONE_COMMAND=$(CURDIR)/$(BIN)/siltstone $(VENV_ADAPTERS)/bin/pytest -c tests/adapters/pytest.ini tests/adapters
 
 FRESH ?= trixie forky
 test-fresh:  ## The README's two commands on bare Debians; needs root and debootstrap.
@@ -72,11 +100,16 @@ bench: $(STAMP)  ## Speed beside the peers; see benchmarks/README.md.
 	$(BIN)/python benchmarks/intake.py
 	$(BIN)/python benchmarks/recovery.py
 
+# All of pyproject.toml's, and the client's without the adapters'.
+EXTRAS := embedded sentence-transformers plot otel test test-all mutants docs bench kafka
+COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --upgrade --quiet --no-annotate \
+	--custom-compile-command "make update"
 update: $(STAMP)  ## Renew the versions of all packages.
 	$(PIP) install --quiet "uv>=0.9,<1"
-	$(BIN)/uv pip compile pyproject.toml client/pyproject.toml --universal --python-version 3.11 --all-extras --upgrade --quiet \
-		--no-annotate --custom-compile-command "make update" --output-file $(CONSTRAINTS)
+	$(COMPILE) pyproject.toml client/pyproject.toml $(addprefix --extra ,$(EXTRAS)) --output-file $(CONSTRAINTS)
+	$(COMPILE) client/pyproject.toml --extra adapters-test --output-file $(CONSTRAINTS_ADAPTERS)
+	$(COMPILE) tests/mem0/requirements.in --output-file tests/mem0/requirements.txt
 
 clean:
-	rm -rf .venv .venv-newest .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info client/build client/*.egg-info
+	rm -rf .venv .venv-newest .venv-mem0 $(VENV_ADAPTERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info client/build client/*.egg-info
 	find schemas streams tables client tests benchmarks -name __pycache__ -exec rm -rf {} +

@@ -8,6 +8,8 @@ from fastapi import APIRouter, HTTPException, Path
 from pydantic import BaseModel, Field
 
 from schemas.errors import CheckpointError
+from schemas.stores import shown_store
+from streams.api.refusals import because
 from streams.jobs.asked_checkpoints import AskedCheckpoints
 from streams.service import MemoryService
 
@@ -15,7 +17,7 @@ Partition = Annotated[int, Path(ge=0)]
 
 
 class CheckpointsResponse(BaseModel):
-    store: str = Field(description="`checkpoints.url`; empty where no checkpoints are made")
+    store: str = Field(description="`checkpoints.url`, of a folder its name alone; empty where none are made")
     partitions: int = Field(description="how many there are in all")
     here: list[int] = Field(description="those of this worker")
 
@@ -40,7 +42,7 @@ def checkpoint_routes(service: MemoryService) -> APIRouter:
     async def checkpoints() -> CheckpointsResponse:
         """Where they lie, and of which partitions this worker makes them."""
         return CheckpointsResponse(
-            store=settings.checkpoints.url,
+            store=shown_store(settings.checkpoints.url),
             partitions=settings.kafka.partitions,
             here=sorted(service.shards.partitions()),
         )
@@ -48,7 +50,7 @@ def checkpoint_routes(service: MemoryService) -> APIRouter:
     @api.post(
         "/v1/checkpoints/{partition}",
         status_code=202,
-        responses={404: {"description": "No such partition"}, 409: {"description": "No checkpoints are made"}},
+        responses={**because(404, "No such partition"), **because(409, "No checkpoints are made")},
     )
     async def begin(partition: Partition) -> CheckpointResponse:
         """Make one now. Whether it is there says `GET` of the same address."""
@@ -61,7 +63,7 @@ def checkpoint_routes(service: MemoryService) -> APIRouter:
 
     @api.get(
         "/v1/checkpoints/{partition}",
-        responses={404: {"description": "No such partition, or nobody asked for one"}},
+        responses=because(404, "No such partition, or nobody asked for one"),
     )
     async def state(partition: Partition) -> CheckpointResponse:
         """Whether the one that was asked for last is there, and what became of it."""

@@ -149,7 +149,7 @@ def relation_routes(service: MemoryService) -> APIRouter:
     async def pair(user_id: str, one: uuid.UUID, other: uuid.UUID) -> tuple[uuid.UUID, uuid.UUID]:
         found = (await service.one(user_id, one)).id, (await service.one(user_id, other)).id
         if found[0] == found[1]:
-            raise HTTPException(422, f"both are memory {found[0]}")
+            raise HTTPException(422, "both ids are those of one memory")
         return found
 
     @api.post("/v1/links", status_code=202)
@@ -163,8 +163,9 @@ def relation_routes(service: MemoryService) -> APIRouter:
     async def unlink(
         user_id: Id, source_id: uuid.UUID, target_id: uuid.UUID, wait: Wait, kind: Id = "related"
     ) -> Accepted:
-        """Remove a link."""
-        return await write(command(Unlink, user_id, source_id=source_id, target_id=target_id, kind=kind), wait)
+        """Remove a link between two memories of the user's; archived ones may be among them."""
+        source, target = await service.known(user_id, source_id), await service.known(user_id, target_id)
+        return await write(command(Unlink, user_id, source_id=source, target_id=target, kind=kind), wait)
 
     @api.get("/v1/memories/{memory_id}/links", dependencies=reads)
     async def links(memory_id: uuid.UUID, user_id: Id) -> LinksResponse:

@@ -35,6 +35,8 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     importance: int
     parts: Parts
     pinned: bool = False
+    #: What of the exchange was weighed and is kept, where that is not all of it.
+    heard: Exchange | None = None
 
 
 class RatingNeeded(msgspec.Struct, frozen=True, gc=False):
@@ -91,6 +93,10 @@ class Promoter:
     def rating_of(self, exchange: Exchange) -> int | None:
         """What the estimator says of it; None where there is none that answers at once."""
         return None if self._estimator is None else self._estimator(*exchange.said())
+
+    def heard(self, exchange: Exchange) -> Exchange:
+        """What of an exchange counts, and is shown to whoever rates it."""
+        return exchange
 
     def _by_rating(self, exchange: Exchange, local: Local) -> Decision | RatingNeeded:
         rating = self.rating_of(exchange)

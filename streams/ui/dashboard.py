@@ -9,7 +9,6 @@ from streams.api.forwarding import Forwarding
 from streams.service import MemoryService
 from streams.ui.actions import action_routes
 from streams.ui.dead_letters import dead_letter_routes
-from streams.ui.door import Door
 from streams.ui.files import file_routes
 from streams.ui.lifecycle import lifecycle_routes
 from streams.ui.live_flow import flow_routes
@@ -25,9 +24,8 @@ from streams.ui.workers import Workers
 
 
 def add_dashboard(api: FastAPI, service: MemoryService, forwarding: Forwarding, admission: Admission | None) -> None:
-    """`/ui…`; to be added after the API's guard, so that its door stands before that."""
+    """`/ui…`; its door stands before the API's guard (`api/entrance.py`)."""
     pages, workers = Pages(), Workers(forwarding, service.settings.kafka.partitions)
-    api.add_middleware(Door, pages=pages, tokens=admission is not None)
     for routes in (
         file_routes(),
         login_routes(admission, pages),

@@ -14,12 +14,14 @@ import orjson
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from streams.api.failures import answer_to
 from streams.api.forwarding import FORWARDED
+from streams.api.unforeseen import Unforeseen
 from streams.ui.pages import Pages
 from streams.ui.session import COOKIE, anonymous, cookie, header_of, held
 
 HOME: Final = "/ui"
+#: The first screen that there is for whoever looks.
+START: Final = "/ui/start"
 LOGIN: Final = "/ui/login"
 
 _POLICY: Final = (
@@ -41,23 +43,23 @@ _NO_STORE: Final = (b"cache-control", b"no-store")
 class Door:
     """ASGI middleware for `/ui`; `tokens`: whether the API asks for them."""
 
-    def __init__(self, app: ASGIApp, pages: Pages, tokens: bool) -> None:
-        self._app, self._pages, self._tokens = app, pages, tokens
+    def __init__(self, app: ASGIApp, tokens: bool) -> None:
+        self._plain, self._app, self._pages, self._tokens = app, Unforeseen(app), Pages(), tokens
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not _is_page(scope["path"]):
-            await self._app(scope, receive, send)
+            await self._plain(scope, receive, send)
             return
         secret, new = held(scope), ""
-        if not secret and not self._tokens and FORWARDED.encode() not in dict(scope["headers"]):
+        if (
+            not secret
+            and not self._tokens
+            and scope["path"] != HOME
+            and FORWARDED.encode() not in dict(scope["headers"])
+        ):
             secret = new = anonymous()
         sending = self._sending(scope, receive, send, new)
-        try:
-            await self._app(_with(scope, secret, new, self._tokens), receive, sending)
-        except Exception as exc:  # no route foresaw it: it is shown, and goes on to the worker's log
-            failure = answer_to(exc)
-            await failure(scope, receive, sending)
-            raise
+        await self._app(_with(scope, secret, new, self._tokens), receive, sending)
 
     def _sending(self, scope: Scope, receive: Receive, send: Send, new: str) -> Send:
         """`send`, which adds our headers, and makes of a failure's JSON what a browser shows."""
@@ -97,9 +99,9 @@ class Door:
         if status == 401:
             if by_htmx:
                 return Response(status_code=200, headers={"hx-redirect": LOGIN})
-            where = scope["path"] if scope["method"] == "GET" else HOME
+            where = scope["path"] if scope["method"] == "GET" else START
             query = scope["query_string"].decode("latin-1")
-            wanted = f"{where}?{query}" if query and where != HOME else where
+            wanted = f"{where}?{query}" if query and where != START else where
             return RedirectResponse(f"{LOGIN}?next={quote(wanted, safe='')}", 303)
         detail = _detail(body)
         if by_htmx:
@@ -136,8 +138,4 @@ def _detail(body: bytes) -> str:
         detail = orjson.loads(body)["detail"]
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return "the worker's log says more"
-    if isinstance(detail, list):  # FastAPI's, of parameters
-        return "; ".join(
-            f"{one.get('loc', ['?'])[-1]}: {one.get('msg', '')}" for one in detail if isinstance(one, dict)
-        )
     return str(detail)

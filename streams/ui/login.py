@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from schemas.errors import TokenRefused
 from streams.admission.admission import Admission
-from streams.ui.door import HOME, LOGIN
+from streams.ui.door import HOME, LOGIN, START
 from streams.ui.pages import Pages
 from streams.ui.session import Form, LoginForm, cookie, is_secure
 from streams.ui.viewer import Looking
@@ -26,7 +26,12 @@ def login_routes(admission: Admission | None, pages: Pages) -> APIRouter:
         return HTMLResponse(content, status)
 
     @api.get("/ui")
-    async def home(viewer: Looking) -> Response:
+    async def entrance() -> HTMLResponse:
+        """Where links lead: it goes on from here, since no other site's link brings the cookie along."""
+        return HTMLResponse(pages.fragment("entrance.html", start=START))
+
+    @api.get("/ui/start")
+    async def start(viewer: Looking) -> Response:
         """The first screen that there is for whoever looks."""
         if viewer.sees_all:
             return RedirectResponse("/ui/overview", 303)

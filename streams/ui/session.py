@@ -15,12 +15,10 @@ import secrets
 from hashlib import sha256
 from http.cookies import CookieError, SimpleCookie
 from typing import Annotated, Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from fastapi import Depends, HTTPException, Request
 from starlette.types import Scope
-
-from streams.api.forwarding import FORWARDED
 
 COOKIE: Final = "siltstone_session"
 FIELD: Final = "form_token"
@@ -73,10 +71,9 @@ def is_secure(request: Request) -> bool:
 
 
 async def form(request: Request) -> dict[str, str]:
-    """The fields of a form that is ours; of a name that comes twice, the last one. Raises `HTTPException`.
+    """Its fields; of a name that comes twice, the last one. Raises `HTTPException`.
 
-    Of a request that was forwarded the first worker has seen where it came from: no browser sends that header for
-    another site.
+    That no other site has sent it is asked before (`api/hosts.py`).
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
@@ -86,8 +83,6 @@ async def form(request: Request) -> dict[str, str]:
         content += await request.body()
     if not content or len(content) > MOST_FORM_BYTES:
         raise HTTPException(413, f"a form has between 1 and {MOST_FORM_BYTES} bytes")
-    if FORWARDED not in request.headers and not _of_this_site(request):
-        raise HTTPException(403, _NOT_OURS)
     try:
         return dict(parse_qsl(content.decode(), keep_blank_values=True, strict_parsing=True, max_num_fields=100))
     except ValueError as exc:
@@ -106,11 +101,3 @@ async def protected_form(request: Request, fields: Annotated[dict[str, str], Dep
 Form = Annotated[dict[str, str], Depends(protected_form)]
 #: The login's: there is no session yet.
 LoginForm = Annotated[dict[str, str], Depends(form)]
-
-
-def _of_this_site(request: Request) -> bool:
-    """Browsers name a form's origin, or at the least whether that is another site."""
-    origin = request.headers.get("origin")
-    if origin is None:
-        return request.headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none")
-    return urlsplit(origin).netloc.lower() == request.headers.get("host", "").lower() != ""

@@ -35,7 +35,7 @@ class Workers:
         if FORWARDED in request.headers:
             return Told([mine], [])
         kind, each, silent = type(mine), [mine], list[str]()
-        urls = self._forwarding.others(self.partitions)
+        urls = self._forwarding.others()
         answers = await asyncio.gather(*(self._forwarding.ask(url, request, path) for url in urls))
         for url, answer in zip(urls, answers, strict=True):
             try:

@@ -9,7 +9,7 @@ from streams.admission.admission import LONGEST_SECRET, Admission, bearer
 from tests.streams.admission.test_authorize import ANN, known
 
 
-@pytest.mark.parametrize("kind", [b"Bearer", b"bearer", b"BEARER"])
+@pytest.mark.parametrize("kind", [b"Bearer", b"bearer", b"BEARER", b"Token"])
 async def test_a_request_brings_its_secret_as_a_bearer_token(kind: bytes) -> None:
     tokens, secret = known()
     assert await Admission(tokens).asking([(b"authorization", kind + b" " + secret.encode())]) == ANN

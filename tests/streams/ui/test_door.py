@@ -158,7 +158,7 @@ async def test_a_bound_token_has_its_own_memory_and_no_other_screen(
     outside: httpx.AsyncClient, doorkeeper: Doorkeeper
 ) -> None:
     await log_in(outside, doorkeeper.token("ann"))
-    start = await outside.get("/ui")
+    start = await outside.get("/ui/start")
     assert start.headers["location"] == "/ui/me?user_id=ann"
     mine = await outside.get("/ui/me")  # the guard writes in whose it is
     assert "What is remembered of ann" in mine.text
@@ -199,7 +199,7 @@ async def test_a_token_for_several_users_chooses_among_them(
     outside: httpx.AsyncClient, doorkeeper: Doorkeeper
 ) -> None:
     await log_in(outside, doorkeeper.token("bob,ann"))
-    assert (await outside.get("/ui")).headers["location"] == "/ui/me?user_id=ann"
+    assert (await outside.get("/ui/start")).headers["location"] == "/ui/me?user_id=ann"
     page = (await outside.get("/ui/me?user_id=ann")).text
     assert '<a class="chip" href="/ui/me?user_id=bob">bob</a>' in page
 
