@@ -51,12 +51,8 @@ class Door:
             await self._plain(scope, receive, send)
             return
         secret, new = held(scope), ""
-        if (
-            not secret
-            and not self._tokens
-            and scope["path"] != HOME
-            and FORWARDED.encode() not in dict(scope["headers"])
-        ):
+        forwarded = FORWARDED.encode() in dict(scope["headers"])
+        if not (secret or self._tokens or forwarded or scope["path"] == HOME):
             secret = new = anonymous()
         sending = self._sending(scope, receive, send, new)
         await self._app(_with(scope, secret, new, self._tokens), receive, sending)
