@@ -66,6 +66,8 @@ test: $(STAMP)  ## Lint, types and the quick tests, beside each other: a minute.
 	@$(MAKE) --no-print-directory --jobs 2 lint quick-tests
 
 test-all: $(STAMP_ALL) $(STAMP_MEM0) test-adapters  ## What takes longer: real models, crash tests, and properties on all of their examples.
+	@command -v chromium > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update && apt-get install --yes --no-install-recommends chromium; } > /dev/null 2>&1 \
+		|| echo "There is no chromium: the dashboard's tests in a browser are left out; apt-get install chromium"
 	ALL_EXAMPLES=1 $(BIN)/pytest -m "slow or wired or hypothesis" --numprocesses 3 --dist worksteal
 
 test-adapters: $(STAMP) $(STAMP_ADAPTERS)  ## Adapters beside the agent frameworks' own packages, and a worker of $(VENV).

@@ -43,6 +43,7 @@ class Pages:
             loader=jinja2.PackageLoader("streams.ui"),
             autoescape=True,
             undefined=jinja2.StrictUndefined,
+            auto_reload=False,
             trim_blocks=True,
             lstrip_blocks=True,
         )

@@ -141,7 +141,7 @@
 
     draw() {
       if (this.plot) this.plot.destroy();
-      this.place.classList.toggle("empty", !this.is.data[0].length);
+      this.place.classList.toggle("empty", this.is.data[0].length < 2 && this.is.kind !== "scores");
       this.plot = new uPlot(this.options(), this.is.data, this.place);
       this.tell();
     }
@@ -154,7 +154,7 @@
     renew(is) {
       const same = String(is.labels) === String(this.is.labels);
       this.is = is;
-      if (!same || !is.data[0].length) this.draw();
+      if (!same || is.data[0].length < 2) this.draw();
       else {
         this.place.classList.remove("empty");
         this.plot.setData(this.is.data);
