@@ -15,6 +15,7 @@ from streams.assignment import Assignment
 from streams.effects import Effects
 from streams.forgetting import Forgetters
 from streams.health import WorkerHealth
+from streams.live.live import Live
 from streams.service import MemoryService
 from streams.telemetry.spans import Spans
 from streams.timers import Timers
@@ -92,6 +93,7 @@ class Siltstone:
             cleanup=self.jobs.cleanup,
             analytics=self.jobs.analytics,
             reembedder=self.jobs.reembedder,
+            live=Live(context.flow, context.readings, self.intake.short_term.idle.newest),
             checkpoints=beside.job,
         )
         self.forwarding = Forwarding(
@@ -136,7 +138,7 @@ class Siltstone:
         self.broker.watch(self._timers)
         self.jobs.schedule(self._timers)
         self.checkpointing.schedule(self._timers)
-        self.intake.schedule(self._timers, self._assignment.is_recovered, self.notes, self.hot.lag)
+        self.intake.schedule(self._timers, self._assignment.is_recovered, self.notes, self.hot.lag_by_partition)
         self._timers.every(self.settings.long_term.access_seconds, self.recall.tell_accesses)
         parts.push_async_callback(self.checkpointing.last)
         parts.push_async_callback(self.service.checkpoints.close)

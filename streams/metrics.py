@@ -266,6 +266,11 @@ class Metrics:
         return sum(effects.get((effect,), 0) for effect in ("new", "merged", "repeated", "forgotten"))
 
 
+def value_of(gauge: Gauge) -> float:
+    """That of a gauge without labels."""
+    return next(sample.value for family in gauge.collect() for sample in family.samples)
+
+
 def labelled(counter: Counter) -> dict[tuple[str, ...], int]:
     """A counter's values by its labels, in their order."""
     names = counter._labelnames

@@ -41,6 +41,7 @@ from streams.jobs.asked_checkpoints import AskedCheckpoints
 from streams.jobs.checkpoints import CheckpointJob
 from streams.jobs.cleanup import CleanupJob
 from streams.jobs.reembedding import Reembedder
+from streams.live.live import Live
 from streams.metrics import Metrics
 from streams.recall import Hits, Query, Recall, prompt_text
 from streams.rules.explaining import Explainer, Explanation
@@ -142,13 +143,14 @@ class MemoryService:
         cleanup: CleanupJob,
         analytics: AnalyticsJob,
         reembedder: Reembedder,
+        live: Live,
         checkpoints: CheckpointJob | None = None,
     ) -> None:
         self.settings, self.topics, self.clock, self.metrics = settings, topics, clock, metrics
         self.importance = Importance(settings.memory)
         self.health, self.windows, self.pending_summaries, self.shards = health, windows, pending_summaries, shards
         self.summaries, self.recall, self.explainer = summaries, recall, explainer
-        self.cleanup, self.reembedder = cleanup, reembedder
+        self.cleanup, self.reembedder, self.live = cleanup, reembedder, live
         self._event_log, self._long_term, self._analytics = event_log, long_term, analytics
         self._effects, self.spans = effects, spans
         self.checkpoints = AskedCheckpoints(None if checkpoints is None else checkpoints.take, shards.partitions)
@@ -309,6 +311,18 @@ class MemoryService:
         value = request.model_dump_json().encode()
         (place,) = await self._produce(self.topics.summary_requests, (request.user_id, value))
         return place
+
+    async def produce_again(self, topic: str, user_id: str, value: bytes, seconds: float) -> tuple[Place, bool]:
+        """What was a dead letter, mended; and whether its effect is there within so many seconds.
+
+        False as well where the partition is another worker's. Raises as `write` does.
+        """
+        (place,) = await self._produce(topic, (user_id, value))
+        try:
+            with self._effects.reserved():
+                return place, await self._effects.until([place], seconds)
+        except ShardNotHere:
+            return place, False
 
     async def _produce(self, topic: str, *records: tuple[str, bytes]) -> list[Place]:
         """Each record with its user, in their order."""

@@ -110,6 +110,14 @@ class Holdings(NamedTuple):
     newest: int
 
 
+class UserCount(NamedTuple):
+    """How many memories a user has, and when one of them was made or read last (epoch ms)."""
+
+    user_id: str
+    memories: int
+    newest: int
+
+
 class Tombstone(NamedTuple):
     """`memory_id` None: everything of the user up to `forgotten_at` (epoch ms)."""
 
@@ -649,6 +657,11 @@ class Catalog:
         """Stage the rows for the analysts' copy, and which tables those are; None where all is as `copied`."""
         now = Fingerprint.of(self._file.path)
         return None if now == copied else (now, export(self._db, self.partition, folder))
+
+    def newest_users(self, most: int) -> list[UserCount]:
+        """Those whose memories were made or read last."""
+        rows = self._db.execute(statement("newest_users"), {"most": most}).fetchall()
+        return [UserCount(*row) for row in rows]
 
     def count(self) -> int:
         return int(self._one("SELECT count(*) FROM memories"))
