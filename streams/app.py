@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import AsyncExitStack
+from functools import partial
 
 from schemas.settings import Settings
 from schemas.topics import PENDING_SUMMARIES, SESSIONS
@@ -68,8 +69,7 @@ class Siltstone:
         self._assignment = Assignment(
             context, self.shards, self.intake, self.notes, self.long_term, self.jobs.refining, self._timers
         )
-        self.broker = context.broker_link(self._assignment.is_recovered)
-        self.api = ApiServer(settings.http)
+        self.broker, self.api = context.broker_link(self._assignment.is_recovered), ApiServer(settings.http)
         self.checkpointing = beside = Checkpointing(context, self.shards, self.long_term, self.broker)
         self.health = WorkerHealth(
             self.hot, self.broker, self._assignment, self.shards, self.long_term, beside, lambda: self.api.url
@@ -96,9 +96,7 @@ class Siltstone:
             live=Live(context.flow, context.readings, self.intake.short_term.idle.newest),
             checkpoints=beside.job,
         )
-        self.forwarding = Forwarding(
-            lambda partition: self.hot.owner(SESSIONS, partition), lambda: self.api.url, settings.kafka.partitions
-        )
+        self.forwarding = Forwarding(partial(self.hot.owner, SESSIONS), lambda: self.api.url, context.partitions)
         self._access = Access(settings)
         self._faust, self._parts = FaustRun(context, self.recall, self.broker), AsyncExitStack()
         register(context, self.intake, self._pending, self._assignment, self.long_term, self.summaries)

@@ -92,11 +92,10 @@ class Forwarding:
         """
         if FORWARDED in request.headers:
             return []
-        owners = [self._owner(partition) for partition in range(self._partitions)]
-        if None in owners and set(owners) != {None}:
+        owners = {self._owner(partition) for partition in range(self._partitions)}
+        if None in owners and owners != {None}:
             raise NotReady("partitions are moving; ask again")
-        others = {url for url in owners if url is not None} - {self._own_url()}
-        return [await self._sent(request, url) for url in sorted(others)]
+        return [await self._sent(request, url) for url in self.others()]
 
     async def _sent(self, request: Request, url: str) -> httpx.Response:
         """The answer of the worker there. Raises `NotReady` where there is none."""

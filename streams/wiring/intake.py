@@ -76,8 +76,8 @@ class Intake:
             clock=context.clock,
             ratings=self.ratings,
             idle=idle,
-            flow=context.flow,
             spans=context.spans,
+            flow=context.flow,
         )
 
     async def __aenter__(self) -> Self:

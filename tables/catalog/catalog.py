@@ -93,14 +93,6 @@ class Done(NamedTuple):
     details: dict[str, Any]
 
 
-class UserCount(NamedTuple):
-    """How many memories a user has, and when one of them was made or read last (epoch ms)."""
-
-    user_id: str
-    memories: int
-    newest: int
-
-
 class ExpiredItem(NamedTuple):
     """An item whose time is over, and when it was (epoch ms)."""
 
@@ -115,6 +107,14 @@ class Holdings(NamedTuple):
     user_id: str
     memories: int
     oldest: int
+    newest: int
+
+
+class UserCount(NamedTuple):
+    """How many memories a user has, and when one of them was made or read last (epoch ms)."""
+
+    user_id: str
+    memories: int
     newest: int
 
 

@@ -15,7 +15,7 @@ from streams.admission.known_tokens import KnownTokens
 from streams.api.application import build
 from streams.app import Siltstone
 
-BASE: Final = "http://127.0.0.1"
+BASE: Final = "http://127.0.0.1:8000"
 AS_A_BROWSER: Final = {"accept": "text/html,application/xhtml+xml", "origin": BASE}
 
 

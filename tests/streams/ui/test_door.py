@@ -244,3 +244,21 @@ async def test_without_tokens_the_session_is_random_and_the_login_says_that_none
     assert "No tokens are asked for" in (await anybody.get("/ui/login")).text
     assert (await log_in(anybody, "whatever")).headers["location"] == "/ui"
     assert BASE in str(answer.url)
+
+
+async def test_a_login_is_used_by_no_other_site_and_a_link_may_lead_in(
+    here: Talk, outside: httpx.AsyncClient, doorkeeper: Doorkeeper
+) -> None:
+    """What the cookie becomes is no token of a program: which page has sent it is asked before."""
+    secret = doorkeeper.token("*")
+    await log_in(outside, secret)
+    data = {"form_token": form_token(secret), "sure": "u"}
+    elsewhere = await outside.post("/ui/me/forget?user_id=u", data=data, headers={"origin": "http://elsewhere"})
+    assert elsewhere.status_code == 403
+    assert here.log.records[here.worker.topics.long_term] == []
+    followed = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    assert (await outside.get("/ui/memories?user_id=u", headers=followed)).status_code == 403
+    entrance = await outside.get("/ui", headers=followed)
+    assert entrance.status_code == 200
+    assert 'http-equiv="refresh" content="0; url=/ui/start"' in entrance.text
+    assert "set-cookie" not in entrance.headers

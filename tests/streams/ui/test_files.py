@@ -29,7 +29,7 @@ VENDORED = {
 
 @pytest.fixture
 def asked(settings: Settings) -> Iterator[Any]:
-    with TestClient(api_of(settings), base_url="http://127.0.0.1") as client:
+    with TestClient(api_of(settings), base_url="http://127.0.0.1:8000") as client:
         yield client
 
 
