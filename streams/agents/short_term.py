@@ -36,8 +36,9 @@ from streams.inbox import Inbox
 from streams.jobs.idle_tracker import IdleTracker
 from streams.jobs.ratings import Key, Ratings
 from streams.metrics import Metrics
-from streams.rules.promotion import Decision
-from streams.rules.session import SessionChanges, SessionInput, SessionRules
+from streams.rules.decision import Decision
+from streams.rules.session import SessionInput, SessionRules
+from streams.rules.session_changes import SessionChanges
 from streams.rules.summary.triggers import SummaryWanted
 from tables.windows.short_term import Session, ShortTermStore
 

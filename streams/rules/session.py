@@ -14,43 +14,19 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import attrgetter
 
-import msgspec
-
 from schemas.conversations import Role, SessionEnded, Silence
 from schemas.exchanges import Exchange, Message
 from schemas.settings import MemorySettings
+from streams.rules.decision import Decision, RatingNeeded
 from streams.rules.exchanges import Limits, answered, cut, silence_closes
-from streams.rules.promotion import Decision, Promoter, RatingNeeded
+from streams.rules.promotion import Promoter
+from streams.rules.session_changes import SessionChanges
 from streams.rules.summary.trigger_watch import TriggerWatch
-from streams.rules.summary.triggers import SummaryWanted, Triggers
+from streams.rules.summary.triggers import Triggers
 from tables.windows.short_term import Session
 
 #: What a session's rules are told, in the order of the log.
 SessionInput = Message | SessionEnded | Silence
-
-
-class SessionChanges(msgspec.Struct, gc=False):
-    """What some records made of a session.
-
-    `closed` are exchanges to keep, `gone` the numbers of those that are no more; `questions` are exchanges whose
-    value somebody has to be asked for, now or still; `summaries` are what is to be summed up. `ended_at` is the event
-    time (epoch ms) at which the session ended, the first time where it went on and ended again. `decided_by` are the
-    offsets of the records that made the `decisions`, in step with them; empty where an answer made it.
-    """
-
-    session: Session
-    closed: list[Exchange] = []
-    gone: list[int] = []
-    decisions: list[Decision] = []
-    decided_by: list[int] = []
-    questions: list[Exchange] = []
-    summaries: list[SummaryWanted] = []
-    ended_at: int | None = None
-    messages: int = 0
-    exchanges: int = 0
-    duplicates: int = 0
-    late: int = 0
-    replayed: int = 0
 
 
 class SessionRules:

@@ -6,8 +6,9 @@ import pytest
 
 from schemas.exchanges import Exchange
 from schemas.settings import MemorySettings, ScoringSettings
+from streams.rules.decision import Decision, RatingNeeded
 from streams.rules.phrases import Phrases
-from streams.rules.promotion import Decision, Promoter, RatingNeeded
+from streams.rules.promotion import Promoter
 from streams.rules.scoring import Scorer
 from tests.support.making import exchange, spoken
 

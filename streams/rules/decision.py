@@ -1,0 +1,24 @@
+"""What the rules of promotion answer."""
+
+from __future__ import annotations
+
+import msgspec
+
+from schemas.events import Parts
+from schemas.exchanges import Exchange
+
+
+class Decision(msgspec.Struct, frozen=True, gc=False):
+    """What became of an exchange, and why. `importance` is 70-100 where it is kept, else 0."""
+
+    exchange: Exchange
+    kept: bool
+    importance: int
+    parts: Parts
+    pinned: bool = False
+
+
+class RatingNeeded(msgspec.Struct, frozen=True, gc=False):
+    """The exchange's rating decides, and somebody has to be asked for it: see `Promoter.rated`."""
+
+    exchange: Exchange
