@@ -35,6 +35,7 @@ class SessionRules:
     def __init__(self, memory: MemorySettings, promoter: Promoter, triggers: Triggers | None = None) -> None:
         self.limits = Limits.of(memory)
         self.shortest_silence = min(self.limits.gap_ms, self.limits.idle_ms)
+        self.most_messages = self.limits.messages
         self.capacity = memory.capacity
         self.ttl_ms = memory.ttl_seconds * 1000
         self.promoter, self.triggers = promoter, triggers
@@ -219,24 +220,20 @@ class _Advance:
         silent = at - (opened[-1].timestamp if opened else self._said_last())
         if silent < 0:
             self._place(message)
-        else:
-            self._add(message, silent)
+        else:  # it is as new as any
+            rules, role = self._rules, message.role
+            if silent >= rules.shortest_silence:
+                self._be_silent_until(at)
+            if (self._answered and role is Role.USER) or len(opened) >= rules.most_messages:
+                self._close()
+            opened.append(message)
+            if role is Role.ASSISTANT:
+                self._answered = True
+            if at > self._last_at:
+                self._last_at = at
+            self._ended = False
         if self._due is not None:
             self._due.hear(message)
-
-    def _add(self, message: Message, silent: int) -> None:
-        """Take in a message that is as new as any, after so much silence (ms)."""
-        rules, at, role = self._rules, message.timestamp, message.role
-        if silent >= rules.shortest_silence:
-            self._be_silent_until(at)
-        if (self._answered and role is Role.USER) or len(self._open) >= rules.limits.messages:
-            self._close()
-        self._open.append(message)
-        if role is Role.ASSISTANT:
-            self._answered = True
-        if at > self._last_at:
-            self._last_at = at
-        self._ended = False
 
     def _open_from(self) -> int:
         return self._open[0].timestamp if self._open else 0
