@@ -1,11 +1,19 @@
-"""What the rules of promotion answer."""
+"""What the rules of promotion ask, and what they answer."""
 
 from __future__ import annotations
+
+from typing import Protocol
 
 import msgspec
 
 from schemas.events import Parts
 from schemas.exchanges import Exchange
+
+
+class Estimator(Protocol):
+    """Says what an exchange is worth remembering, 0-10."""
+
+    def __call__(self, user: str, assistant: str) -> int: ...
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):

@@ -17,8 +17,8 @@ from schemas.conversations import Role
 from schemas.events import Parts
 from schemas.exchanges import Exchange
 from schemas.settings import MemorySettings
-from streams.rules.decision import Decision, RatingNeeded
-from streams.rules.promotion import Estimator, Promoter
+from streams.rules.decision import Decision, Estimator, RatingNeeded
+from streams.rules.promotion import Promoter
 from streams.rules.wording import Wording, lasting
 from tables.windows.short_term import Session
 

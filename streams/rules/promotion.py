@@ -8,22 +8,15 @@ capacity, expiry: scored).
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Protocol
 
 from schemas.events import Parts
 from schemas.exchanges import Exchange
 from schemas.settings import MemorySettings
-from streams.rules.decision import Decision, RatingNeeded
+from streams.rules.decision import Decision, Estimator, RatingNeeded
 from streams.rules.scoring import FULLNESS, KEEP_ABOVE, RATING, Local, Scorer
 
 #: Policy `llm` keeps from here on.
 KEEP_RATING = 7
-
-
-class Estimator(Protocol):
-    """Says what an exchange is worth remembering, 0-10."""
-
-    def __call__(self, user: str, assistant: str) -> int: ...
 
 
 class Promoter:
