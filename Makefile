@@ -14,13 +14,13 @@ INSTALL := $(PIP) install --quiet $(addprefix --constraint ,$(CONSTRAINTS))
 unexport PYTHONDONTWRITEBYTECODE
 
 # Tests wait for brokers and workers most of the time, so several run at once.
-BESIDE := --numprocesses 4 --dist worksteal
+BESIDE := --numprocesses 3 --dist worksteal
 
 # The sources with their rules compiled beside them. Here they stay pure Python, which is what tests run.
 COMPILED := build/compiled
 SOURCES := schemas tables streams
 
-.PHONY: demo test test-all test-compiled test-fresh test-kafka test-newest lint docs mutants wheel bench update clean
+.PHONY: demo test quick-tests test-all test-compiled test-fresh test-kafka test-newest lint docs mutants wheel bench update clean
 
 # An installation that was interrupted leaves no stamp, and is begun anew.
 $(STAMP): pyproject.toml client/pyproject.toml $(CONSTRAINTS)
@@ -35,6 +35,14 @@ $(STAMP_ALL): $(STAMP)
 	$(INSTALL) --editable ".[embedded,test,test-all]"
 	@touch $@
 
+# mem0's own client excludes packages of the worker: it asks from an environment of its own.
+MEM0 := .venv-mem0
+STAMP_MEM0 := $(MEM0)/.installed
+$(STAMP_MEM0): tests/mem0/requirements.txt
+	$(PYTHON) -m venv --clear $(MEM0)
+	$(MEM0)/bin/python -m pip --disable-pip-version-check install --quiet --requirement $<
+	@touch $@
+
 demo: $(STAMP)  ## Chats become memories that answer questions, in under a minute.
 	$(BIN)/siltstone demo
 
@@ -43,11 +51,14 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint  ## Lint, types and the tests.
-	$(BIN)/pytest -m "not slow" $(BESIDE)
+quick-tests: $(STAMP)
+	$(BIN)/pytest -m "not slow and not wired" $(BESIDE)
 
-test-all: $(STAMP_ALL)  ## What takes longer: real models, crash tests, and properties on all of their examples.
-	ALL_EXAMPLES=1 $(BIN)/pytest -m "slow or hypothesis" --numprocesses 3 --dist worksteal
+test: $(STAMP)  ## Lint, types and the quick tests, beside each other: a minute.
+	@$(MAKE) --no-print-directory --jobs 2 lint quick-tests
+
+test-all: $(STAMP_ALL) $(STAMP_MEM0)  ## What takes longer: real models, crash tests, and properties on all of their examples.
+	ALL_EXAMPLES=1 $(BIN)/pytest -m "slow or wired or hypothesis" --numprocesses 3 --dist worksteal
 
 FRESH ?= trixie forky
 test-fresh:  ## The README's two commands on bare Debians; needs root and debootstrap.
@@ -95,7 +106,9 @@ update: $(STAMP)  ## Renew the versions of all packages.
 	$(PIP) install --quiet "uv>=0.9,<1"
 	$(BIN)/uv pip compile pyproject.toml client/pyproject.toml --universal --python-version 3.11 --all-extras --upgrade --quiet \
 		--no-annotate --custom-compile-command "make update" --output-file $(CONSTRAINTS)
+	$(BIN)/uv pip compile tests/mem0/requirements.in --universal --python-version 3.11 --upgrade --quiet \
+		--no-annotate --custom-compile-command "make update" --output-file tests/mem0/requirements.txt
 
 clean:
-	rm -rf .venv .venv-newest .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info client/build client/*.egg-info
+	rm -rf .venv .venv-newest .venv-mem0 .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info client/build client/*.egg-info
 	find schemas streams tables client tests benchmarks -name __pycache__ -exec rm -rf {} +

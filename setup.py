@@ -15,6 +15,7 @@ from setuptools import setup
 #: what reads texts for the estimator: compiled, it summed up evidence to other numbers.
 COMPILED = [
     "streams/rules/exchanges.py",
+    "streams/rules/heeding.py",
     "streams/rules/phrases.py",
     "streams/rules/promotion.py",
     "streams/rules/scoring.py",

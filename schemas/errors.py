@@ -26,6 +26,7 @@ SiltstoneError                 everything that we raise on purpose
 │   ├── ShardComingBack        the partition is this worker's, and what it holds is not back yet
 │   └── EmbeddingMismatch      the shard was written with another model or dimension
 ├── MemoryNotFound             the user has no such memory
+│   └── MemoryElsewhere        none of this worker's users has it; another worker's may
 ├── ReembeddingRefused         a change of the embedding model cannot be begun, or not be stopped
 ├── CheckpointError            a checkpoint cannot be taken, read or used
 │   ├── StoreUnavailable       the store of checkpoints does not answer, or not in time
@@ -38,6 +39,7 @@ SiltstoneError                 everything that we raise on purpose
 │   ├── NoCheckpoint           there is none of the partition, or none from before the time that is asked for
 │   └── SnapshotChanged        a file changed while a checkpoint was taken of it
 ├── NotReady                   the worker cannot answer yet, or not at this moment
+│   └── ProviderUnavailable    the OIDC provider's keys cannot be had
 ├── ConsistencyTokenError      a consistency token is damaged, or of another log or user
 ├── EmbeddingUnavailable       no vectors for now: the embedding service or model does not answer
 ├── ApiError                   a running worker answered with an error, or did not answer
@@ -280,8 +282,20 @@ class NotReady(SiltstoneError):
     """The worker is starting, or its partitions are moving. Ask again; `/readyz` says what it waits for."""
 
 
+class ProviderUnavailable(NotReady):
+    """The keys of the OIDC provider cannot be had. `why` and `todo` are for the log and for `siltstone doctor`."""
+
+    def __init__(self, why: str, todo: str) -> None:
+        self.why, self.todo = why, todo
+        super().__init__("the provider of such tokens does not give its keys; ask again")
+
+
 class MemoryNotFound(SiltstoneError):
     """The user has no memory of this id. The text says whose and which."""
+
+
+class MemoryElsewhere(MemoryNotFound):
+    """An id that comes without its user is none of this worker's memories. The other workers are asked."""
 
 
 class ReembeddingRefused(SiltstoneError):

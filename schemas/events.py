@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, FailFast, Field, TypeAdapter, model_
 from schemas.conversations import ChatMessage
 from schemas.fields import Content, Metadata, MetadataOfMany, Timestamp
 from schemas.ids import Id, Label
+from schemas.sources import Sources
 
 Ids = Annotated[list[Id], Field(min_length=1, max_length=1000)]
 
@@ -64,6 +65,11 @@ class Promotion(_Event):
         default=[], description="names that stand before lines of the text"
     )
     metadata: MetadataOfMany | None = None
+    sources: Sources = Field(
+        default=[],
+        exclude_if=not_,  # most need none
+        description="who said it (see schemas/sources.py), where it was not a user and an assistant without names",
+    )
     pinned: bool = Field(
         default=False,
         exclude_if=not_,  # it would be a fortieth of the log
@@ -94,6 +100,14 @@ class Remember(_Event):
         default="remember", description="what asked for it: the kind of the long-term memory"
     )
     message_ids: list[Id] = Field(default=[], max_length=1000, description="the messages that say it, where any do")
+    sources: Sources = Field(
+        default=[], exclude_if=not_, description="who wrote it, where it was not the user; token:… is by which token"
+    )
+
+    created_at: Timestamp | None = Field(
+        default=None,
+        description="when it was made, where that was before `timestamp`, from which on it ages: of an export",
+    )
 
     @model_validator(mode="after")
     def _fields_of_the_kind(self) -> Self:
@@ -103,6 +117,8 @@ class Remember(_Event):
             raise ValueError("ttl_seconds is for kind short_term alone: a long-term memory does not expire")
         if self.kind == "short_term" and self.supersedes:
             raise ValueError("a short-term memory supersedes nothing: supersedes is for kind long_term")
+        if self.kind == "short_term" and self.created_at is not None:
+            raise ValueError("created_at is for kind long_term: a short-term memory is of its timestamp")
         return self
 
 
@@ -174,6 +190,9 @@ class Edit(_Event):
         default=None, description="merged into the memory's, a null removes its key (RFC 7396)"
     )
     reason: Id = "manual"
+    sources: Sources = Field(
+        default=[], exclude_if=not_, description="who wrote the new text, beside who wrote the old"
+    )
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:

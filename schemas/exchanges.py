@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from schemas.conversations import SPEAKERS, ChatMessage, Role, content_id
 from schemas.ids import memory_id
+from schemas.sources import SOURCES, USUAL, any_covered, together
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -26,6 +28,12 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
     name: str | None = None
     agent_id: str | None = None
     metadata: dict[str, Any] | None = None
+
+    def sources(self) -> list[str]:
+        """Who speaks, and by which token it came."""
+        who = f"{self.role.value}:{self.name}" if self.name else self.role.value
+        came: object = (self.metadata or {}).get(SOURCES)
+        return [who, *(str(one) for one in came)] if isinstance(came, list) else [who]
 
     @classmethod
     def of(cls, said: ChatMessage) -> Message:
@@ -91,9 +99,37 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, gc=False):
         metadata: dict[str, Any] = {}
         for message in self.messages:
             metadata |= message.metadata or {}
+        if SOURCES in metadata:  # those of one message: `sources` has all
+            metadata = {key: value for key, value in metadata.items() if key != SOURCES}
         if emotions := self.emotions():
             metadata["emotion"] = emotions[0]
         return metadata
+
+    def sources(self) -> list[str]:
+        """Who has a part in it, but for the system, in alphabetical order."""
+        found = set[str]()
+        for message in self.messages:
+            if message.role is not Role.SYSTEM:
+                found.update(message.sources())
+        return together(found)
+
+    def unusual_sources(self) -> list[str]:
+        """The same; none where it is a user and an assistant alone, neither of them named: nearly all are."""
+        user = assistant = False
+        for message in self.messages:
+            if message.name or message.metadata or message.role not in SPEAKERS:
+                break
+            user, assistant = user or message.role is Role.USER, assistant or message.role is Role.ASSISTANT
+        else:
+            if user and assistant:
+                return []
+        found = self.sources()
+        return [] if found == [*USUAL] else found
+
+    def without(self, excluded: Iterable[str]) -> Exchange:
+        """What of it none of these sources has said."""
+        left = tuple(one for one in self.messages if not any_covered(excluded, one.sources()))
+        return Exchange(self.seq, left)
 
     @property
     def agent_id(self) -> str | None:

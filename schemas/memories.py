@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, computed_field
+
+from schemas.sources import sources_in
 
 
 class State(StrEnum):
@@ -104,3 +106,9 @@ class SearchHit(BaseModel):
     superseded_by: uuid.UUID | None = None
     summarized_by: uuid.UUID | None = None
     explain: dict[str, Any] | None = None
+
+    @computed_field  # type: ignore[prop-decorator]  # as pydantic says: mypy knows no decorated properties
+    @property
+    def source(self) -> list[str]:
+        """Who wrote what it is made of: user, assistant, tool, token:… (schemas/sources.py)."""
+        return sources_in(self.metadata, self.kind)

@@ -8,7 +8,7 @@ from typing import Literal
 
 from schemas.errors import NotAllowed
 from schemas.settings import KafkaSettings
-from schemas.topics import Topics
+from schemas.topics import TOKENS, Topics
 
 Operation = Literal["READ", "WRITE", "CREATE", "DESCRIBE"]
 
@@ -52,9 +52,15 @@ def not_allowed(kafka: KafkaSettings, rights: Sequence[Right]) -> NotAllowed:
     return NotAllowed(principal(kafka), rights, rights[0].command(kafka), waits=waits)
 
 
-def topic_rights(kafka: KafkaSettings, changelogs: frozenset[str] = frozenset()) -> dict[str, tuple[Right, ...]]:
-    """What a worker does with each of its topics. All of them are described, which READ and WRITE include."""
+def topic_rights(
+    kafka: KafkaSettings, changelogs: frozenset[str] = frozenset(), *, tokens: bool = False
+) -> dict[str, tuple[Right, ...]]:
+    """What a worker does with each of its topics. All of them are described, which READ and WRITE include.
+
+    With `tokens` (`access.tokens`) it follows theirs as well; it writes none.
+    """
     names = Topics.with_prefix(kafka.topic_prefix)
+    read: tuple[Operation, ...] = ("READ",)
     both: tuple[Operation, ...] = ("READ", "WRITE")
     write: tuple[Operation, ...] = ("WRITE",)
     wanted = {
@@ -64,6 +70,7 @@ def topic_rights(kafka: KafkaSettings, changelogs: frozenset[str] = frozenset())
         names.summary_requests: both,
         names.dead_letters: write,
         **dict.fromkeys(sorted(changelogs), both),
+        **({kafka.topic_prefix + TOKENS: read} if tokens else {}),
     }
     return {name: tuple(Right(operation, "topic", name) for operation in of) for name, of in wanted.items()}
 

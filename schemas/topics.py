@@ -27,6 +27,9 @@ REROUTED_HEADER = "siltstone.rerouted"
 #: Of a promotion's record: the Kafka timestamp (epoch ms, decimal digits) of the message that closed its exchange, or
 #: of whatever other record made the decision. Nobody decides by it; the worker measures how old promotions are.
 CLOSED_AT_HEADER = "closed.at"
+#: Of a promotion's record: who said it, a JSON list, where the event does not say it itself and it is not what it
+#: usually is. Beside the value, which has what was decided and nothing else.
+SOURCES_HEADER = "siltstone.sources"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,9 @@ from streams.effects import Effects
 from streams.forgetting import Forgetters
 from streams.health import WorkerHealth
 from streams.service import MemoryService
+from streams.telemetry.spans import Spans
 from streams.timers import Timers
-from streams.wiring.access import access
+from streams.wiring.access import Access
 from streams.wiring.chats import Chats
 from streams.wiring.checkpoints import Checkpointing
 from streams.wiring.context import WorkerContext
@@ -28,7 +29,7 @@ from streams.wiring.long_term import long_term_agent, recall, tombstones
 from streams.wiring.registering import register
 from streams.wiring.storage import Storage
 from streams.wiring.summaries import summaries_agent
-from tables.paths import make_usable
+from tables.privacy import make_private
 from tables.summaries.pending_summaries import PendingSummaries
 
 log = logging.getLogger(__name__)
@@ -43,8 +44,8 @@ class Siltstone:
     await worker.stop()
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self.context = context = WorkerContext.of(settings)
+    def __init__(self, settings: Settings, spans: Spans | None = None) -> None:
+        self.context = context = WorkerContext.of(settings, spans)
         self.settings, self.topics, self.metrics = context.settings, context.topics, context.metrics
         self.clock, self.hot, self._plan = context.clock, context.hot, settings.summaries()
         self._chats = chats = Chats(settings.rater(), self._plan.model)
@@ -78,6 +79,7 @@ class Siltstone:
             clock=context.clock,
             metrics=context.metrics,
             event_log=context.event_log,
+            spans=context.spans,
             effects=Effects(self.hot),
             health=self.health,
             windows=self.intake.windows,
@@ -92,8 +94,10 @@ class Siltstone:
             reembedder=self.jobs.reembedder,
             checkpoints=beside.job,
         )
-        self.forwarding = Forwarding(lambda partition: self.hot.owner(SESSIONS, partition), lambda: self.api.url)
-        self._tokens, self._follower = access(settings)
+        self.forwarding = Forwarding(
+            lambda partition: self.hot.owner(SESSIONS, partition), lambda: self.api.url, settings.kafka.partitions
+        )
+        self._access = Access(settings)
         self._faust, self._parts = FaustRun(context, self.recall, self.broker), AsyncExitStack()
         register(context, self.intake, self._pending, self._assignment, self.long_term, self.summaries)
 
@@ -104,10 +108,11 @@ class Siltstone:
         it. Raises `BrokerUnavailable`, `DataDirError`, `SettingsError` or what else keeps the worker from working;
         what had begun by then is ended by `stop`.
         """
-        make_usable(self.settings.data_dir)
+        make_private(self.settings.data_dir)
         for warning in self._plan.warnings:
             log.warning("%s", warning)
         faust, parts = self._faust, self._parts  # a stop goes through them from the last to the first
+        parts.push_async_callback(self.context.spans.close)
         parts.push_async_callback(faust.leave)
         parts.push_async_callback(asyncio.to_thread, self.context.stores.close_all)
         parts.push_async_callback(self._storage.close)
@@ -121,13 +126,11 @@ class Siltstone:
         parts.push_async_callback(self.api.stop)
         parts.push_async_callback(self.broker.close)
         parts.push_async_callback(self._timers.close)
-        if self._follower is not None:
-            parts.push_async_callback(self._follower.close)
-        await self.api.start(build(self.service, self.forwarding, self._tokens))
+        parts.push_async_callback(self._access.close)
+        await self.api.start(build(self.service, self.forwarding, self._access.admission))
         self.hot.advertise(self.api.url)
         await self.broker.find(patient=patient)
-        if self._follower is not None:
-            self._follower.start()
+        self._access.start()
         self._storage.start()
         await self.context.faust.start()
         self.broker.watch(self._timers)

@@ -61,9 +61,10 @@ class BrokerLink:
         metrics: Metrics,
         recovered: Callable[[], bool],
         log_ms: int | None = None,
+        tokens: bool = False,
     ) -> None:
         self._kafka, self._data_dir, self._hot, self._recovered = kafka, data_dir, hot, recovered
-        self._log_ms = log_ms
+        self._log_ms, self._tokens = log_ms, tokens
         self._missing = ""
         self._topics = TopicWatch(kafka, data_dir / "topics.json")
         self._refused = RefusalWatch(partial(refusal, kafka, client_options(kafka)))
@@ -125,7 +126,7 @@ class BrokerLink:
 
     async def lacking(self, exc: KafkaError) -> SiltstoneError:
         """Which right it is that the broker has refused while we were at work."""
-        tried = await try_rights(self._kafka, frozenset(self._hot.changelogs))
+        tried = await try_rights(self._kafka, frozenset(self._hot.changelogs), tokens=self._tokens)
         if tried.missing:
             return not_allowed(self._kafka, tried.missing)
         return SiltstoneError(f"Kafka refused a right that it gives now ({type(exc).__name__}): start it anew")
@@ -148,11 +149,11 @@ class BrokerLink:
     async def _prepare_topics(self) -> None:
         """They are there, those of them that may be created, and all that is to be done with them is allowed."""
         changelogs = frozenset(self._hot.changelogs)
-        tried = await require_rights(self._kafka, changelogs)
+        tried = await require_rights(self._kafka, changelogs, tokens=self._tokens)
         await worker_topics(self._kafka, self._data_dir, self._log_ms)
         await asyncio.to_thread(record_partitions, self._data_dir, self._kafka.partitions)
         if tried.absent:
-            await require_rights(self._kafka, changelogs)
+            await require_rights(self._kafka, changelogs, tokens=self._tokens)
         self._hot.begun_anew = await self._topics.begin()
         if self._hot.stores is not None:
             self._hot.stores.topic_ids = self._topics.ids()

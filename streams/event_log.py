@@ -10,13 +10,17 @@ from schemas.events import LongTermEvent
 from schemas.topics import Topics, key_of
 from streams.hotpath import Outbox
 from streams.hotpath.outbox import Headers
+from streams.telemetry.spans import NoSpans, Spans
 
 
 class EventLog:
-    """Appends by way of the outbox: no offset of what caused an event is committed before the event is in the log."""
+    """Appends by way of the outbox: no offset of what caused an event is committed before the event is in the log.
 
-    def __init__(self, outbox: Outbox, topics: Topics) -> None:
-        self._outbox, self._topics = outbox, topics
+    What a request or a batch causes carries the trace context of its span, where there is one.
+    """
+
+    def __init__(self, outbox: Outbox, topics: Topics, spans: Spans = NoSpans()) -> None:  # noqa: B008 - it is a value
+        self._outbox, self._topics, self._spans = outbox, topics, spans
 
     def append(self, event: LongTermEvent, headers: Headers = ()) -> None:
         """Soon, and before any change that tables hold now is written: see `Outbox.post`."""
@@ -29,7 +33,8 @@ class EventLog:
 
     def append_request(self, user_id: str, request: bytes) -> None:
         """A `SummaryRequest`, which was encoded where its size was bounded."""
-        self._outbox.post(self._topics.summary_requests, request, key=key_of(user_id))
+        headers = self._spans.outgoing() if self._spans.on else ()
+        self._outbox.post(self._topics.summary_requests, request, key=key_of(user_id), headers=headers)
 
     async def deliver(self) -> None:
         """Send what was appended, in its order."""
@@ -42,7 +47,8 @@ class EventLog:
 
     async def produce(self, topic: str, user_id: str, value: bytes) -> asyncio.Future[Any]:
         """For a caller who waits for the acknowledgement, and deals with a refusal: no commit waits for it."""
-        return await self._outbox.produce(topic, value, key=key_of(user_id))
+        headers = self._spans.outgoing() if self._spans.on else ()
+        return await self._outbox.produce(topic, value, key=key_of(user_id), headers=headers)
 
     async def send(self, event: LongTermEvent) -> None:
         """Send now; the offset of what caused it is not committed before this is acknowledged."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 
 from streams.coming_back import Behind
 
@@ -21,6 +21,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)  # memory, processor time and files of the worker, where there is /proc
         self.messages = Counter("siltstone_messages", "Chat messages taken into a window", registry=registry)
         self.duplicates = Counter(
             "siltstone_duplicate_messages", "Messages ignored: their id is in the window", registry=registry

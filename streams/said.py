@@ -15,9 +15,10 @@ import numpy as np
 from schemas.conversations import Role
 from schemas.exchanges import Exchange
 from schemas.memories import Memory, State
+from schemas.sources import SOURCES
 from streams.clock import Clock
 from streams.rules.estimator import estimated_rating
-from streams.rules.filtering import Filter, matching
+from streams.rules.filtering import Condition, matching
 from streams.rules.ranking import bm25, is_question, top
 from tables.search.said import SaidRow, terms_of
 from tables.windows.short_term import ShortTermStore
@@ -75,7 +76,7 @@ def worth_embedding(rows: Iterable[SaidRow], parts: Sequence[str]) -> list[SaidR
     return [*older, *newest]
 
 
-def matching_rows(rows: Sequence[SaidRow], user_id: str, filters: Sequence[Filter]) -> list[SaidRow]:
+def matching_rows(rows: Sequence[SaidRow], user_id: str, filters: Sequence[Condition]) -> list[SaidRow]:
     """Those that all filters match, as memories."""
     if not filters:
         return list(rows)
@@ -88,6 +89,8 @@ def as_memory(row: SaidRow, user_id: str) -> Memory:
     exchange, meta = row.exchange, row.exchange.metadata()
     if speakers := exchange.speakers():
         meta["speakers"] = speakers
+    if sources := exchange.unusual_sources():
+        meta[SOURCES] = sources
     return Memory(
         seq=-1,
         id=row.id,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -25,6 +26,7 @@ from schemas.memories import SHORT_TERM, Memory, SearchHit, State
 from schemas.places import Place
 from schemas.rights import Right, not_allowed
 from schemas.settings import Settings
+from schemas.sources import any_covered, sources_in
 from schemas.times import day_of
 from schemas.topics import Topics, partition_of
 from streams.agents.long_term import LongTermAgent
@@ -45,6 +47,7 @@ from streams.rules.explaining import Explainer, Explanation
 from streams.rules.importance import Importance
 from streams.said import ShownWindow
 from streams.shards import OwnedShards
+from streams.telemetry.spans import Spans
 from tables.analysts.copy import Copy
 from tables.shard.shard import Shard
 from tables.summaries.pending_summaries import PendingSummaries
@@ -95,6 +98,14 @@ class WindowExchange(NamedTuple):
     open: bool
 
 
+class OfSource(NamedTuple):
+    """Ids of what one source had a part in; `exchanges` are those of windows that are no memories."""
+
+    memories: list[uuid.UUID]
+    exchanges: list[uuid.UUID]
+    notes: list[uuid.UUID]
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What an assistant needs before it answers."""
@@ -117,6 +128,7 @@ class MemoryService:
         clock: Clock,
         metrics: Metrics,
         event_log: EventLog,
+        spans: Spans,
         effects: Effects,
         health: Health,
         windows: ShortTermStore,
@@ -137,7 +149,7 @@ class MemoryService:
         self.summaries, self.recall, self.explainer = summaries, recall, explainer
         self.cleanup, self.reembedder = cleanup, reembedder
         self._event_log, self._long_term, self._analytics = event_log, long_term, analytics
-        self._effects = effects
+        self._effects, self.spans = effects, spans
         self.checkpoints = AskedCheckpoints(None if checkpoints is None else checkpoints.take, shards.partitions)
 
     # Whose users these are
@@ -150,15 +162,19 @@ class MemoryService:
             raise ShardNotHere(partition, NOT_HERE)
         return partition
 
+    def _partition_of(self, user_id: str) -> int:
+        """Whoever's it is."""
+        return partition_of(user_id, self.settings.kafka.partitions)
+
     def _assigned(self, user_id: str) -> int:
-        partition = partition_of(user_id, self.settings.kafka.partitions)
+        partition = self._partition_of(user_id)
         if partition not in self.shards.partitions():
             raise ShardNotHere(partition, NOT_HERE)
         return partition
 
     def _say_what_comes_back(self, user_id: str, cause: Exception | None = None) -> None:
         """Raise `ShardComingBack` where the user's partition is on its way back."""
-        partition = partition_of(user_id, self.settings.kafka.partitions)
+        partition = self._partition_of(user_id)
         if behind := self.shards.coming_back.of(partition):
             what = "; ".join(one.what() for one in behind)
             left = seconds_left(behind) or 1.0
@@ -205,7 +221,7 @@ class MemoryService:
         try:
             async with asyncio.timeout(WAIT_SECONDS):
                 behind = await self.readable(user_id, partial)
-                partition = partition_of(user_id, self.settings.kafka.partitions)
+                partition = self._partition_of(user_id)
                 return await self.shards.call(partition, method, *args, **kwargs), behind
         except TimeoutError as exc:
             self._say_what_comes_back(user_id, exc)
@@ -253,13 +269,13 @@ class MemoryService:
         """
         keyed = {self.topics.conversations, self.topics.long_term, self.topics.summary_requests}
         partitions = self.settings.kafka.partitions
-        own = None if user_id is None else partition_of(user_id, partitions)
+        own = None if user_id is None else self._partition_of(user_id)
         for place in places:
             if place.topic not in keyed or place.partition >= partitions:
-                raise ConsistencyTokenError(f"at_least: {place} is of another log: ask the cluster that it came from")
+                raise ConsistencyTokenError("at_least: a token is of another log: ask the cluster that it came from")
             if own is not None and place.partition != own:
                 raise ConsistencyTokenError(
-                    f"at_least: {place} is of another user: the records of user {user_id} lie in partition {own}"
+                    f"at_least: a token is of another user: this one's records lie in partition {own}"
                 )
         if places:
             with self._effects.reserved():
@@ -283,7 +299,8 @@ class MemoryService:
         broker lets us not in any more.
         """
         value = event.model_dump_json(exclude_none=True).encode()
-        (place,) = await self._produce(self.topics.long_term, (event.user_id, value))
+        with self.spans.writing(self._partition_of(event.user_id), event):
+            (place,) = await self._produce(self.topics.long_term, (event.user_id, value))
         return place
 
     async def request_summary(self, request: SummaryRequest) -> Place:
@@ -315,27 +332,32 @@ class MemoryService:
 
         Where it may be `partial`, of what is there already; windows that are being read back are left out.
         """
-        try:
-            async with asyncio.timeout(WAIT_SECONDS):
-                behind = await self.readable(query.user_id, partial)
-                if behind and not self.health.recovered:
-                    query = replace(query, short_term=False)
-                hits = await self.recall.search(query)
-                hits.behind = behind
-                return hits
-        except TimeoutError as exc:
-            self._say_what_comes_back(query.user_id, exc)
-            raise
+        with self.spans.searching(self._partition_of(query.user_id), query.text) as found:
+            try:
+                async with asyncio.timeout(WAIT_SECONDS):
+                    behind = await self.readable(query.user_id, partial)
+                    if behind and not self.health.recovered:
+                        query = replace(query, short_term=False)
+                    hits = await self.recall.search(query)
+            except TimeoutError as exc:
+                self._say_what_comes_back(query.user_id, exc)
+                raise
+            hits.behind = behind
+            found(hits)
+            return hits
 
     async def search_archive(self, user_id: str, text: str, top_k: int, explain: bool) -> list[SearchHit]:
         """The user's archived memories that answer, most relevant first; it counts as no access."""
-        try:
-            async with asyncio.timeout(WAIT_SECONDS):
-                await self.caught_up(user_id)
-                return await self.recall.search_archive(user_id, text, top_k, explain)
-        except TimeoutError as exc:
-            self._say_what_comes_back(user_id, exc)
-            raise
+        with self.spans.searching(self._partition_of(user_id), text) as found:
+            try:
+                async with asyncio.timeout(WAIT_SECONDS):
+                    await self.caught_up(user_id)
+                    hits = await self.recall.search_archive(user_id, text, top_k, explain)
+            except TimeoutError as exc:
+                self._say_what_comes_back(user_id, exc)
+                raise
+            found(hits)
+            return hits
 
     async def context(
         self,
@@ -385,6 +407,16 @@ class MemoryService:
         partition, now = self.partition_here(user_id), self.clock.now()
         return [n for n in self.windows.notes.of_session(partition, user_id, session_id) if n.expires_at > now]
 
+    def notes_of(self, user_id: str) -> list[Note]:
+        """The same of all of the user's sessions."""
+        partition, now = self.partition_here(user_id), self.clock.now()
+        return [note for note in self.windows.notes.of_user(partition, user_id) if note.expires_at > now]
+
+    def window_of(self, user_id: str) -> list[tuple[str, Exchange]]:
+        """What all of the user's windows hold, newest first, each with its session; expired ones never appear."""
+        since = self.clock.now() - self.settings.memory.ttl_seconds * 1000
+        return self.windows.newest_of(self.partition_here(user_id), user_id, since, sys.maxsize)
+
     def session(self, user_id: str, session_id: str) -> Session:
         return self.windows.session(self.partition_here(user_id), user_id, session_id)
 
@@ -410,6 +442,12 @@ class MemoryService:
         """All of the user's, oldest first."""
         return await self.ask(user_id, Shard.memories_of, user_id)
 
+    async def said_by(self, user_id: str) -> list[Memory]:
+        """What the user's windows hold and is no memory, newest first: each as the memory that it may become."""
+        await self.ask(user_id, Shard.newest_event)  # all that the shard should hold is there then
+        async with asyncio.timeout(WAIT_SECONDS):
+            return await self.recall.said_by(user_id)
+
     async def one(self, user_id: str, memory_id: uuid.UUID) -> Memory:
         """The user's memory of this id, or the one that a near-copy of this id went into.
 
@@ -425,6 +463,26 @@ class MemoryService:
                 self._say_what_comes_back(user_id)
             raise MemoryNotFound(f"user {user_id} has no memory {memory_id}")
         return found, behind
+
+    async def of_source(self, user_id: str, source: str) -> OfSource:
+        """The ids of all that this source had a part in, of the shard and of the windows."""
+        partition = self.partition_here(user_id)
+        held = list(await self.of_user(user_id))
+        held += [one.memory for one in await self.ask(user_id, Shard.archive_of, user_id)]
+        memories = [one.id for one in held if any_covered([source], sources_in(one.meta, one.kind))]
+        known = {one.id for one in held}
+        exchanges = [
+            identity
+            for session, exchange in self.windows.newest_of(partition, user_id, 0, sys.maxsize)
+            if any_covered([source], exchange.sources())
+            and (identity := exchange.memory_id(user_id, session)) not in known
+        ]
+        notes = [
+            note.id
+            for note in self.windows.notes.of_user(partition, user_id)
+            if any_covered([source], sources_in(note.metadata or {}, "remember"))
+        ]
+        return OfSource(memories, exchanges, notes)
 
     async def archived(self, user_id: str, memory_id: uuid.UUID) -> uuid.UUID:
         """The id of an archived memory, or of the one that a near-copy of this id went into.

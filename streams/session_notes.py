@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from schemas.events import Forget, ForgetUser, LongTermEvent, Remember
 from schemas.ids import event_id
 from schemas.settings import MemorySettings
+from schemas.sources import SOURCES
 from streams.clock import Clock
 from streams.event_log import EventLog
 from streams.metrics import Metrics
@@ -133,7 +134,7 @@ class SessionNotes:
             event.timestamp,
             event.timestamp + (event.ttl_seconds or self._memory.ttl_seconds) * 1000,
             event.agent_id,
-            event.metadata,
+            _metadata(event),
         )
 
     def _open_session(self, partition: int, note: Note) -> None:
@@ -214,7 +215,14 @@ def promoted(note: Note) -> Remember:
         agent_id=note.agent_id,
         importance=note.importance,
         metadata=note.metadata,
+        sources=(note.metadata or {}).get(SOURCES, []),
     )
+
+
+def _metadata(event: Remember) -> dict[str, Any] | None:
+    """With those who wrote it, whom the event alone says."""
+    given = {key: value for key, value in (event.metadata or {}).items() if key != SOURCES}
+    return (given | ({SOURCES: event.sources} if event.sources else {})) or None
 
 
 def _identity(event: Remember) -> uuid.UUID:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import uuid
 from pathlib import Path
 
 from schemas.errors import DataDirError
@@ -33,10 +33,9 @@ def write_whole(path: Path, content: bytes) -> None:
 
     Several workers of one data directory may do so at once: each has a draft of its own, and the last one stays.
     """
-    descriptor, name = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".new", dir=path.parent)
-    draft = Path(name)
+    draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}.new")
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with draft.open("xb") as file:
             file.write(content)
         synced(draft)
         draft.replace(path)

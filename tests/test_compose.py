@@ -6,6 +6,7 @@ No container is started: what can be checked without an engine is checked here.
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from itertools import pairwise
 from pathlib import Path
@@ -16,9 +17,11 @@ import yaml
 from prometheus_client import Counter
 from prometheus_client.metrics import MetricWrapperBase
 
+from schemas.errors import SettingsError
 from schemas.settings import SUMMARY_VARIABLES, Settings
-from schemas.topic_specs import MAX_RECORD_BYTES, topic_specs
+from schemas.topic_specs import MAX_RECORD_BYTES, tokens_spec, topic_specs
 from schemas.topics import Topics
+from streams.cli.token import token
 from streams.metrics import Metrics
 from streams.rules.topic_contract import differences
 
@@ -89,6 +92,8 @@ def test_services() -> None:
 def test_the_script_creates_every_topic_with_equal_partitions(tmp_path: Path) -> None:
     """Exactly the topics that the code names, all with the default number of partitions and the record limit."""
     topics = created_topics(tmp_path)
+    tokens = topics.pop("siltstone.tokens")
+    assert (tokens["partitions"], tokens["cleanup.policy"]) == ("1", "compact")
     assert set(topics) == set(Topics.with_prefix("siltstone.").all())
     assert {topic["partitions"] for topic in topics.values()} == {str(Settings().kafka.partitions)}
     assert {topic["max.message.bytes"] for topic in topics.values()} == {str(MAX_RECORD_BYTES)}
@@ -107,7 +112,8 @@ def test_topics_of_the_script_are_as_the_worker_wants_them(
     """Also where `.env` keeps `long-term` for a year: the worker is told so."""
     env = {"LONG_TERM_RETENTION_MS": long_term}
     topics = created_topics(tmp_path, env)
-    for spec in topic_specs(worker_settings(monkeypatch, env).kafka):
+    kafka = worker_settings(monkeypatch, env).kafka
+    for spec in (*topic_specs(kafka), tokens_spec(kafka)):
         assert differences(spec, UNTOLD | topics[spec.name], replicas=1) == []
 
 
@@ -118,6 +124,7 @@ def test_script_and_worker_take_the_same_prefix_and_partitions(
     env = {"SILTSTONE_KAFKA__TOPIC_PREFIX": "memory-", "SILTSTONE_KAFKA__PARTITIONS": "3"}
     topics = created_topics(tmp_path, env)
     kafka = worker_settings(monkeypatch, env).kafka
+    assert topics.pop(tokens_spec(kafka).name)["partitions"] == "1"
     assert set(topics) == set(Topics.with_prefix(kafka.topic_prefix).all())
     assert {topic["partitions"] for topic in topics.values()} == {str(kafka.partitions)} == {"3"}
 
@@ -165,11 +172,37 @@ def test_security_settings_reach_the_worker(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_ports_are_on_loopback() -> None:
-    """Nothing is published to other machines, and the worker's API not at all."""
+    """Nothing is published to other machines."""
     ports = [interpolated(port) for service in SERVICES.values() for port in service.get("ports", [])]
     assert ports
     assert all(port.startswith("127.0.0.1:") for port in ports)
-    assert "ports" not in SERVICES["worker"]
+
+
+def test_the_api_is_reached_from_outside_of_its_container_with_tokens_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without them it is on the container's loopback, where the published port leads nowhere."""
+    assert [interpolated(port) for port in SERVICES["worker"]["ports"]] == ["127.0.0.1:8000:8000"]
+    without = worker_settings(monkeypatch)
+    assert (without.access.tokens, without.http.host, without.http.port) == (False, "127.0.0.1", 8000)
+    switched = dict(_ASSIGNMENT.findall(EXAMPLE.partition("# --- The API from outside")[2].partition("# ---")[0]))
+    outside = worker_settings(monkeypatch, switched)
+    assert (outside.access.tokens, outside.access.open_probes, outside.http.host) == (True, True, "0.0.0.0")
+    with pytest.raises(SettingsError, match=r"http\.host: 0\.0\.0\.0 is not loopback"):
+        worker_settings(monkeypatch, switched | {"SILTSTONE_ACCESS__TOKENS": "false"})
+
+
+def test_a_provider_reaches_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    switched = dict(_ASSIGNMENT.findall(EXAMPLE.partition("# --- An OIDC provider")[2].partition("# ---")[0]))
+    oidc = worker_settings(monkeypatch, {"SILTSTONE_ACCESS__TOKENS": "true"} | switched).access.oidc
+    assert (oidc.issuer, oidc.audience) == ("https://id.example.com/realms/chat", "siltstone")
+    assert (oidc.user_claim, oidc.scopes_claim, oidc.scope_prefix) == ("sub", "scope", "siltstone:")
+
+
+def test_the_first_token_is_made_by_the_command_of_the_example() -> None:
+    (command,) = re.findall(r"docker compose exec worker (siltstone token add .*)", EXAMPLE)
+    given = shlex.split(command)[3:]
+    options = {name for option in token.commands["add"].params for name in option.opts}
+    assert set(given[::2]) <= options
+    assert dict(zip(given[::2], given[1::2], strict=True))["--users"] == "*"
 
 
 def test_env_example_names_exactly_what_compose_uses() -> None:

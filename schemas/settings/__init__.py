@@ -41,6 +41,7 @@ from schemas.settings.services import (
     RaterSettings,
 )
 from schemas.settings.summaries import SUMMARY_VARIABLES, SettingWarning, SummaryPlan, summary_plan
+from schemas.settings.telemetry import TelemetrySettings
 
 CONFIG_VARIABLE = "SILTSTONE_CONFIG"
 
@@ -75,6 +76,7 @@ __all__ = [
     "SummaryPlan",
     "SummarySettings",
     "SupersedeSettings",
+    "TelemetrySettings",
     "WhitelistSettings",
 ]
 
@@ -100,6 +102,7 @@ class Settings(BaseSettings):
     analytics: AnalyticsSettings = AnalyticsSettings()
     access: AccessSettings = AccessSettings()
     http: HttpSettings = HttpSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
     dev: DevSettings = DevSettings()
 
     @field_validator("checkpoints")

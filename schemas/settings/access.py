@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from schemas.settings.oidc import LOOPBACK, OidcSettings
 from schemas.settings.section import Section
-
-LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 class AccessSettings(Section):
@@ -19,6 +18,14 @@ class AccessSettings(Section):
         default=True,
         description="`/healthz`, `/readyz` and `/metrics` answer without a token; false: with any valid one",
     )
+    oidc: OidcSettings = OidcSettings()
+
+    @model_validator(mode="after")
+    def _asked_for(self) -> Self:
+        """Otherwise a provider would be set up, and nobody asked for its tokens."""
+        if self.oidc.issuer and not self.tokens:
+            raise ValueError("oidc.issuer: takes access.tokens to be true: without it nobody is asked for a token")
+        return self
 
 
 def address_fault(host: str, access: AccessSettings) -> str:

@@ -10,6 +10,7 @@ from schemas.events import LONGEST_TTL_SECONDS
 from schemas.phrases import CONTENT_KEYWORDS, FORCE_PHRASES, STRONG_EMOTIONS
 from schemas.settings.section import Section
 from schemas.settings.services import ApiKey, BaseUrl
+from schemas.sources import Source
 
 
 class ScoringSettings(Section):
@@ -45,6 +46,9 @@ class MemorySettings(Section):
     force_phrases: tuple[str, ...] = FORCE_PHRASES
     pin_requests: bool = Field(
         default=True, description="what a user asked to remember, by a phrase, does not decay until it is unpinned"
+    )
+    excluded_sources: tuple[Source, ...] = Field(
+        default=(), description="what these say is never promoted: assistant, tool:search, token:crawler, …"
     )
     resident_bytes: Annotated[ByteSize, Field(ge=1 << 20)] | None = Field(
         default=None,

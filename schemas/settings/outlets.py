@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from schemas.settings.section import Section
 from schemas.settings.services import BaseUrl
+
+#: Without a port: what is in front of the worker decides on that.
+HostName = Annotated[
+    str, Field(pattern=r"^([A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)$")
+]
 
 
 class AnalyticsSettings(Section):
@@ -20,11 +26,23 @@ class AnalyticsSettings(Section):
 class HttpSettings(Section):
     """The worker's API. Another address than loopback takes tokens (`access.tokens`)."""
 
+    mcp: bool = Field(default=True, description="serve MCP at `/mcp` as well")
     host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 8000
     advertised_url: BaseUrl = Field(
         default="", description="where other workers reach this one; empty: at host and port"
     )
+    allowed_hosts: tuple[HostName, ...] = Field(
+        default=(),
+        description="names by which the API may be asked for beside loopback's, and whose pages may ask; with tokens "
+        "and none of these, any name",
+    )
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        """By which other workers ask for this one."""
+        advertised = urlsplit(self.advertised_url).hostname
+        return (self.host, advertised) if advertised else (self.host,)
 
 
 class DevSettings(Section):

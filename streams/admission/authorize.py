@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from schemas.errors import OtherUser, ScopeMissing
+from schemas.sources import TOKEN
 from schemas.tokens import EVERYBODY, Scope
 
 
@@ -24,6 +25,11 @@ class Principal:
         return cls(name, None if EVERYBODY in users else frozenset(users), frozenset(scopes))
 
     @property
+    def sources(self) -> list[str]:
+        """As whose what comes by it is recorded."""
+        return [f"{TOKEN}{self.name}"]
+
+    @property
     def only_user(self) -> str | None:
         """The user that is meant where none is named; None where that cannot be said."""
         if self.users is None or len(self.users) != 1:
@@ -39,7 +45,12 @@ def authorize(principal: Principal, user_id: str | None, scope: Scope) -> None:
     """
     if user_id is not None and principal.users is not None and user_id not in principal.users:
         raise OtherUser("there is no such memory")
-    if scope not in principal.scopes:
-        raise ScopeMissing(f"this takes a token with the scope {scope.value}")
+    require(principal, scope)
     if user_id is None and principal.users is not None:
         raise ScopeMissing(f"this takes a token for all users, with the scope {scope.value}")
+
+
+def require(principal: Principal, scope: Scope) -> None:
+    """The half of it that is known before the user is. Raises `ScopeMissing`."""
+    if scope not in principal.scopes:
+        raise ScopeMissing(f"this takes a token with the scope {scope.value}")

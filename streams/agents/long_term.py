@@ -19,6 +19,7 @@ from schemas.errors import ShardNotHere
 from schemas.events import LONG_TERM_EVENT, Edit, LongTermEvent, Promotion, Remember
 from schemas.memories import Memory
 from schemas.settings import MemorySettings
+from schemas.sources import sources_beside
 from streams.agents.group_commit import EVENTS_A_TRANSACTION, GroupWriter
 from streams.backlog_gate import BacklogGate
 from streams.clock import Clock, now_ms
@@ -45,6 +46,8 @@ def decode(record: Any) -> LongTermEvent:
     """An event of `long-term`. Raises `BadRecord`."""
     fields = json_object(record.value)
     fields.setdefault("timestamp", record.timestamp)
+    if fields.get("type") == "promotion" and (sources := sources_beside(record.headers)):
+        fields.setdefault("sources", sources)
     try:
         return LONG_TERM_EVENT.validate_python(fields)
     except ValidationError as exc:

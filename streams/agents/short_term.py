@@ -17,6 +17,7 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
+import orjson
 from pydantic import ValidationError
 
 from schemas.conversations import ChatMessage, ConversationRecord, SessionEnded, Silence
@@ -25,7 +26,7 @@ from schemas.exchanges import Exchange, Message, render
 from schemas.ids import event_id
 from schemas.plain_messages import plain_message
 from schemas.settings import MemorySettings
-from schemas.topics import CLOSED_AT_HEADER
+from schemas.topics import CLOSED_AT_HEADER, SOURCES_HEADER
 from streams.agents.summaries import request_of
 from streams.clock import Clock, ingested, now_ms
 from streams.dead_letters import invalid, json_object
@@ -40,6 +41,7 @@ from streams.rules.decision import Decision
 from streams.rules.session import SessionInput, SessionRules
 from streams.rules.session_changes import SessionChanges
 from streams.rules.summary.triggers import SummaryWanted
+from streams.telemetry.spans import NoSpans, Spans
 from tables.windows.short_term import Session, ShortTermStore
 
 log = logging.getLogger(__name__)
@@ -99,7 +101,9 @@ class ShortTermAgent:
         ratings: Ratings | None,
         idle: IdleTracker | None = None,
         now: Callable[[], int] = now_ms,
+        spans: Spans = NoSpans(),  # noqa: B008 - it is a value
     ) -> None:
+        self._spans = spans
         self._store, self._rules, self._event_log = store, rules, event_log
         self._inbox, self._metrics, self._clock = inbox, metrics, clock
         self._ratings, self._now = ratings, now
@@ -138,12 +142,21 @@ class ShortTermAgent:
         return self._ask(partition, advanced)
 
     def _follow(self, partition: int, outcomes: Sequence[SessionChanges], records: Sequence[Any] = ()) -> None:
-        """Count and promote what was decided, by `records` or by an answer; ask for the summaries that are due."""
+        """Count and promote what was decided, by `records` or by an answer; ask for the summaries that are due.
+
+        `records` are in the order of the log.
+        """
         self._count(outcomes)
         for outcome in outcomes:
             for decision, offset in zip_longest(outcome.decisions, outcome.decided_by):
                 if decision.kept:
-                    self._promote(outcome.session, decision, () if offset is None else closed_at(records, offset))
+                    headers: Headers = ()
+                    if offset is not None:
+                        record = records[bisect_left(records, offset, key=_OFFSET)]
+                        headers = closed_at(record)
+                        if self._spans.on:
+                            headers = [*headers, *self._spans.passed_on(record)]
+                    self._promote(outcome.session, decision, headers)
             for wanted in outcome.summaries:
                 self._have_summed_up(partition, outcome.session, wanted)
 
@@ -192,6 +205,9 @@ class ShortTermAgent:
         return outcome
 
     def _promote(self, session: Session, decision: Decision, headers: Headers) -> None:
+        heard = decision.heard or decision.exchange
+        if sources := heard.unusual_sources():
+            headers = [*headers, (SOURCES_HEADER, orjson.dumps(sources))]
         self._event_log.append(promotion(session, decision), headers)
 
     def _have_summed_up(self, partition: int, session: Session, wanted: SummaryWanted) -> None:
@@ -310,16 +326,16 @@ class ShortTermAgent:
                 await self.answered(key, self._rules.promoter.rating_of(exchange))
 
 
-def closed_at(records: Sequence[Any], offset: int) -> Headers:
-    """The headers of a promotion that was decided on by one of `records`, which are in the order of the log."""
-    timestamp = records[bisect_left(records, offset, key=_OFFSET)].timestamp
+def closed_at(record: Any) -> Headers:
+    """The header of a promotion that was decided on by this record."""
+    timestamp = record.timestamp
     return [] if timestamp is None else [(CLOSED_AT_HEADER, str(timestamp).encode())]
 
 
 def promotion(session: Session, decision: Decision) -> Promotion:
     """The event that carries an exchange into long-term memory; the same exchange always gives the same ids."""
     exchange = decision.exchange
-    message_ids = tuple(message.message_id for message in exchange.messages)
+    heard = decision.heard or exchange
     identity = exchange.memory_id(session.user_id, session.session_id)
     return Promotion(
         event_id=event_id("promotion", identity),
@@ -328,12 +344,12 @@ def promotion(session: Session, decision: Decision) -> Promotion:
         memory_id=identity,
         session_id=session.session_id,
         agent_id=exchange.agent_id,
-        text=render(exchange),
-        message_ids=list(message_ids),
+        text=render(heard),
+        message_ids=[message.message_id for message in exchange.messages],
         importance=decision.importance,
         started_at=exchange.started_at,
         parts=decision.parts,
-        speakers=exchange.speakers(),
-        metadata=exchange.metadata() or None,
+        speakers=heard.speakers(),
+        metadata=heard.metadata() or None,
         pinned=decision.pinned,
     )

@@ -3,37 +3,43 @@
 from __future__ import annotations
 
 import uuid
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 from fastapi import FastAPI, HTTPException, Response
 from fastapi import Query as Parameter
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.routing import Route
 
-from schemas.errors import ShardNotHere
+from schemas.errors import MemoryElsewhere, ShardNotHere
 from schemas.fields import Timestamp
 from schemas.ids import Id
-from schemas.lifecycle import wanted_states
-from schemas.memories import SHORT_TERM, SearchHit, ShownState, State
+from schemas.settings import Settings
 from schemas.times import iso
-from streams.admission.known_tokens import KnownTokens
+from streams.admission.admission import Admission
 from streams.api.accepted import Accepted, AcceptedMessages
 from streams.api.archive import archive_routes
+from streams.api.asker import Asker, sources_by
 from streams.api.checkpoints import checkpoint_routes
 from streams.api.cleanup import cleanup_routes
-from streams.api.consistency import AtLeast, Consistency, Wait, consistency_routes
+from streams.api.consistency import Consistency, Wait, consistency_routes
 from streams.api.decisions import DecisionsResponse, decisions_of
+from streams.api.entrance import put_before
 from streams.api.erasures import erasure_routes
-from streams.api.failures import answer_failures
+from streams.api.export import export_routes
 from streams.api.forwarding import Forwarding, retry_after
-from streams.api.guard import Guard
+from streams.api.mem0.routes import mem0_routes
 from streams.api.memories import memory_routes
 from streams.api.messages import Given, add_messages
 from streams.api.notes import NewMemory, NotesResponse, ShownNote
-from streams.api.partial import MEANING, Allowed, MayBePartial, Partial, ShownBehind, said
+from streams.api.pages import page_routes
+from streams.api.partial import ShownBehind
 from streams.api.reembedding import reembedding_routes
+from streams.api.refusals import REFUSALS, because
 from streams.api.relations import relation_routes
+from streams.api.searching import search_routes
+from streams.api.sessions import Limit, session_routes
 from streams.api.statistics import (
     ScoresResponse,
     StatesResponse,
@@ -46,12 +52,12 @@ from streams.api.summaries import summary_routes
 from streams.clock import now_ms
 from streams.coming_back import seconds_left
 from streams.metrics import labelled
-from streams.recall import Query
-from streams.rules.filtering import Filter
-from streams.service import MemoryService, WindowExchange
+from streams.service import MemoryService
 from tables.analysts.copy import described
 
-Limit = Annotated[int | None, Parameter(ge=1, le=1000)]
+if TYPE_CHECKING:
+    from streams.api.mcp.endpoint import McpEndpoint
+
 Days = Annotated[int, Parameter(ge=1, le=3650)]
 At = Annotated[Timestamp | None, Parameter(description="ISO 8601 or epoch milliseconds")]
 
@@ -65,72 +71,6 @@ class NewSessionEnd(BaseModel):
     timestamp: Timestamp | None = Field(default=None, description="now, by lifecycle.clock, where it is not given")
 
 
-class SearchRequest(BaseModel):
-    """A question to one user's memories. camelCase spellings are taken as well."""
-
-    model_config = ConfigDict(populate_by_name=True, extra="forbid")
-
-    user_id: Annotated[Id, Field(validation_alias=AliasChoices("user_id", "userId"))]
-    query: Annotated[str, Field(min_length=1, max_length=32_768)]
-    top_k: Annotated[int | None, Field(ge=1, le=1000, validation_alias=AliasChoices("top_k", "topK", "limit"))] = None
-    include_cold: Annotated[bool, Field(validation_alias=AliasChoices("include_cold", "includeCold"))] = False
-    include_all: Annotated[bool, Field(validation_alias=AliasChoices("include_all", "includeAll"))] = False
-    state: ShownState | None = None
-    include_short_term: Annotated[
-        bool,
-        Field(
-            validation_alias=AliasChoices("include_short_term", "includeShortTerm"),
-            description="also what the user's short-term windows hold and is no memory; a `state` decides by itself",
-        ),
-    ] = True
-    min_relevance: Annotated[
-        float, Field(ge=0, le=1, validation_alias=AliasChoices("min_relevance", "minRelevance"))
-    ] = 0
-    filters: list[str] | dict[str, Any] = Field(
-        default=[], description='["importance:gte:80"] or {"importance": {"gte": 80}}: applied before ranking'
-    )
-    explain: bool = False
-    touch: bool = Field(default=True, description="false: being found counts as no access (evaluation, prefetch)")
-    partial: Allowed = Field(default="never", description=f"{MEANING}; also as a parameter")
-
-    @field_validator("filters")
-    @classmethod
-    def _readable(cls, given: list[str] | dict[str, Any]) -> list[str] | dict[str, Any]:
-        Filter.all_of(given)
-        return given
-
-
-class SearchResponse(MayBePartial):
-    results: list[SearchHit]
-    better_elsewhere: dict[State, int] = Field(
-        description="by state, how many memories in states that were not asked for are more relevant than all of the "
-        "results, and relevant enough to be shown (0.3); no more than top_k are counted"
-    )
-
-
-class ShownMessage(BaseModel):
-    message_id: str
-    role: str
-    content: str
-    timestamp: str
-    name: str | None
-    emotion: str | None
-
-
-class ShownExchange(BaseModel):
-    messages: list[ShownMessage]
-    started_at: str
-    ended_at: str
-    expires_at: str
-    open: bool = Field(description="whether it can still go on")
-
-
-class ExchangesResponse(BaseModel):
-    session_id: str
-    user_id: str
-    exchanges: list[ShownExchange]
-
-
 class Readiness(BaseModel):
     ready: bool
     waiting_for: list[str] = Field(description="why it is not ready")
@@ -139,42 +79,41 @@ class Readiness(BaseModel):
     eta_seconds: float | None = Field(description="until what is done now is done; null while that is not known")
 
 
-class ContextResponse(ExchangesResponse, MayBePartial):
-    notes: list[ShownNote] = Field(description="the session's short-term memories, oldest first")
-    memories: list[SearchHit] = Field(description="with what was said elsewhere or earlier, and is no memory")
-    prompt: str = Field(description="memories, notes and exchanges as one text, ready for a prompt")
-
-
-def build(service: MemoryService, forwarding: Forwarding, tokens: KnownTokens | None = None) -> FastAPI:
-    """The API of a worker's memory; what is another worker's is forwarded. With tokens, every request names one."""
+def build(service: MemoryService, forwarding: Forwarding, admission: Admission | None = None) -> FastAPI:
+    """The API of a worker's memory; what is another worker's is forwarded. With an admission, who asks is proven."""
     settings = service.settings
-    api = FastAPI(title="Siltstone", summary="Conversation memory", version="1")
+    mcp = _mcp(settings)
+    api = FastAPI(
+        title="Siltstone",
+        summary="Conversation memory",
+        version="1",
+        docs_url=None,
+        redoc_url=None,
+        responses=REFUSALS,
+        lifespan=mcp.lifespan if mcp else None,
+    )
+    if mcp is not None:
+        api.routes.append(Route(mcp.path, mcp, methods=mcp.methods))
     api.exception_handler(ShardNotHere)(forwarding.to_owner)
-    answer_failures(api)
-    if tokens is not None:
-        api.add_middleware(Guard, tokens=tokens, open_probes=settings.access.open_probes)
+    api.exception_handler(MemoryElsewhere)(forwarding.to_others)
+    put_before(api, settings, admission, service.spans)
+    api.include_router(page_routes(api))
     consistency = Consistency(service)
 
     @api.post("/v1/messages", status_code=202, tags=["conversations"])
-    async def add_message(given: Given, wait: Wait) -> Accepted | AcceptedMessages:
+    async def add_message(given: Given, wait: Wait, asker: Asker) -> Accepted | AcceptedMessages:
         """Produce a chat message, or a list; without `timestamp` it is from now, without `message_id` it gets one.
 
         With `wait=applied` it is answered when the message is in its window, where searches find it; of a list, when
         all are. Then the list is to be one user's.
         """
-        return await add_messages(service, given, wait)
-
-    @api.get("/v1/sessions/{session_id:path}/exchanges", tags=["conversations"], dependencies=consistency.reads)
-    async def exchanges(session_id: Id, user_id: Id, limit: Limit = None) -> ExchangesResponse:
-        """The newest exchanges of a session's short-term window, oldest first; expired ones never appear."""
-        shown = [_shown(one, settings.memory.ttl_seconds) for one in service.window(user_id, session_id, limit)]
-        return ExchangesResponse(session_id=session_id, user_id=user_id, exchanges=shown)
+        return await add_messages(service, given, wait, sources_by(asker))
 
     @api.get(
         "/v1/sessions/{session_id:path}/decisions",
         tags=["conversations"],
         dependencies=consistency.reads,
-        responses={404: {"description": "The worker holds nothing of this session"}},
+        responses=because(404, "The worker holds nothing of this session"),
     )
     async def decisions(session_id: Id, user_id: Id, limit: Limit = None) -> DecisionsResponse:
         """What became of each exchange of a session, oldest first: promoted, dropped or undecided, and why.
@@ -206,7 +145,7 @@ def build(service: MemoryService, forwarding: Forwarding, tokens: KnownTokens | 
         return await Accepted.after(service, user, event_id, wait, lambda: service.add_message(user, said))
 
     @api.post("/v1/memories", status_code=202, tags=["memories"])
-    async def remember(memory: NewMemory, wait: Wait) -> Accepted:
+    async def remember(memory: NewMemory, wait: Wait, asker: Asker) -> Accepted:
         """Have a text remembered: for good, or for `ttl_seconds` with its session.
 
         The memory's id is `memory_id`, or the event's where that is not given; its importance, without one, is that
@@ -214,9 +153,12 @@ def build(service: MemoryService, forwarding: Forwarding, tokens: KnownTokens | 
         """
         for older in memory.supersedes:
             await service.one(memory.user_id, older)
-        return await Accepted.written(service, service.importance.weighed(memory), wait)
+        written = memory.model_copy(update={"sources": sources_by(asker)})
+        return await Accepted.written(service, service.importance.weighed(written), wait)
 
     for routes in (
+        session_routes,
+        search_routes,
         memory_routes,
         erasure_routes,
         relation_routes,
@@ -225,76 +167,17 @@ def build(service: MemoryService, forwarding: Forwarding, tokens: KnownTokens | 
         checkpoint_routes,
         reembedding_routes,
         summary_routes,
+        export_routes,
         consistency_routes,
     ):
         api.include_router(routes(service))
+    api.include_router(mem0_routes(service, forwarding))
 
     @api.get("/v1/sessions/{session_id:path}/memories", tags=["memories"], dependencies=consistency.reads)
     async def notes(session_id: Id, user_id: Id) -> NotesResponse:
         """The session's short-term memories, oldest first; expired ones never appear."""
         noted = [ShownNote.of(note) for note in service.notes(user_id, session_id)]
         return NotesResponse(session_id=session_id, user_id=user_id, memories=noted)
-
-    @api.post("/v1/search", tags=["memories"])
-    async def search(request: SearchRequest, allowed: Partial, at_least: AtLeast) -> SearchResponse:
-        """The user's memories that answer the query, most relevant first, and what was said and is no memory.
-
-        What is said is found at once, in all sessions, until it expires: an exchange is in state `short_term`, has
-        the id that its memory would have, and is never beside that memory. A question does not find itself. A memory
-        that is at least as relevant as `lifecycle.access_min_relevance` counts as accessed, unless `touch` is false.
-
-        While the user's partition comes back to its worker, this waits, and is 503 where that is long. With
-        `partial=allow` it answers from what is there already: `partial` and `behind` say what is not.
-        """
-        allowed = allowed or request.partial == "allow"
-        wanted = request.state
-        states = wanted_states(state=wanted, include_all=request.include_all, include_cold=request.include_cold)
-        query = Query(
-            request.user_id,
-            request.query,
-            request.top_k or settings.long_term.top_k,
-            states,
-            request.explain,
-            replaced=request.include_all and wanted is None,
-            min_relevance=request.min_relevance,
-            filters=Filter.all_of(request.filters),
-            touch=request.touch,
-            short_term=request.include_short_term if wanted is None else wanted == SHORT_TERM,
-        )
-        await consistency.reached(request.user_id, at_least)
-        found = await service.search(query, allowed)
-        return SearchResponse(
-            results=list(found), better_elsewhere=dict(found.elsewhere), **said(allowed, found.behind)
-        )
-
-    @api.get("/v1/context", tags=["conversations"], dependencies=consistency.reads)
-    async def context(
-        user_id: Id,
-        session_id: Id,
-        allowed: Partial,
-        q: str = "",
-        limit: Limit = None,
-        touch: bool = True,
-        include_short_term: bool = True,
-    ) -> ContextResponse:
-        """What an assistant needs before it answers: newest exchanges, notes, top memories, one prompt text.
-
-        Without `q`, what the user said last is the query. Among the memories is what was said in any session and is
-        none (state `short_term`), but for the exchanges that are shown; the prompt says nothing twice. Memories that
-        are relevant enough count as accessed, unless `touch` is false. With `partial=allow`, while the user's
-        partition comes back to its worker, it is made of what is there already: without exchanges and notes while
-        windows are read back.
-        """
-        found = await service.context(user_id, session_id, q, limit, touch, include_short_term, allowed)
-        return ContextResponse(
-            session_id=session_id,
-            user_id=user_id,
-            exchanges=[_shown(one, settings.memory.ttl_seconds) for one in found.exchanges],
-            notes=[ShownNote.of(note) for note in found.notes],
-            memories=found.hits,
-            prompt=found.prompt,
-            **said(allowed, found.behind),
-        )
 
     @api.get("/v1/stats/states", tags=["statistics"])
     async def states(at: At = None, days: Days | None = None) -> StatesResponse:
@@ -344,7 +227,7 @@ def build(service: MemoryService, forwarding: Forwarding, tokens: KnownTokens | 
     async def snapshot() -> dict[str, Any]:
         """Make the analysts' copy now, and answer when it is in its place; a backlog of messages goes first."""
         made = await service.snapshot()
-        return {**described(made), "at": iso(made.at)}
+        return {**described(made, settings.data_dir), "at": iso(made.at)}
 
     @api.get("/healthz", tags=["operations"])
     async def healthz() -> dict[str, str]:
@@ -380,21 +263,10 @@ def build(service: MemoryService, forwarding: Forwarding, tokens: KnownTokens | 
     return api
 
 
-def _shown(one: WindowExchange, ttl_seconds: int) -> ShownExchange:
-    return ShownExchange(
-        messages=[
-            ShownMessage(
-                message_id=message.message_id,
-                role=message.role,
-                content=message.content,
-                timestamp=iso(message.timestamp),
-                name=message.name,
-                emotion=message.emotion,
-            )
-            for message in one.exchange.messages
-        ],
-        started_at=iso(one.exchange.started_at),
-        ended_at=iso(one.exchange.ended_at),
-        expires_at=iso(one.exchange.ended_at + ttl_seconds * 1000),
-        open=one.open,
-    )
+def _mcp(settings: Settings) -> McpEndpoint | None:
+    """Its packages take half a second to import: who has no MCP does not wait for them."""
+    if not settings.http.mcp:
+        return None
+    from streams.api.mcp.endpoint import McpEndpoint
+
+    return McpEndpoint(settings)

@@ -175,7 +175,7 @@ def archive_routes(service: MemoryService) -> APIRouter:
         found = await service.archived(whose.user_id, memory_id)
         return await write(command(Restore, whose.user_id, timestamp=await now(), memory_id=found), wait)
 
-    @api.delete("/v1/archive/{memory_id}", status_code=202)
+    @api.delete("/v1/archive/{memory_id:uuid}", status_code=202)
     async def remove(memory_id: uuid.UUID, user_id: Id, wait: Wait) -> Accepted:
         """Remove a memory from the archive for good. The audit trail keeps that it was there, and no word of it."""
         found = await service.archived(user_id, memory_id)

@@ -8,6 +8,7 @@ from fastapi import APIRouter, HTTPException, Path
 from pydantic import BaseModel, Field
 
 from schemas.errors import CheckpointError
+from streams.api.refusals import because
 from streams.jobs.asked_checkpoints import AskedCheckpoints
 from streams.service import MemoryService
 
@@ -48,7 +49,7 @@ def checkpoint_routes(service: MemoryService) -> APIRouter:
     @api.post(
         "/v1/checkpoints/{partition}",
         status_code=202,
-        responses={404: {"description": "No such partition"}, 409: {"description": "No checkpoints are made"}},
+        responses={**because(404, "No such partition"), **because(409, "No checkpoints are made")},
     )
     async def begin(partition: Partition) -> CheckpointResponse:
         """Make one now. Whether it is there says `GET` of the same address."""
@@ -61,7 +62,7 @@ def checkpoint_routes(service: MemoryService) -> APIRouter:
 
     @api.get(
         "/v1/checkpoints/{partition}",
-        responses={404: {"description": "No such partition, or nobody asked for one"}},
+        responses=because(404, "No such partition, or nobody asked for one"),
     )
     async def state(partition: Partition) -> CheckpointResponse:
         """Whether the one that was asked for last is there, and what became of it."""

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from schemas.ids import Id
 from schemas.memories import shown_score
 from schemas.times import iso
+from streams.api.refusals import because
 from streams.service import WAIT_SECONDS, MemoryService
 from tables.catalog.cleanup import Candidate, Cause, Exemption, Verdicts
 
@@ -92,7 +93,7 @@ def cleanup_routes(service: MemoryService) -> APIRouter:
             now = await service.moment()
             return shown(now, await service.cleanup.verdicts(now, user_id, limit), limit, asked=0)
 
-    @api.post("/v1/archive/cleanup", status_code=202)
+    @api.post("/v1/archive/cleanup", status_code=202, responses=because(409, "Cleanup is paused"))
     async def clean(order: CleanupOrder) -> CleanupResponse:
         """Clean up now, whether it is enabled or not; 409 while it is paused."""
         if settings.paused:

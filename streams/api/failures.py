@@ -1,4 +1,7 @@
-"""What the API answers where something fails: 503 and `Retry-After` only for what may be over when asked again."""
+"""What the API answers where something fails: one text, whatever it is, and no word of what was sent.
+
+503 and `Retry-After` are only for what may be over when asked again.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,17 @@ from aiokafka.errors import (
     UnknownError,
 )
 from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
 
 from schemas.errors import (
     BrokerEmptied,
     BrokerUnavailable,
     ConsistencyTokenError,
+    DataDirError,
     EmbeddingUnavailable,
+    JournalError,
     MemoryNotFound,
     NotReady,
     OtherUser,
@@ -29,9 +36,14 @@ from schemas.errors import (
     ShardLocked,
     ShardNotHere,
     SiltstoneError,
+    SummaryFilesError,
     TokenRefused,
 )
 from streams.api.forwarding import later
+from streams.api.policies import methods_of
+from streams.api.refusals import refused
+from streams.api.unforeseen import Unforeseen
+from streams.api.wording import complaints
 
 log = logging.getLogger(__name__)
 
@@ -41,13 +53,29 @@ _PASSING = (KafkaConnectionError, KafkaTimeoutError, ProducerClosed, UnknownErro
 
 
 def answer_failures(api: FastAPI) -> None:
-    """Have every exception of a route answered. `ShardNotHere` is for forwarding."""
-    for kind in (SiltstoneError, TimeoutError, KafkaError, Exception):
+    """Have every exception answered, of whatever was added before as well. `ShardNotHere` is for forwarding."""
+    for kind in (SiltstoneError, TimeoutError, KafkaError):
         api.exception_handler(kind)(_answered)
+    api.exception_handler(HTTPException)(_declined)
+    api.exception_handler(RequestValidationError)(_invalid)
+    api.add_middleware(Unforeseen)
 
 
 async def _answered(_: Request, exc: Exception) -> Response:
     return answer_to(exc)
+
+
+async def _declined(request: Request, exc: Exception) -> Response:
+    """Starlette says of a method that is wrong which ones one route has; the address may have others'."""
+    assert isinstance(exc, HTTPException)
+    allowed = methods_of(request.scope["path"]) if exc.status_code == 405 else ""
+    headers = {"Allow": allowed} if allowed else dict(exc.headers or {})
+    return refused(exc.status_code, exc.detail, headers)
+
+
+async def _invalid(_: Request, exc: Exception) -> Response:
+    assert isinstance(exc, RequestValidationError)
+    return refused(422, complaints(exc.errors()))
 
 
 def answer_to(exc: Exception) -> JSONResponse:
@@ -61,23 +89,26 @@ def answer_to(exc: Exception) -> JSONResponse:
         case ShardComingBack():
             return later(str(exc), exc.retry_after)
         case TokenRefused():
-            return JSONResponse({"detail": str(exc)}, 401, headers={"WWW-Authenticate": "Bearer"})
+            return refused(401, str(exc), {"WWW-Authenticate": "Bearer"})
         case ScopeMissing():
-            return JSONResponse({"detail": str(exc)}, 403)
+            return refused(403, str(exc))
         case MemoryNotFound() | OtherUser():
-            return JSONResponse({"detail": str(exc)}, 404)
+            return refused(404, str(exc))
         case ConsistencyTokenError():
-            return JSONResponse({"detail": str(exc)}, 422)
+            return refused(422, str(exc))
         case EmbeddingUnavailable():
-            return later(str(exc)) if exc.passing else JSONResponse({"detail": str(exc)}, 503)
+            return later(str(exc)) if exc.passing else refused(503, str(exc))
         case MessageSizeTooLargeError() | RecordListTooLargeError():
-            return JSONResponse({"detail": "it is larger than the broker takes"}, 413)
+            return refused(413, "it is larger than the broker takes")
         case KafkaError() if exc.retriable or isinstance(exc, _PASSING):
             return later(BUSY)
         case KafkaError():
-            return JSONResponse({"detail": f"the broker refuses it: {type(exc).__name__}"}, 500)
+            return refused(500, f"the broker refuses it: {type(exc).__name__}")
+        case DataDirError() | SummaryFilesError() | JournalError():  # their texts have paths of the machine
+            log.error("a request could not be answered: %s", exc)
+            return refused(500, f"{type(exc).__name__}: the worker's log says more")
         case SiltstoneError():
             log.error("a request could not be answered: %s", exc)
-            return JSONResponse({"detail": str(exc)}, 500)
+            return refused(500, str(exc))
         case _:
-            return JSONResponse({"detail": f"{type(exc).__name__}: the worker's log says more"}, 500)
+            return refused(500, f"{type(exc).__name__}: the worker's log says more")

@@ -16,8 +16,9 @@ import httpx
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
-from schemas.errors import ShardNotHere
+from schemas.errors import NotReady, ShardNotHere
 from streams.api.consistency import waits_of
+from streams.api.refusals import refused
 
 log = logging.getLogger(__name__)
 
@@ -32,11 +33,15 @@ _HOP_BY_HOP: Final = frozenset(
 )
 
 
+#: Of the page that asks, at the worker's address that was asked; that worker has looked at it.
+_OF_THE_PAGE: Final = frozenset({"origin", "referer", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site"})
+
+
 class Forwarding:
     """Sends requests to the owners of partitions. `owner` gives the base URL of a partition's worker, if known."""
 
-    def __init__(self, owner: Callable[[int], str | None], own_url: Callable[[], str]) -> None:
-        self._owner, self._own_url = owner, own_url
+    def __init__(self, owner: Callable[[int], str | None], own_url: Callable[[], str], partitions: int) -> None:
+        self._owner, self._own_url, self._partitions = owner, own_url, partitions
         self._made: httpx.AsyncClient | None = None
 
     @property
@@ -56,7 +61,41 @@ class Forwarding:
         url = self._owner(moved.partition)
         if url is None or url == self._own_url() or FORWARDED in request.headers:
             return later(str(moved))
-        headers = {name: value for name, value in request.headers.items() if name not in _HOP_BY_HOP}
+        try:
+            return _passed_on(await self._sent(request, url))
+        except NotReady as exc:
+            log.info("shard %d: %s", moved.partition, exc)
+            return later(f"shard {moved.partition}: {exc}")
+
+    async def to_others(self, request: Request, missing: Exception) -> Response:
+        """What is not on this worker may be on another: the first answer that is no 404.
+
+        Where a worker does not answer, nobody knows whether it is there: 503.
+        """
+        try:
+            for answer in await self.asked(request):
+                if answer.status_code != 404:
+                    return _passed_on(answer)
+        except NotReady as exc:
+            return later(str(exc))
+        return JSONResponse({"detail": str(missing)}, 404)
+
+    async def asked(self, request: Request) -> list[httpx.Response]:
+        """Each other worker's answer to the same request; none where another worker has asked already.
+
+        Raises `NotReady` where one does not answer, or it is not known who owns a partition.
+        """
+        if FORWARDED in request.headers:
+            return []
+        owners = [self._owner(partition) for partition in range(self._partitions)]
+        if None in owners and set(owners) != {None}:
+            raise NotReady("partitions are moving; ask again")
+        others = {url for url in owners if url is not None} - {self._own_url()}
+        return [await self._sent(request, url) for url in sorted(others)]
+
+    async def _sent(self, request: Request, url: str) -> httpx.Response:
+        """The answer of the worker there. Raises `NotReady` where there is none."""
+        headers = {name: value for name, value in request.headers.items() if name not in _HOP_BY_HOP | _OF_THE_PAGE}
         try:
             answer = await self._http.request(
                 request.method,
@@ -67,17 +106,20 @@ class Forwarding:
                 timeout=WAIT_SECONDS + waits_of(request),
             )
         except httpx.HTTPError as exc:
-            log.info("shard %d: its worker at %s does not answer: %s", moved.partition, url, type(exc).__name__)
-            return later(f"shard {moved.partition}: its worker at {url} does not answer; ask again")
+            raise NotReady(f"its worker at {url} does not answer; ask again") from exc
         if answer.status_code == 401:  # this worker knows the token: the other one has not read of it yet
-            return later(f"shard {moved.partition}: its worker at {url} does not know the token yet; ask again")
-        kept = {name: answer.headers[name] for name in ("content-type", "retry-after") if name in answer.headers}
-        return Response(answer.content, answer.status_code, kept)
+            raise NotReady(f"its worker at {url} does not know the token yet; ask again")
+        return answer
+
+
+def _passed_on(answer: httpx.Response) -> Response:
+    kept = {name: answer.headers[name] for name in ("content-type", "retry-after") if name in answer.headers}
+    return Response(answer.content, answer.status_code, kept)
 
 
 def later(detail: str, seconds: float = 1.0) -> JSONResponse:
     """Nobody can answer now; to be asked again after so many seconds, or a minute: much may have changed by then."""
-    return JSONResponse({"detail": detail}, 503, headers={"Retry-After": retry_after(seconds)})
+    return refused(503, detail, {"Retry-After": retry_after(seconds)})
 
 
 def retry_after(seconds: float) -> str:

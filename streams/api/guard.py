@@ -1,4 +1,4 @@
-"""What stands before all routes: whose token it is, whom the request is about, and whether that may be.
+"""What stands before all routes: who asks, whom the request is about, and whether that may be.
 
 It is asked before anything of the request is used, and before it is forwarded. A token of one user may leave the user
 out: it is written in, so that what is forwarded says whom it is about as well. Of a token for some users every
@@ -11,34 +11,32 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
 import orjson
-from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from schemas.errors import AccessDenied, NotReady, TokenRefused
-from schemas.topic_specs import MAX_RECORD_BYTES
-from streams.admission.authorize import Principal, authorize
-from streams.admission.known_tokens import REFUSED, KnownTokens
+from schemas.errors import AccessDenied, NotReady
+from streams.admission.admission import Admission
+from streams.admission.authorize import Principal, authorize, require
+from streams.api.asker import with_asker
 from streams.api.failures import answer_to
-from streams.api.policies import About, Policy, policies_of
+from streams.api.policies import USER_NAMES, About, Policy, methods_of, policies_of
+from streams.api.refusals import refused
 
-#: Both spellings that routes take.
-NAMES: Final = ("user_id", "userId")
 UNNAMED: Final = "user_id: name the user, one of the token's"
 
 
 class _Unreadable(Exception):
-    """The request does not say in a readable way whom it is about. `status` is what it is answered with."""
+    """The request does not say in a readable way whom it is about. It is answered with `status` and `headers`."""
 
-    def __init__(self, status: int, detail: str) -> None:
-        self.status = status
+    def __init__(self, status: int, detail: str, **headers: str) -> None:
+        self.status, self.headers = status, headers
         super().__init__(detail)
 
 
 class Guard:
     """ASGI middleware. `open_probes`: whether it lets `/healthz`, `/readyz` and `/metrics` be asked by anybody."""
 
-    def __init__(self, app: ASGIApp, tokens: KnownTokens, open_probes: bool) -> None:
-        self._app, self._tokens, self._open_probes = app, tokens, open_probes
+    def __init__(self, app: ASGIApp, admission: Admission, open_probes: bool) -> None:
+        self._app, self._admission, self._open_probes = app, admission, open_probes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -52,7 +50,7 @@ class Guard:
             await answer_to(exc)(scope, receive, send)
             return
         except _Unreadable as exc:
-            await JSONResponse({"detail": str(exc)}, exc.status)(scope, receive, send)
+            await refused(exc.status, str(exc), exc.headers)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
@@ -60,12 +58,14 @@ class Guard:
         policies = list(policies_of(scope["method"], scope["path"]))
         if policies and all(self._is_open(policy) for policy in policies):
             return scope, receive
-        principal = self._tokens.principal(_secret(scope))
+        principal = await self._admission.asking(scope["headers"])
         if not policies:
-            raise _Unreadable(404, "there is nothing at this address, or not by this method")
+            if methods := methods_of(scope["path"]):
+                raise _Unreadable(405, "this address is asked by another method", Allow=methods)
+            raise _Unreadable(404, "there is nothing at this address")
         for policy in policies:
             scope, receive = await _allowed(principal, policy, scope, receive)
-        return scope, receive
+        return with_asker(scope, principal), receive
 
     def _is_open(self, policy: Policy) -> bool:
         return policy.about is About.PUBLIC or (policy.about is About.PROBE and self._open_probes)
@@ -75,6 +75,9 @@ async def _allowed(principal: Principal, policy: Policy, scope: Scope, receive: 
     """The request as it goes on. Raises `AccessDenied`, and `_Unreadable`."""
     if policy.about in (About.PROBE, About.ANYBODY):
         return scope, receive
+    if policy.about is About.FOUND:
+        require(principal, policy.scope)
+        return scope, receive
     if policy.about is About.ALL:
         authorize(principal, None, policy.scope)
         return scope, receive
@@ -82,12 +85,12 @@ async def _allowed(principal: Principal, policy: Policy, scope: Scope, receive: 
         authorize(principal, None, policy.scope)
         return scope, receive
     query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    named = [value for name, value in query if name in NAMES]
+    named = [value for name, value in query if name in USER_NAMES]
     content = await _body(receive)
     body = _parsed(content) if content else None
     entries = body if isinstance(body, list) else [body]
     for entry in entries:
-        inside = [entry[name] for name in NAMES if name in entry] if isinstance(entry, dict) else []
+        inside = [entry[name] for name in USER_NAMES if name in entry] if isinstance(entry, dict) else []
         if policy.about is About.BODY and isinstance(entry, dict) and not inside:
             inside = [_only(principal)]
             entry["user_id"] = inside[0]
@@ -109,24 +112,13 @@ def _only(principal: Principal) -> str:
     return principal.only_user
 
 
-def _secret(scope: Scope) -> str:
-    given = [value for name, value in scope["headers"] if name == b"authorization"]
-    kind, _, secret = given[0].decode("latin-1").partition(" ") if len(given) == 1 else ("", "", "")
-    if kind.lower() != "bearer" or not secret.strip():
-        raise TokenRefused(REFUSED)
-    return secret.strip()
-
-
 async def _body(receive: Receive) -> bytes:
-    parts, size = list[bytes](), 0
+    parts = list[bytes]()
     while True:
         message = await receive()
         if message["type"] != "http.request":
             raise _Unreadable(400, "the request ended before its body did")
         parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > MAX_RECORD_BYTES:
-            raise _Unreadable(413, f"the body is larger than {MAX_RECORD_BYTES} bytes")
         if not message.get("more_body", False):
             return b"".join(parts)
 

@@ -15,9 +15,12 @@ from pydantic import BaseModel, Field, model_validator
 from schemas.events import Edit, Forget, ForgetUser, Pin, Unpin
 from schemas.fields import MAX_METADATA_BYTES, Content, Metadata
 from schemas.ids import Id
+from schemas.sources import Source
 from schemas.times import iso
 from streams.api.accepted import Accepted
+from streams.api.asker import Asker, sources_by
 from streams.api.consistency import Consistency, Wait
+from streams.api.forget_source import ForgottenSource, forget_source
 from streams.api.listing import After, Filters, PageQuery, PageSize, States, conditions_of, page_of_memories
 from streams.api.partial import MayBePartial, Partial, said
 from streams.api.shown import ShownMemory, command, shown
@@ -103,7 +106,7 @@ def memory_routes(service: MemoryService) -> APIRouter:
         return OneMemory.of(found, service.clock.now(), service.settings.lifecycle, **said(allowed, behind))
 
     @api.patch("/v1/memories/{memory_id}", status_code=202)
-    async def edit(memory_id: uuid.UUID, change: MemoryChange, wait: Wait) -> Accepted:
+    async def edit(memory_id: uuid.UUID, change: MemoryChange, wait: Wait, asker: Asker) -> Accepted:
         """Edit text or metadata; another text is embedded anew. `history` keeps what was there before."""
         found = await service.one(change.user_id, memory_id)
         if change.metadata is not None and outgrows(found.meta, change.metadata):
@@ -111,7 +114,8 @@ def memory_routes(service: MemoryService) -> APIRouter:
                 422, f"metadata: with what the memory has, more than {MAX_METADATA_BYTES} bytes of JSON"
             )
         fields = change.model_dump(exclude={"user_id"}, exclude_none=True)
-        return await write(command(Edit, change.user_id, memory_id=found.id, **fields), wait)
+        sources = [] if change.text is None else sources_by(asker)
+        return await write(command(Edit, change.user_id, memory_id=found.id, sources=sources, **fields), wait)
 
     @api.get("/v1/memories/{memory_id}/history", dependencies=reads)
     async def history(memory_id: uuid.UUID, user_id: Id) -> HistoryResponse:
@@ -129,9 +133,15 @@ def memory_routes(service: MemoryService) -> APIRouter:
         return await write(command(Forget, user_id, memory_id=memory_id), wait)
 
     @api.delete("/v1/memories", status_code=202)
-    async def forget_all(user_id: Id, wait: Wait) -> Accepted:
-        """Forget everything of the user's up to now: memories, archive, daily summaries, short-term windows."""
-        return await write(command(ForgetUser, user_id), wait)
+    async def forget_all(user_id: Id, wait: Wait, source: Source | None = None) -> Accepted | ForgottenSource:
+        """Forget everything of the user's up to now: memories, archive, daily summaries, short-term windows.
+
+        With `source`, what that source had a part in, and no more: memories, archived ones, exchanges of windows and
+        short-term memories. Daily summaries stay.
+        """
+        if source is None:
+            return await write(command(ForgetUser, user_id), wait)
+        return await forget_source(service, user_id, source, wait)
 
     @api.put("/v1/memories/{memory_id}/pin", status_code=202)
     async def pin(memory_id: uuid.UUID, user_id: Id, wait: Wait) -> Accepted:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import orjson
 from fastapi import Body, HTTPException
-from pydantic import AliasChoices, Discriminator, Field, Tag
+from pydantic import AliasChoices, Discriminator, Field, Tag, model_validator
 
 from schemas.conversations import ChatMessage
-from schemas.fields import Timestamp
+from schemas.fields import MAX_METADATA_BYTES, Timestamp, keepable, writable
 from schemas.places import Place, newest
+from schemas.sources import SOURCES
 from schemas.times import iso
 from streams.api.accepted import Accepted, AcceptedMessages
 from streams.clock import now_ms
@@ -20,12 +21,21 @@ from streams.service import MemoryService
 
 
 class NewMessage(ChatMessage):
-    """A chat message whose time is now where it names none."""
+    """A chat message whose time is now where it names none.
 
+    Its unknown fields are judged together: a complaint about one would have its name, which was sent, in it.
+    """
+
+    __pydantic_extra__: dict[str, Any]
     timestamp: Timestamp = Field(
         default_factory=now_ms,
         validation_alias=AliasChoices("timestamp", "created_at"),
     )
+
+    @model_validator(mode="after")
+    def _can_be_kept(self) -> Self:
+        keepable(self.model_extra)
+        return self
 
 
 def _how_many(given: Any) -> str:
@@ -42,15 +52,18 @@ Given = Annotated[
 
 
 async def add_messages(
-    service: MemoryService, given: NewMessage | list[NewMessage], wait: float | None
+    service: MemoryService, given: NewMessage | list[NewMessage], wait: float | None, sources: Sequence[str] = ()
 ) -> Accepted | AcceptedMessages:
-    """Produce them in their order. `wait`: seconds, at the most, until they are in their windows; None: at once."""
+    """Produce them in their order. `wait`: seconds, at the most, until they are in their windows; None: at once.
+
+    `sources` are recorded with each, and nothing that a message says of its own.
+    """
     messages = given if isinstance(given, list) else [given]
     users = {message.user_id for message in messages}
     if wait is not None and len(users) > 1:
         raise HTTPException(422, f"wait=applied: a list of one user's messages, not of {len(users)} users'")
     event_ids = [message.message_id or str(uuid.uuid4()) for message in messages]
-    records = [_record(message, event_id) for message, event_id in zip(messages, event_ids, strict=True)]
+    records = [_record(message, event_id, sources) for message, event_id in zip(messages, event_ids, strict=True)]
 
     async def write() -> Sequence[Place]:
         return await service.add_messages(records)
@@ -63,7 +76,15 @@ async def add_messages(
     return AcceptedMessages(accepted=accepted, token=token, applied=applied)
 
 
-def _record(message: NewMessage, event_id: str) -> tuple[str, bytes]:
+def _record(message: NewMessage, event_id: str, sources: Sequence[str]) -> tuple[str, bytes]:
     """Whose it is, and what goes into the log."""
     fields = message.model_dump(mode="json", exclude_none=True)
+    fields.pop(SOURCES, None)
+    metadata = {key: value for key, value in (message.metadata or {}).items() if key != SOURCES}
+    if sources:
+        metadata[SOURCES] = list(sources)
+        if writable({**message.all_metadata, **metadata}) > MAX_METADATA_BYTES:
+            raise HTTPException(422, f"metadata: with the token's name, more than {MAX_METADATA_BYTES} bytes of JSON")
+    if metadata or message.metadata is not None:
+        fields["metadata"] = metadata
     return message.user_id, orjson.dumps(fields | {"message_id": event_id, "timestamp": iso(message.timestamp)})

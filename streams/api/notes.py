@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from schemas.events import Remember
 from schemas.fields import Timestamp
@@ -24,6 +24,13 @@ class NewMemory(Remember):
 
     event_id: uuid.UUID = Field(default_factory=uuid.uuid4)
     timestamp: Timestamp = Field(default_factory=now_ms)
+
+    @field_validator("sources")
+    @classmethod
+    def _nobodys_to_say(cls, given: list[str]) -> list[str]:
+        if given:
+            raise ValueError("are recorded by the token that asks: leave them out")
+        return given
 
 
 class ShownNote(BaseModel):

@@ -10,6 +10,9 @@ from starlette.routing import compile_path
 
 from schemas.tokens import Scope
 
+#: How a user is named in a request: both spellings that routes take.
+USER_NAMES: Final = ("user_id", "userId")
+
 
 class About(Enum):
     """Whom a route is about, and where the user is written who is named nowhere."""
@@ -18,6 +21,7 @@ class About(Enum):
     PROBE = "the worker: whether it lives, is ready, and its metrics"
     QUERY = "one user: the parameter user_id"
     BODY = "one user: the body's user_id"
+    FOUND = "one user, whom the route finds out: it asks `authorize` itself, before anything is read or written"
     ANYBODY = "no user: whoever has a valid token"
     ALL = "all users at once"
 
@@ -31,13 +35,16 @@ READ, WRITE, ADMIN = Scope.READ, Scope.WRITE, Scope.ADMIN
 
 POLICIES: Final[dict[str, Policy]] = {
     "GET /docs": Policy(About.PUBLIC, READ),
-    "GET /docs/oauth2-redirect": Policy(About.PUBLIC, READ),
     "GET /redoc": Policy(About.PUBLIC, READ),
+    "GET /docs/files/{name}": Policy(About.PUBLIC, READ),
     "GET /openapi.json": Policy(About.PUBLIC, READ),
     "GET /healthz": Policy(About.PROBE, READ),
     "GET /readyz": Policy(About.PROBE, READ),
     "GET /metrics": Policy(About.PROBE, READ),
     "GET /v1/applied": Policy(About.ANYBODY, READ),
+    "GET /mcp": Policy(About.ANYBODY, READ),  # GET and DELETE tell clients that there are no streams and no sessions
+    "POST /mcp": Policy(About.ANYBODY, READ),  # each tool has a policy of its own
+    "DELETE /mcp": Policy(About.ANYBODY, READ),
     "POST /v1/messages": Policy(About.BODY, WRITE),
     "GET /v1/sessions/{session_id:path}/exchanges": Policy(About.QUERY, READ),
     "GET /v1/sessions/{session_id:path}/decisions": Policy(About.QUERY, READ),
@@ -65,7 +72,7 @@ POLICIES: Final[dict[str, Policy]] = {
     "POST /v1/archive/deprecated": Policy(About.BODY, WRITE),
     "POST /v1/archive/search": Policy(About.BODY, READ),
     "POST /v1/archive/{memory_id}/restore": Policy(About.BODY, WRITE),
-    "DELETE /v1/archive/{memory_id}": Policy(About.QUERY, WRITE),
+    "DELETE /v1/archive/{memory_id:uuid}": Policy(About.QUERY, WRITE),
     "GET /v1/archive/cleanup": Policy(About.QUERY, READ),
     "POST /v1/archive/cleanup": Policy(About.BODY, ADMIN),
     "GET /v1/summaries": Policy(About.QUERY, READ),
@@ -79,18 +86,57 @@ POLICIES: Final[dict[str, Policy]] = {
     "GET /v1/reembed": Policy(About.ALL, ADMIN),
     "POST /v1/reembed": Policy(About.ALL, ADMIN),
     "DELETE /v1/reembed": Policy(About.ALL, ADMIN),
+    "GET /v1/export": Policy(About.QUERY, READ),
+    "GET /v1/ping/": Policy(About.ANYBODY, READ),
+    "POST /v3/memories/add/": Policy(About.FOUND, WRITE),
+    "POST /v3/memories/": Policy(About.FOUND, READ),
+    "POST /v3/memories/search/": Policy(About.FOUND, READ),
+    "GET /v1/memories/{memory_id}/": Policy(About.FOUND, READ),
+    "PUT /v1/memories/{memory_id}/": Policy(About.FOUND, WRITE),
+    "DELETE /v1/memories/{memory_id}/": Policy(About.FOUND, WRITE),
+    "GET /v1/memories/{memory_id}/history/": Policy(About.FOUND, READ),
+    "DELETE /v1/memories/": Policy(About.FOUND, WRITE),
+    "GET /v1/entities/": Policy(About.FOUND, READ),
+    "DELETE /v2/entities/{kind}/{name:path}/": Policy(About.FOUND, WRITE),
     "GET /v1/checkpoints": Policy(About.ALL, ADMIN),
     "GET /v1/checkpoints/{partition}": Policy(About.ALL, ADMIN),
     "POST /v1/checkpoints/{partition}": Policy(About.ALL, ADMIN),
 }
 
+#: The scope of each of MCP's tools, with one user's memories. One that is not here is shown to nobody.
+TOOLS: Final[dict[str, Scope]] = {
+    "remember": WRITE,
+    "search_memory": READ,
+    "get_context": READ,
+    "list_memories": READ,
+    "get_memory": READ,
+    "update_memory": WRITE,
+    "forget_memory": WRITE,
+    "memory_history": READ,
+    "daily_summary": READ,
+}
+
 _ROUTES: Final = [
-    (method, compile_path(template)[0], policy)
+    (method, *compile_path(template)[:2], policy)
     for (method, _, template), policy in ((name.partition(" "), policy) for name, policy in POLICIES.items())
 ]
 
 
 def policies_of(method: str, path: str) -> Iterator[Policy]:
     """Those of the routes that the request may go to; it is to satisfy each of them. None where it goes nowhere."""
+    return (policy for _, policy in _matching(method, path))
+
+
+def route_of(method: str, path: str) -> str | None:
+    """The template of the route that the request goes to: `/v1/memories/{memory_id}`. None where it goes nowhere."""
+    return next((template for template, _ in _matching(method, path)), None)
+
+
+def _matching(method: str, path: str) -> Iterator[tuple[str, Policy]]:
     method = "GET" if method == "HEAD" else method
-    return (policy for one, pattern, policy in _ROUTES if one == method and pattern.match(path))
+    return ((template, policy) for one, pattern, template, policy in _ROUTES if one == method and pattern.match(path))
+
+
+def methods_of(path: str) -> str:
+    """Those of all routes at this address, as `Allow` has them; empty where there is none."""
+    return ", ".join(sorted({method for method, pattern, _, _ in _ROUTES if pattern.match(path)}))

@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from schemas.errors import ReembeddingRefused, SettingsError
 from schemas.settings import EmbeddingSettings
+from streams.api.refusals import because
+from streams.api.wording import complaints
 from streams.jobs.reembedding import Phase, to_set
 from streams.service import MemoryService
 
@@ -68,8 +70,8 @@ def reembedding_routes(service: MemoryService) -> APIRouter:
         "/v1/reembed",
         status_code=202,
         responses={
-            409: {"description": "Another change is under way"},
-            422: {"description": "There is no such model, or its service has no key"},
+            **because(409, "Another change is under way"),
+            **because(422, "There is no such model, or its service has no key"),
         },
     )
     async def begin(wanted: NewModel) -> ReembedResponse:
@@ -81,8 +83,9 @@ def reembedding_routes(service: MemoryService) -> APIRouter:
             settings = EmbeddingSettings.model_validate({**dict(before), **wanted.model_dump()})
             embedder = service.settings.model_copy(update={"embedding": settings}).embedder()
         except ValidationError as exc:
-            problems = [f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in exc.errors()]
-            raise HTTPException(422, "; ".join(problems)) from exc
+            raise HTTPException(
+                422, complaints({**error, "loc": ("body", *error["loc"])} for error in exc.errors())
+            ) from exc
         except SettingsError as exc:
             raise HTTPException(422, "; ".join(exc.problems)) from exc
         try:
@@ -96,7 +99,7 @@ def reembedding_routes(service: MemoryService) -> APIRouter:
         """How far it is; `phase` is `done`, `failed` or `stopped` at the end, and `idle` where none was asked for."""
         return state()
 
-    @api.delete("/v1/reembed", responses={409: {"description": "Shards have changed over already"}})
+    @api.delete("/v1/reembed", responses=because(409, "Shards have changed over already"))
     async def stop(
         abandon: Annotated[bool, Query(description="drop what is half done, instead of keeping it")] = False,
     ) -> Abandoned:

@@ -119,7 +119,7 @@ def relation_routes(service: MemoryService) -> APIRouter:
     async def pair(user_id: str, one: uuid.UUID, other: uuid.UUID) -> tuple[uuid.UUID, uuid.UUID]:
         found = (await service.one(user_id, one)).id, (await service.one(user_id, other)).id
         if found[0] == found[1]:
-            raise HTTPException(422, f"both are memory {found[0]}")
+            raise HTTPException(422, "both ids are those of one memory")
         return found
 
     @api.post("/v1/links", status_code=202)

@@ -9,6 +9,7 @@ from faust.contrib.asgi import AsgiService
 
 from schemas.errors import SiltstoneError
 from schemas.settings import HttpSettings
+from streams.api.heads import PatientForHeads
 
 
 class ApiServer:
@@ -30,6 +31,9 @@ class ApiServer:
         host, port = self._settings.host, self._settings.port
         listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Head and body of an answer are sent apart, and a client acknowledges the head after 40 ms only. Connections
+        # have it from the listener: uvicorn takes one that it is given for a Unix socket, which knows no such thing.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             listener.bind((host, port))
         except OSError as exc:
@@ -43,7 +47,14 @@ class ApiServer:
             api,
             host=host,
             port=self.port,
-            uvicorn_options={"fd": listener.fileno(), "log_level": "warning", "access_log": False},
+            uvicorn_options={
+                "fd": listener.fileno(),
+                "http": PatientForHeads,
+                "ws": "none",
+                "log_level": "warning",
+                "access_log": False,
+                "server_header": False,
+            },
         )
         await self._service.start()
 

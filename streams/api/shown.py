@@ -5,12 +5,13 @@ from __future__ import annotations
 import uuid
 from typing import Any, Self, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, computed_field
 
 from schemas.events import LongTermEvent
 from schemas.lifecycle import score_of, state_of
 from schemas.memories import Memory, State, shown_score
 from schemas.settings import LifecycleSettings
+from schemas.sources import sources_in
 from schemas.times import iso
 from streams.clock import now_ms
 from streams.service import MemoryService
@@ -38,6 +39,12 @@ class ShownMemory(BaseModel):
     summary_of: list[uuid.UUID]
     summarized_by: uuid.UUID | None
     superseded_by: uuid.UUID | None
+
+    @computed_field  # type: ignore[prop-decorator]  # as pydantic says: mypy knows no decorated properties
+    @property
+    def source(self) -> list[str]:
+        """Who wrote what it is made of: user, assistant, tool, token:… (schemas/sources.py)."""
+        return sources_in(self.metadata, self.kind)
 
     @classmethod
     def of(cls, memory: Memory, now: int, lifecycle: LifecycleSettings, **more: Any) -> Self:

@@ -21,6 +21,7 @@ from schemas.places import Place
 from streams.agents.summaries import summary_request
 from streams.api.accepted import Written
 from streams.api.consistency import Consistency, Wait
+from streams.api.refusals import because
 from streams.rules.wording import lasting
 from streams.service import WAIT_SECONDS, MemoryService
 
@@ -97,7 +98,7 @@ def summary_routes(service: MemoryService) -> APIRouter:
     @api.post(
         "/v1/summaries",
         status_code=202,
-        responses={404: {"description": "The windows hold nothing that was said on that day"}},
+        responses=because(404, "The windows hold nothing that was said on that day"),
     )
     async def ask(wanted: NewSummary, wait: Wait) -> RequestedSummary:
         """Have all that the user's windows hold of a day summed up, whatever has been summed up before."""
@@ -137,7 +138,7 @@ def summary_routes(service: MemoryService) -> APIRouter:
     ) -> SummariesResponse:
         """The days of which there is a file, in order, with the runs that wrote it; and what is yet to be made."""
         if first > last:
-            raise HTTPException(422, f"from {first} is after to {last}")
+            raise HTTPException(422, "from: is after `to`")
         partition = service.partition_here(user_id)
 
         def found() -> list[ShownDay]:
@@ -154,9 +155,7 @@ def summary_routes(service: MemoryService) -> APIRouter:
         ]
         return SummariesResponse(user_id=user_id, days=shown, waiting=waiting)
 
-    @api.get(
-        "/v1/summaries/{date}", dependencies=reads, responses={404: {"description": "There is no file of that day"}}
-    )
+    @api.get("/v1/summaries/{date}", dependencies=reads, responses=because(404, "There is no file of that day"))
     async def one(day: Annotated[Day, Path(alias="date")], user_id: Id) -> DayResponse:
         """The day's file, with the runs that wrote it."""
         service.partition_here(user_id)

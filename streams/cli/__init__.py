@@ -6,6 +6,7 @@ Exit 0 good, 1 failed, 2 wrong usage; an error is one clear line that says what 
 from __future__ import annotations
 
 import logging
+import os
 import pkgutil
 import sys
 import traceback
@@ -16,6 +17,7 @@ import click
 import schemas.one_blas_thread  # noqa: F401 - before any command loads numpy
 from schemas.errors import SettingsError, SiltstoneError, TopicsUnfit
 from streams.cli.process import configure_logging
+from tables.privacy import OWNER_ALONE
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +27,8 @@ COMMANDS = {
     "dev": "dev:dev",
     "worker": "worker:worker",
     "ingest": "ingest:ingest",
+    "import": "importing:import_file",
+    "export": "exporting:export",
     "remember": "remember:remember",
     "search": "search:search",
     "list": "listing:memories",
@@ -40,6 +44,7 @@ COMMANDS = {
     "archive": "archive:archive",
     "snapshot": "snapshot:snapshot",
     "token": "token:token",
+    "mcp": "mcp:mcp",
     "doctor": "doctor:doctor",
     "checkpoint": "checkpoint:checkpoint",
     "reembed": "reembed:reembed",
@@ -70,7 +75,8 @@ def cli() -> None:
 
 
 def main() -> None:
-    """The entry point."""
+    """The entry point. What a command writes is for its user alone, until a data directory says otherwise."""
+    os.umask(OWNER_ALONE)
     configure_logging("WARNING")
     try:
         cli()

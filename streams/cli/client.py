@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from typing import Any, Final
 
 import click
@@ -11,6 +12,7 @@ import httpx
 
 from schemas.errors import ApiError, NoWorker
 from schemas.places import Place
+from streams.detail import detail_of
 
 #: What a worker waits for at the most before it answers: seconds.
 LONGEST_WAIT: Final = 60.0
@@ -110,21 +112,45 @@ def until_applied(url: str, token: str, what: str, seconds: float) -> None:
         time.sleep(min(LOOK_AGAIN_SECONDS, left))
 
 
+def no_worker(url: str, exc: Exception) -> NoWorker:
+    """Because this came of asking."""
+    return NoWorker(
+        f"no worker answers at {url} ({type(exc).__name__}): start one with `siltstone dev`, or pass --url"
+    )
+
+
 def ask(url: str, method: str, path: str, *, seconds: float = _ANSWER_SECONDS, **options: Any) -> Any:
     """The worker's JSON answer. Raises `NoWorker` where it does not answer in time, `ApiError` where it refuses."""
-    options["headers"] = {**bearer(), **options.get("headers", {})}
+    written_in = {"Content-Type": "application/json"} if method in ("POST", "PATCH") else {}
+    options["headers"] = {**written_in, **bearer(), **options.get("headers", {})}
     try:
         response = httpx.request(method, url.rstrip("/") + path, timeout=seconds, trust_env=False, **options)
     except (httpx.HTTPError, httpx.InvalidURL) as exc:
-        raise NoWorker(
-            f"no worker answers at {url} ({type(exc).__name__}): start one with `siltstone dev`, or pass --url"
-        ) from exc
+        raise no_worker(url, exc) from exc
     if response.is_success:
         return response.json()
+    raise _refused(url, response)
+
+
+def lines(url: str, path: str, *, params: dict[str, Any], seconds: float = _ANSWER_SECONDS) -> Iterator[bytes]:
+    """The lines of the worker's answer, as they come, each with its end. Raises as `ask` does."""
+    address = url.rstrip("/") + path
     try:
-        detail = response.json()["detail"]
-    except (ValueError, KeyError, TypeError):
-        detail = response.text[:200]
-    if isinstance(detail, list):
-        detail = "; ".join(f"{'.'.join(map(str, e['loc'][1:]))}: {e['msg']}" for e in detail)
-    raise ApiError(f"{url} answered {response.status_code}: {detail}", response.status_code)
+        with httpx.stream(
+            "GET", address, params=params, headers=bearer(), timeout=seconds, trust_env=False
+        ) as response:
+            if not response.is_success:
+                response.read()
+                raise _refused(url, response)
+            rest = b""
+            for part in response.iter_bytes():
+                *whole, rest = (rest + part).split(b"\n")
+                yield from (line + b"\n" for line in whole)
+            if rest:
+                yield rest
+    except (httpx.HTTPError, httpx.InvalidURL) as exc:
+        raise no_worker(url, exc) from exc
+
+
+def _refused(url: str, response: httpx.Response) -> ApiError:
+    return ApiError(f"{url} answered {response.status_code}: {detail_of(response.content)}", response.status_code)

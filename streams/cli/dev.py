@@ -17,6 +17,7 @@ from streams.cli.process import configure_logging, run
 from streams.cli.running import serve
 from streams.clients.broker import embedded_broker
 from tables.partition_record import recorded_partitions
+from tables.privacy import make_private
 
 #: In the data directory.
 JOURNAL = Path("journal") / "broker.log"
@@ -41,6 +42,7 @@ def dev(data: Path, port: int | None, kafka_port: int, log_level: str) -> None:
     """
     configure_logging(log_level, serving=True)
     settings = _with_noted_partitions(Settings.load(), data)
+    make_private(data)  # before the journal is in it
     with embedded_broker(kafka_port, data / JOURNAL, settings.dev.journal_seconds) as broker:
         embedded = settings.model_copy(
             update={

@@ -29,8 +29,8 @@ def doctor(data: Path | None, bootstrap_servers: str | None, port: int | None, a
     """Whether a worker could work here, what is wrong, and what to do about it.
 
     Checks the settings, the broker and its topics, the data directory and its shards, the embedding model, the model
-    that rates (asked once, where one is configured) and the HTTP port. Nothing is changed. The exit code is 1 if
-    anything failed.
+    that rates (asked once, where one is configured), who may ask the API, and the HTTP port. Nothing is changed. The
+    exit code is 1 if anything failed.
     """
     configure_logging("CRITICAL")
     reading = ReadSettings.now()

@@ -19,6 +19,7 @@ from streams.clock import now_ms
 @click.command()
 @click.argument("ids", nargs=-1, type=MEMORY_ID, metavar="[MEMORY_ID...]")
 @click.option("--user", required=True, help="Who is forgotten, or whose memories.")
+@click.option("--source", help="What this one had a part in: user, assistant, tool, tool:NAME, token:NAME, …")
 @click.option("--report", is_flag=True, help="Forget nothing: show the receipt, and what Kafka still holds.")
 @click.option("--yes", is_flag=True, help="Do not ask before.")
 @click.option(
@@ -35,6 +36,7 @@ from streams.clock import now_ms
 def forget(
     ids: tuple[str, ...],
     user: str,
+    source: str | None,
     report: bool,
     yes: bool,
     seconds: float,
@@ -42,7 +44,7 @@ def forget(
     bootstrap_servers: str | None,
     as_json: bool,
 ) -> None:
-    """Forget memories by their ids; without ids, everything of a user.
+    """Forget memories by their ids, or what came from one source; without either, everything of a user.
 
     An id is one that `search` and `list` show, or the whole. Without ids, the receipt is shown: what was erased, and
     what is left where.
@@ -52,6 +54,11 @@ def forget(
     """
     if not user.strip():
         raise click.UsageError("--user is empty.")
+    if source is not None:
+        if ids or report:
+            raise click.UsageError("--source is for itself: without ids and --report.")
+        _forget_source(source, user, yes, seconds, url, as_json)
+        return
     if ids:
         if report:
             raise click.UsageError("--report is about all of a user: name no memories.")
@@ -105,6 +112,22 @@ def _forget_memories(given: tuple[str, ...], user: str, yes: bool, seconds: floa
             "" if text else ", which is no memory: a note or an exchange of this id is forgotten, if there is one"
         )
         click.echo(f"forgotten {text or memory_id}{unknown}")
+
+
+def _forget_source(source: str, user: str, yes: bool, seconds: float, url: str, as_json: bool) -> None:
+    """How many of what, as the worker has counted them."""
+    if not yes:
+        click.confirm(
+            f"Forget all of {user} that {source} had a part in? It cannot be taken back.", abort=True, err=True
+        )
+    late = f"what came from {source} is not forgotten after {seconds:g} s"
+    answer = written(url, "DELETE", "/v1/memories", late, seconds, params={"user_id": user, "source": source})
+    counts = {name: answer[name] for name in ("memories", "exchanges", "short_term_memories")}
+    if as_json:
+        show.as_json({"user_id": user, "source": source, **counts})
+        return
+    shown = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
+    click.echo(f"forgotten of {user}, from {source}: {shown}")
 
 
 def _receipt(url: str, user: str) -> dict[str, Any]:

@@ -9,10 +9,10 @@ import os
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import aiokafka
 import click
@@ -41,9 +41,29 @@ from streams.importing.formats import NAMES, Format
 from streams.importing.found import Found, Given, LeftOut, NamesNoUser, NotReadable, Problem, Record, TakenFor
 from streams.importing.records import records
 
+#: Files of these have no messages.
+_OF_MEMORIES: Final = (Format.MEM0, Format.OPENMEMORY)
+
+user_option = click.option("--user", help="Whose it is, where the file names no user.")
+session_option = click.option(
+    "--session", help="The session's id, where the file names none.  [default: made of the chat's opening]"
+)
+wait_option = click.option(
+    "--wait", is_flag=True, help="Return when a worker has taken in all of it, so that it can be read."
+)
+timeout_option = click.option(
+    "--timeout",
+    "seconds",
+    type=click.FloatRange(min=0),
+    default=300.0,
+    show_default=True,
+    help="How long to wait with --wait, in seconds.",
+)
+file_argument = click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
+
 
 @click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
+@file_argument
 @click.option(
     "--format",
     "name",
@@ -52,23 +72,30 @@ from streams.importing.records import records
     show_default=True,
     help="What the file is; auto tells by its first object.",
 )
-@click.option("--user", help="Whose it is, where the file names no user.")
-@click.option("--session", help="The session's id, where the file names none.  [default: made of the chat's opening]")
-@click.option("--wait", is_flag=True, help="Return when a worker has taken in all of it, so that it can be read.")
-@click.option(
-    "--timeout",
-    "seconds",
-    type=click.FloatRange(min=0),
-    default=300.0,
-    show_default=True,
-    help="How long to wait with --wait, in seconds.",
-)
+@user_option
+@session_option
+@wait_option
+@timeout_option
 @bootstrap_option
 @url_option
 @json_option
-def ingest(
+def ingest(name: str, **options: Any) -> None:
+    """Produce the chats of FILE (- for standard input) to the conversations topic.
+
+    FILE is JSON, one object a line or an array: messages of our own format (siltstone) or OpenAI's (openai), chats of
+    ShareGPT (sharegpt), the conversations.json of a ChatGPT export (chatgpt); or memories of mem0 (mem0), of
+    OpenMemory (openmemory) or of our own exports (siltstone), which are remembered as they are.
+
+    The same file twice changes nothing. What has no time is of the file's last change, on standard input of now.
+    What is bad is reported with its place and the rest goes on; the exit code is 1 if anything was bad.
+    """
+    take_in(None if name == "auto" else Format(name), **options)
+
+
+def take_in(
+    of: Format | None,
+    *,
     file: Path,
-    name: str,
     user: str | None,
     session: str | None,
     wait: bool,
@@ -77,19 +104,11 @@ def ingest(
     url: str,
     as_json: bool,
 ) -> None:
-    """Produce the chats of FILE (- for standard input) to the conversations topic.
-
-    FILE is JSON, one object a line or an array: messages of our own format (siltstone) or OpenAI's (openai), chats of
-    ShareGPT (sharegpt), the conversations.json of a ChatGPT export (chatgpt), or memories of mem0 (mem0), which are
-    remembered as they are.
-
-    The same file twice changes nothing. What has no time is of the file's last change, on standard input of now.
-    What is bad is reported with its place and the rest goes on; the exit code is 1 if anything was bad.
-    """
+    """What `ingest` and `import` do; without a format it is told by the first object."""
     settings = with_options(Settings.load(), None, bootstrap_servers, None)
     called, now = "standard input" if str(file) == "-" else file.name, now_ms()
     undated = min(now, round(file.stat().st_mtime * 1000)) if file.is_file() else None  # a pipe has no age
-    given = Given(now, user, session, undated, None if name == "auto" else Format(name), settings.memory)
+    given = Given(now, user, session, undated, of, settings.memory)
     done = Done()
     started = time.monotonic()
     with opened(file) as readable:
@@ -109,11 +128,11 @@ def ingest(
         show.as_json({**done.told(), "seconds": round(taken, 3), "warnings": warnings})
     else:
         if done.format is not None:
-            click.echo(f"{called} was taken for {NAMES[done.format]}" + (" (--format)" if given.format else ""))
-        out = f", {done.left_out} left out that nobody said" if done.left_out else ""
-        what = "memories" if done.format is Format.MEM0 else "messages"
+            click.echo(f"{called} was taken for {NAMES[done.format]}" + (" (named)" if given.format else ""))
+        why = "were deleted" if done.format is Format.OPENMEMORY else "nobody said"
+        out = f", {done.left_out} left out that {why}" if done.left_out else ""
         rate = done.produced / max(taken, 1e-9)
-        click.echo(f"{done.produced} {what} in {taken:.1f} s ({rate:,.0f}/s), {done.bad} bad{out}")
+        click.echo(f"{done.counted()} in {taken:.1f} s ({rate:,.0f}/s), {done.bad} bad{out}")
     for warning in warnings:
         click.echo(f"siltstone: {warning}", err=True)
     if done.bad:
@@ -132,20 +151,29 @@ def opened(file: Path) -> Iterator[io.BufferedReader]:
 
 @dataclass(slots=True)
 class Done:
-    """What became of a file. `newest` is epoch ms."""
+    """What became of a file; of what was `produced`, so many are memories. `newest` is epoch ms."""
 
     format: Format | None = None
     produced: int = 0
+    memories: int = 0
     bad: int = 0
     left_out: int = 0
     newest: int = 0
-    #: Of each partition, the last record that was produced.
+    #: Of each topic and partition, the last record that was produced.
     last: Sequence[Place] = ()
+
+    def counted(self) -> str:
+        """In words: memories are named where there are any, messages where there are or could be any."""
+        messages, of_memories = self.produced - self.memories, self.format in _OF_MEMORIES
+        if not self.memories and not of_memories:
+            return f"{messages} messages"
+        return f"{messages} messages and {self.memories} memories" if messages else f"{self.memories} memories"
 
     def told(self) -> dict[str, Any]:
         return {
             "format": self.format,
             "produced": self.produced,
+            "memories": self.memories,
             "bad": self.bad,
             "left_out": self.left_out,
             "newest": iso(self.newest) if self.newest else None,
@@ -174,13 +202,12 @@ async def _ingest(readable: io.BufferedReader, called: str, given: Given, done: 
         first.append(one)
         if isinstance(one, TakenFor):
             done.format = one.format
+            first += itertools.islice(found, 1)  # made of the object that told it
             break
     topics = Topics.with_prefix(kafka.topic_prefix)
-    topic = topics.long_term if done.format is Format.MEM0 else topics.conversations
-    if not await require_write(kafka, topic):
-        await ensure_topics(kafka, check=False)
-        if not kafka.create_topics:  # a producer would make them, on a cluster that allows it
-            await require_topics(kafka)
+    lasting = done.format in _OF_MEMORIES or any(isinstance(one, Record) and one.lasting for one in first)
+    topic = topics.long_term if lasting else topics.conversations
+    await _writable(kafka, topic)
     progress = Progress(
         TextColumn("producing"),
         BarColumn(),
@@ -192,14 +219,19 @@ async def _ingest(readable: io.BufferedReader, called: str, given: Given, done: 
     )
     with progress:
         task = progress.add_task("", total=None if given.undated is None else _size(readable), rate="")
-        async with producing(kafka, topic) as producer:
+        async with ByTopic(kafka) as producers:
+            producer = await producers.of(topic)
             started = time.monotonic()
             async for one in _each(itertools.chain(first, found), waits=given.undated is None):
                 match one:
                     case Record():
+                        wanted = topics.long_term if one.lasting else topics.conversations
+                        if wanted != topic:
+                            topic, producer = wanted, await producers.of(wanted)
                         await producer.send(key_of(one.user_id), one.value)
                         if one.in_file:
                             done.produced += 1
+                            done.memories += one.lasting
                         done.newest = max(done.newest, one.at)
                     case LeftOut():
                         done.left_out += one.messages
@@ -211,7 +243,15 @@ async def _ingest(readable: io.BufferedReader, called: str, given: Given, done: 
                     rate = f"{done.produced / (time.monotonic() - started):,.0f}/s"
                     completed = 0 if given.undated is None else readable.tell()
                     progress.update(task, completed=completed, rate=rate)
-        done.last = [Place(topic, partition, end - 1) for partition, end in producer.ends.items()]
+        done.last = producers.last()
+
+
+async def _writable(kafka: KafkaSettings, topic: str) -> None:
+    """Raises `NotAllowed` where we may not write to it; where it is not there, it is created, if that is allowed."""
+    if not await require_write(kafka, topic):
+        await ensure_topics(kafka, check=False)
+        if not kafka.create_topics:  # a producer would make them, on a cluster that allows it
+            await require_topics(kafka)
 
 
 def _size(readable: io.BufferedReader) -> int:
@@ -266,15 +306,16 @@ class producing:  # noqa: N801  (reads as what happens in the block)
         except NOT_ALLOWED as exc:
             raise await self._failed(exc) from exc
         if len(self._sent) >= 10_000:
-            await self._settle()
+            await self.settle()
 
     async def __aexit__(self, *_: object) -> None:
         try:
-            await self._settle()
+            await self.settle()
         finally:
             await self._producer.stop()
 
-    async def _settle(self) -> None:
+    async def settle(self) -> None:
+        """Wait until all that was sent is acknowledged."""
         sent, self._sent = self._sent, []
         for future in sent:
             try:
@@ -285,3 +326,37 @@ class producing:  # noqa: N801  (reads as what happens in the block)
 
     async def _failed(self, exc: aiokafka.errors.KafkaError) -> SiltstoneError:
         return await translated(self._kafka, exc, Right("WRITE", "topic", self._topic))
+
+
+class ByTopic:
+    """A producer for each topic that is asked for; all is acknowledged at the end of the block.
+
+    Before another topic is written to, the one before has all: a worker has memories before what was said of them.
+    """
+
+    def __init__(self, kafka: KafkaSettings) -> None:
+        self._kafka, self._stack = kafka, AsyncExitStack()
+        self._producers: dict[str, producing] = {}
+
+    async def __aenter__(self) -> ByTopic:
+        return self
+
+    async def of(self, topic: str) -> producing:
+        for producer in self._producers.values():
+            await producer.settle()
+        if topic not in self._producers:
+            if self._producers:  # the first was asked for before anything was shown
+                await _writable(self._kafka, topic)
+            self._producers[topic] = await self._stack.enter_async_context(producing(self._kafka, topic))
+        return self._producers[topic]
+
+    def last(self) -> list[Place]:
+        """Of each topic and partition, the last record; known behind the block."""
+        return [
+            Place(topic, partition, end - 1)
+            for topic, producer in self._producers.items()
+            for partition, end in producer.ends.items()
+        ]
+
+    async def __aexit__(self, *raised: Any) -> None:
+        await self._stack.__aexit__(*raised)

@@ -33,7 +33,7 @@ SWITCH_SECONDS = 0.0005
 
 #: The Kafka clients: what they cannot reach, they say each time that they try.
 CLIENTS = ("aiokafka", "kafka")
-LIBRARIES = (*CLIENTS, "faust", "httpx", "httpx2", "mode", "uvicorn")
+LIBRARIES = (*CLIENTS, "faust", "httpx", "httpx2", "mcp", "mode", "uvicorn")
 #: Modules of ours under whose names Faust logs as well, because its classes are theirs.
 FAUSTS = ("streams.hotpath.overrides", "streams.hotpath.recovery")
 #: What is tried again and again, and said each time.
@@ -54,7 +54,7 @@ def configure_logging(level: str, *, serving: bool = False) -> None:
         for name in FAUSTS:
             logging.getLogger(name).setLevel(logging.NOTSET)
         return
-    for name in ("faust", "mode", "uvicorn", "httpx", "httpx2", "streams.hotpath.overrides"):
+    for name in ("faust", "mcp", "mode", "uvicorn", "httpx", "httpx2", "streams.hotpath.overrides"):
         logging.getLogger(name).setLevel(logging.ERROR)
     logging.getLogger("streams.hotpath.recovery").setLevel(max(logging.WARNING, logging.getLogger().level))
     for name in CLIENTS:

@@ -32,6 +32,7 @@ from streams.replay.plan import EARLIEST, NOW, ReplayOptions, planned
 from streams.replay.replay import replaying
 from tables.offline.diff import TableDifference
 from tables.partition_record import record_partitions
+from tables.privacy import write_as_let_in
 
 STOPPED = "stopped; what is done is kept: run the same command again to go on"
 _TIME: TypeAdapter[int] = TypeAdapter(Timestamp)
@@ -103,6 +104,7 @@ def replay(
     prefix, partitions = settings.kafka.topic_prefix, settings.kafka.partitions
     asked = ReplayOptions(begin, end, named, source == "conversations", prefix, partitions)
     _refuse(asked, into, check, swapping)
+    write_as_let_in(settings.data_dir)
     if check or swapping:
         _before_it_takes_long(settings.data_dir, check)
     logging.getLogger("streams.agents.long_term").setLevel(logging.ERROR)  # that a new shard is behind is no news

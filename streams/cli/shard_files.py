@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from schemas.errors import DataDirError, ShardError, ShardLocked
 from streams.doctor.data import numbered
 from tables.offline.inspection import Inspection, catalogs, inspect_catalog
+from tables.privacy import write_as_let_in
 
 
 class RowProgress(Protocol):
@@ -38,6 +39,7 @@ class ShardFiles:
 
 def shard_files(data: Path, partitions: Collection[int] = ()) -> ShardFiles:
     """Those of the partitions, or all. Raises `DataDirError` where there are none, `ShardError` for a broken one."""
+    write_as_let_in(data)
     paths = catalogs(data)
     if not paths:
         raise DataDirError(data, "there are no shards in it")

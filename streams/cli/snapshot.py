@@ -15,6 +15,7 @@ from streams.cli.client import ask, json_option, url_option
 from streams.cli.options import data_option
 from streams.clock import now_ms
 from tables.analysts.copy import described, snapshot_of_files
+from tables.privacy import write_as_let_in
 
 #: A worker answers when the copy is in its place.
 WAIT_SECONDS = 3600.0
@@ -28,7 +29,8 @@ def snapshot(data: Path | None, url: str, as_json: bool) -> None:
     """Make the analysts' copy now: data/analytics/siltstone.duckdb.
 
     The running worker is asked for it; where none answers, it is made from the shards' files. With --data the
-    files come first, and the worker is asked where it has them open.
+    files come first, and the worker is asked where it has them open. A worker says where the copy is within its
+    data directory; which one that is, is known where it is that of the settings or of --data.
     """
     made = _of_worker(url) if data is None else _of_files(data, url)
     if as_json:
@@ -39,10 +41,11 @@ def snapshot(data: Path | None, url: str, as_json: bool) -> None:
 
 
 def _of_worker(url: str) -> dict[str, Any]:
+    settings = Settings.load()
     try:
-        return _ask(url)
+        made = _ask(url)
+        return _placed(made, settings.data_dir) or made
     except NoWorker:
-        settings = Settings.load()
         if not (settings.data_dir / "shards").is_dir():
             raise
         return _from_files(settings.data_dir, settings)
@@ -56,9 +59,18 @@ def _of_files(data: Path, url: str) -> dict[str, Any]:
             made = _ask(url)
         except NoWorker:
             raise locked from None
-    if not Path(made["path"]).is_relative_to(data.resolve()):
-        raise ApiError(f"the worker at {url} keeps another directory ({made['path']}): pass the --url of the one")
-    return made
+    placed = _placed(made, data)
+    if placed is None:
+        raise ApiError(f"the worker at {url} keeps another directory than {data}: pass the --url of the one")
+    return placed
+
+
+def _placed(made: dict[str, Any], data: Path) -> dict[str, Any] | None:
+    """With the whole path, where the copy that a worker has just made is in this directory."""
+    path = data.resolve() / made["path"]
+    if not path.is_file() or path.stat().st_size != made["bytes"]:
+        return None
+    return {**made, "path": str(path)}
 
 
 def _ask(url: str) -> dict[str, Any]:
@@ -67,5 +79,6 @@ def _ask(url: str) -> dict[str, Any]:
 
 
 def _from_files(data: Path, settings: Settings) -> dict[str, Any]:
+    write_as_let_in(data)
     made = snapshot_of_files(data, now_ms(), settings.lifecycle)
-    return {**described(made), "at": iso(made.at)}
+    return {**described(made, data), "path": str(made.path.resolve()), "at": iso(made.at)}

@@ -49,9 +49,18 @@ def quotation(data: object) -> tuple[str, str]:
     line: to contain it, a text would have to know its own hash. The same data give the same quotation, so that a
     replay asks the same.
     """
-    text = json.dumps(data, ensure_ascii=False)
-    line = "".join(char if char.isprintable() and char not in "<>" else _escaped(char) for char in text)
-    return f"=== {hashlib.sha256(line.encode()).hexdigest()[:32]} ===", line
+    line = _harmless(json.dumps(data, ensure_ascii=False))
+    return _mark(line), line
+
+
+def fenced(text: str) -> str:
+    """A text between a line above and the same below it, for who reads it as text: its lines stay as they are.
+
+    As in `quotation`, nothing in it can pass for its end, and what is invisible is escaped.
+    """
+    shown = "\n".join(map(_harmless, text.splitlines()))
+    mark = _mark(shown)
+    return f"{mark}\n{shown}\n{mark}"
 
 
 def shortened(text: str, chars: int) -> str:
@@ -62,6 +71,14 @@ def shortened(text: str, chars: int) -> str:
 
 def _read(name: str) -> str:
     return (_PROMPTS / f"{name}.md").read_text(encoding="utf-8").strip()
+
+
+def _mark(text: str) -> str:
+    return f"=== {hashlib.sha256(text.encode()).hexdigest()[:32]} ==="
+
+
+def _harmless(line: str) -> str:
+    return "".join(char if char.isprintable() and char not in "<>" else _escaped(char) for char in line)
 
 
 def _escaped(char: str) -> str:

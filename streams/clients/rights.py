@@ -22,7 +22,7 @@ from aiokafka.protocol.produce import ProduceRequest
 
 from schemas.rights import Right, group_right, not_allowed, topic_rights
 from schemas.settings import KafkaSettings
-from schemas.topic_specs import changelog_specs, topic_specs
+from schemas.topic_specs import changelog_specs, tokens_spec, topic_specs
 from streams.clients.broker import admin_client, new_topic
 
 #: What a broker answers for a topic, a group.
@@ -42,9 +42,9 @@ class Tried(NamedTuple):
     absent: Sequence[str]
 
 
-async def try_rights(kafka: KafkaSettings, changelogs: frozenset[str]) -> Tried:
-    """All that a worker needs. Raises `BrokerUnavailable`."""
-    wanted = topic_rights(kafka, changelogs)
+async def try_rights(kafka: KafkaSettings, changelogs: frozenset[str], *, tokens: bool = False) -> Tried:
+    """All that a worker needs; with `tokens`, one that asks for them. Raises `BrokerUnavailable`."""
+    wanted = topic_rights(kafka, changelogs, tokens=tokens)
     async with admin_client(kafka) as admin:
         if not await _knows_rights(admin):
             return Tried([], [])
@@ -57,9 +57,9 @@ async def try_rights(kafka: KafkaSettings, changelogs: frozenset[str]) -> Tried:
     return Tried(missing, absent)
 
 
-async def require_rights(kafka: KafkaSettings, changelogs: frozenset[str]) -> Tried:
+async def require_rights(kafka: KafkaSettings, changelogs: frozenset[str], *, tokens: bool = False) -> Tried:
     """Raises `NotAllowed` where one is missing, and `BrokerUnavailable`."""
-    tried = await try_rights(kafka, changelogs)
+    tried = await try_rights(kafka, changelogs, tokens=tokens)
     if tried.missing:
         raise not_allowed(kafka, tried.missing)
     return tried
@@ -118,7 +118,7 @@ async def _described(
 async def _creations(admin: AIOKafkaAdminClient, kafka: KafkaSettings, names: Sequence[str]) -> list[Right]:
     if not names:
         return []
-    specs = (*topic_specs(kafka), *changelog_specs(kafka))
+    specs = (*topic_specs(kafka), *changelog_specs(kafka), tokens_spec(kafka))
     topics = [new_topic(spec) for spec in specs if spec.name in names]
     answer = await admin.create_topics(topics, validate_only=True)
     return [Right("CREATE", "topic", name) for name, code, *_ in answer.topic_errors if code == TOPIC_REFUSED]

@@ -53,6 +53,11 @@ async def ensure_tokens_topic(kafka: KafkaSettings) -> None:
 async def all_tokens(kafka: KafkaSettings) -> list[TokenRecord]:
     """Every token that there is, the oldest first. Raises `BrokerUnavailable`, `SettingsError`."""
     await ensure_tokens_topic(kafka)
+    return await kept_tokens(kafka)
+
+
+async def kept_tokens(kafka: KafkaSettings) -> list[TokenRecord]:
+    """Those in the topic, which is there. Raises `BrokerUnavailable` and `NotAllowed`."""
     topic, found = tokens_spec(kafka).name, dict[str, TokenRecord]()
 
     def told(identity: str, record: TokenRecord | None) -> None:

@@ -1,4 +1,4 @@
-"""Whether a worker could work here: settings, broker, data directory, models, memory and port.
+"""Whether a worker could work here: settings, broker, data directory, models, memory, access and port.
 
     for finding in await examine(ReadSettings.now()):
         print(finding.check, finding.outcome, finding.what, finding.todo)
@@ -22,7 +22,7 @@ from aiokafka.errors import KafkaError
 from schemas.errors import SiltstoneError
 from schemas.settings import Settings
 from streams.clock import now_ms
-from streams.doctor import broker, checkpoints, data, embedding, http, memory, rating, rights
+from streams.doctor import access, broker, checkpoints, data, embedding, http, mcp, memory, rating, rights
 from streams.doctor.finding import Finding, Outcome, failed, warning
 from streams.doctor.settings import CORRECT, ReadSettings
 from streams.doctor.waiting import in_daemon
@@ -116,7 +116,15 @@ def _checks(
             "look at the drive",
             partial(_memory, settings),
         ),
+        _Check(
+            access.CHECK,
+            frozenset({"access", "kafka"}),
+            20.0,
+            access.SILENT,
+            partial(access.check_access, settings),
+        ),
         _Check(http.CHECK, frozenset({"http"}), 5.0, http.TAKEN, partial(http.check_http, settings)),
+        _Check(mcp.CHECK, frozenset({"http", "access"}), 5.0, mcp.ANEW, partial(mcp.check_mcp, settings)),
     ]
 
 

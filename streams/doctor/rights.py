@@ -17,7 +17,7 @@ async def check_rights(settings: Settings) -> list[Finding]:
     kafka = settings.kafka
     changelogs = frozenset(spec.name for spec in changelog_specs(kafka))
     try:
-        tried = await try_rights(kafka, changelogs)
+        tried = await try_rights(kafka, changelogs, tokens=settings.access.tokens)
     except (BrokerUnavailable, SettingsError):
         return []
     if tried.missing:

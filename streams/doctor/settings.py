@@ -20,7 +20,7 @@ CHECK = "settings"
 CORRECT = "correct it in config.yaml or in the environment"
 PREFIX = "SILTSTONE_"
 #: Variables of ours that are no settings.
-OTHER_VARIABLES = {CONFIG_VARIABLE, "SILTSTONE_URL"}
+OTHER_VARIABLES = {CONFIG_VARIABLE, "SILTSTONE_URL", "SILTSTONE_TOKEN"}
 
 
 class _Tolerant(Settings):

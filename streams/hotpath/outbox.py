@@ -247,10 +247,12 @@ class Outbox:
         self._pending.append(_Sent((topic, value, key, partition, None, headers), acknowledged))
         return acknowledged
 
-    async def produce(self, topic: str, value: bytes | None, *, key: bytes) -> asyncio.Future[Any]:
+    async def produce(
+        self, topic: str, value: bytes | None, *, key: bytes, headers: Headers = ()
+    ) -> asyncio.Future[Any]:
         """Send for a caller who waits for the acknowledgement, and deals with a refusal: no commit waits for it."""
         assert self._producer is not None, "the producer has not started"
-        return await self._producer.send(topic, value, key, None, headers=())
+        return await self._producer.send(topic, value, key, None, headers=headers)
 
     def abandon(self) -> None:
         """Nobody asks any more what became of what is due: the worker ends, and its next life sends it again."""

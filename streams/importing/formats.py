@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-from streams.importing import chatgpt, mem0, openai, sharegpt
+from streams.importing import chatgpt, exported, mem0, openai, openmemory, sharegpt
 
 
 class Format(StrEnum):
@@ -17,15 +17,17 @@ class Format(StrEnum):
     SHAREGPT = "sharegpt"
     CHATGPT = "chatgpt"
     MEM0 = "mem0"
+    OPENMEMORY = "openmemory"
 
 
 #: In words, for those who wonder what their file was taken for.
 NAMES: Final = {
-    Format.SILTSTONE: "messages of our own format",
+    Format.SILTSTONE: "messages and memories of our own format",
     Format.OPENAI: "OpenAI-style messages",
     Format.SHAREGPT: "ShareGPT conversations",
     Format.CHATGPT: "a ChatGPT export",
     Format.MEM0: "memories of mem0",
+    Format.OPENMEMORY: "an export of OpenMemory",
 }
 #: Where one object holds a list of them.
 _LISTS: Final = ("results", "memories", "conversations", "chats", "data")
@@ -43,6 +45,8 @@ def recognised(value: object) -> Format | None:
 
 def each(value: object, of: Format) -> list[Any]:
     """The value, or those that it lists."""
+    if of is Format.OPENMEMORY and isinstance(value, dict):
+        return list(openmemory.each_memory(value))
     if (
         isinstance(value, dict)
         and _of_one(value) is None
@@ -70,17 +74,18 @@ def _of_one(value: Mapping[str, Any]) -> Format | None:
 
 def _is_ours(value: Mapping[str, Any]) -> bool:
     """It says whose it is, or in which session; a content that is no text is left to those that have such."""
-    if value.get("type") == "session_end":
+    if value.get("type") == "session_end" or exported.is_exported(value):
         return True
     named = any(name in value for name in ("user_id", "session_id", "run_id"))
     return named and (not openai.is_message(value) or isinstance(value.get("content"), str))
 
 
-#: In this order: a memory of mem0 names its user as well.
+#: In this order: memories of mem0 and OpenMemory name their user as well.
 _LOOKS: Final[dict[Format, Callable[[Mapping[str, Any]], bool]]] = {
     Format.CHATGPT: chatgpt.is_chatgpt,
     Format.SHAREGPT: sharegpt.is_sharegpt,
     Format.MEM0: mem0.is_mem0,
+    Format.OPENMEMORY: openmemory.is_openmemory,
     Format.SILTSTONE: lambda value: _is_ours(value) and not openai.is_openai(value),
     Format.OPENAI: lambda value: openai.is_openai(value) or openai.is_message(value),
 }

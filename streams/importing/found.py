@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from typing import Self
+
+import orjson
 
 from schemas.errors import BadRecord, SiltstoneError
+from schemas.events import LongTermEvent
 from schemas.settings import MemorySettings
 from streams.importing.formats import NAMES, Format
 
@@ -27,12 +31,24 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record to produce, of `at` (epoch ms); the end of a session that the file does not tell is not `in_file`."""
+    """A record to produce, of `at` (epoch ms); the end of a session that the file does not tell is not `in_file`.
+
+    An event of long-term memory is `lasting`; all else is said in a conversation.
+    """
 
     user_id: str
     value: bytes
     at: int
     in_file: bool = True
+    lasting: bool = False
+
+    @classmethod
+    def of_event(cls, event: LongTermEvent, in_file: bool = True) -> Self:
+        """With the fields that were given: an importance that is not, the worker works out."""
+        fields = event.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+        return cls(
+            event.user_id, orjson.dumps({**fields, "type": event.type}), event.timestamp, in_file, lasting=True
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +69,7 @@ class TakenFor:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """So many messages that nobody said."""
+    """So many messages that nobody said, or memories that were deleted."""
 
     messages: int
 

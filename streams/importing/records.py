@@ -20,11 +20,12 @@ from schemas.conversations import ChatMessage, SessionEnded
 from schemas.errors import BadRecord
 from schemas.times import iso
 from streams.dead_letters import invalid
-from streams.importing import chatgpt, mem0, openai, sharegpt
+from streams.importing import chatgpt, exported, mem0, openai, openmemory, sharegpt
 from streams.importing.chats import Chat
 from streams.importing.conversations import Names, of_chat
 from streams.importing.formats import Format, each, recognised
-from streams.importing.found import Found, Given, NamesNoUser, NotReadable, Problem, Record, TakenFor, digest
+from streams.importing.found import Found, Given, LeftOut, NamesNoUser, NotReadable, Problem, Record, TakenFor, digest
+from streams.importing.packed import unpacked
 from streams.importing.reading import Item, items
 
 #: Of a conversation that is an array of messages, which is known only when all of it is read.
@@ -35,9 +36,7 @@ _CHATS: Final = {Format.OPENAI: openai.chat_of, Format.SHAREGPT: sharegpt.chat_o
 
 def records(opened: io.BufferedReader, given: Given) -> Iterator[Found]:
     """What the file says, in its order. Raises `NotReadable`, and `NamesNoUser`."""
-    if opened.peek(4)[:4] == b"PK\x03\x04":
-        raise NotReadable("it is a ZIP archive: unpack it, and ingest the conversations.json in it")
-    read = items(opened, by_lines=given.format is Format.SILTSTONE)
+    read = items(unpacked(opened), by_lines=given.format is Format.SILTSTONE)
     for item in read:
         of = given.format
         if of is None and item.problem is None:
@@ -79,18 +78,22 @@ def _of_format(of: Format, read: Iterable[Item], given: Given) -> Iterator[Found
             continue
         for value in each(item.value, of):
             try:
-                yield convert(value, number, given)
+                yield from convert(value, number, given)
             except BadRecord as exc:
                 yield _problem(item, exc)
 
 
-def _ours(value: Any, number: int, given: Given) -> Record:
-    """A message or the end of a session. Raises `BadRecord`.
+def _ours(value: Any, number: int, given: Given) -> Iterator[Found]:
+    """A message, the end of a session, or a memory of an export. Raises `BadRecord`.
 
     Where it has neither time nor id, its id follows from its place in the file.
     """
     if not isinstance(value, dict):
         raise BadRecord("not_an_object", f"it is a JSON {type(value).__name__}, not an object")
+    if exported.is_exported(value):
+        for place, event in enumerate(exported.events_of(value, given.user)):
+            yield Record.of_event(event, in_file=place == 0 and value["type"] == exported.MEMORY)
+        return
     fields = dict(value)
     if given.user is not None:
         fields.setdefault("user_id", given.user)
@@ -108,7 +111,7 @@ def _ours(value: Any, number: int, given: Given) -> Record:
         read = model.model_validate(fields if dated or given.undated else {**fields, "timestamp": given.now})
     except ValidationError as exc:
         raise _with_options(invalid(exc), fields) from exc
-    return Record(read.user_id, orjson.dumps(fields), read.timestamp)
+    yield Record(read.user_id, orjson.dumps(fields), read.timestamp)
 
 
 def _with_options(why: BadRecord, fields: Mapping[str, Any]) -> BadRecord:
@@ -119,19 +122,30 @@ def _with_options(why: BadRecord, fields: Mapping[str, Any]) -> BadRecord:
     return BadRecord(why.kind, f"{why}; name what no line names with {' and '.join(lacking)}")
 
 
-def _memories(value: Any, _: int, given: Given) -> Record:
+def _memories(value: Any, _: int, given: Given) -> Iterator[Found]:
     """A command to remember. Raises `BadRecord`."""
     if not isinstance(value, dict) or not mem0.is_mem0(value):
         raise BadRecord("invalid_fields", "it is no memory: it has no text in the field memory")
-    event = mem0.remembered(value, given.user, given.session, given.now if given.undated is None else given.undated)
-    return Record(
-        event.user_id, event.model_dump_json(exclude_unset=True, exclude_none=True).encode(), event.timestamp
-    )
+    yield Record.of_event(mem0.remembered(value, given.user, given.session, _undated(given)))
 
 
-_CONVERTS: Final[dict[Format, Callable[[Any, int, Given], Record]]] = {
+def _rows(value: Any, _: int, given: Given) -> Iterator[Found]:
+    """A memory of OpenMemory's, which may lie in the archive. Raises `BadRecord`."""
+    if isinstance(value, dict) and value.get("state") == openmemory.DELETED:
+        yield LeftOut(1)
+        return
+    for place, event in enumerate(openmemory.events_of(value, given.user, given.session, _undated(given))):
+        yield Record.of_event(event, in_file=place == 0)
+
+
+def _undated(given: Given) -> int:
+    return given.now if given.undated is None else given.undated
+
+
+_CONVERTS: Final[dict[Format, Callable[[Any, int, Given], Iterator[Found]]]] = {
     Format.SILTSTONE: _ours,
     Format.MEM0: _memories,
+    Format.OPENMEMORY: _rows,
 }
 
 

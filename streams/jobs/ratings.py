@@ -64,7 +64,8 @@ class _PendingRating:
 class Ratings:
     """Asks, keeps what was answered in the shard, and says it to `answered`.
 
-    A model that does not answer is asked again, less and less often, for as long as `patience` (seconds).
+    A model that does not answer is asked again, less and less often, for as long as `patience` (seconds). It is shown
+    what is `heard` of an exchange, and no more.
     """
 
     def __init__(
@@ -76,8 +77,9 @@ class Ratings:
         on_failure: Callable[[BaseException, str], None],
         monotonic: Callable[[], float] = time.monotonic,
         patience: float = PATIENCE_SECONDS,
+        heard: Callable[[Exchange], Exchange] = lambda exchange: exchange,
     ) -> None:
-        self._patience = patience
+        self._patience, self._heard = patience, heard
         self._rater, self._concurrency, self._shards = rater, concurrency, shards
         self._metrics, self._on_failure, self._monotonic = metrics, on_failure, monotonic
         self._asked: dict[Key, _PendingRating] = {}
@@ -155,7 +157,7 @@ class Ratings:
             self._wait(key, asked, pause)
             return
         else:
-            rating = await self._rater.rate(*asked.exchange.said())
+            rating = await self._rater.rate(*self._heard(asked.exchange).said())
             asked.tries += 1
             self._metrics.ratings.labels("failed" if rating is None else "answered").inc()
             if rating is not None:

@@ -11,12 +11,14 @@ import orjson
 
 from schemas.events import Promotion
 from schemas.settings import Settings
+from schemas.sources import sources_beside
 from schemas.topics import Topics
 from streams.backlog_gate import BacklogGate
 from streams.clock import EventClock
 from streams.hotpath import Outbox
 from streams.metrics import Metrics
 from streams.replay.progress import KeptPromotion, ReplayProgress, WindowRow, message_name
+from streams.telemetry.spans import NoSpans
 from streams.wiring.context import Context
 
 #: Sends a promotion to the broker; the future is done when it has it.
@@ -41,6 +43,7 @@ def replay_context(
         outbox=outbox,
         gate=BacklogGate(lambda: 0, 0.0),
         on_failure=on_failure,
+        spans=NoSpans(),
     )
 
 
@@ -87,6 +90,9 @@ class Kept:
         if topic == self._long_term and not self.silent:
             assert value is not None
             promotion = Promotion.model_validate(orjson.loads(value))
+            if sources := sources_beside(headers):  # what is found has no headers
+                promotion = promotion.model_copy(update={"sources": sources})
+                value = promotion.model_dump_json().encode()
             if self._is_missing(promotion):
                 if self._send is not None:
                     return await self._send(value, key)

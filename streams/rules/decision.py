@@ -24,6 +24,8 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     importance: int
     parts: Parts
     pinned: bool = False
+    #: What of the exchange was weighed and is kept, where that is not all of it.
+    heard: Exchange | None = None
 
 
 class RatingNeeded(msgspec.Struct, frozen=True, gc=False):

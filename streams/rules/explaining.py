@@ -18,7 +18,7 @@ from schemas.events import Parts
 from schemas.exchanges import Exchange
 from schemas.settings import MemorySettings
 from streams.rules.decision import Decision, Estimator, RatingNeeded
-from streams.rules.promotion import Promoter
+from streams.rules.heeding import promoter_of
 from streams.rules.wording import Wording, lasting
 from tables.windows.short_term import Session
 
@@ -77,7 +77,7 @@ class Explainer:
 
     def __init__(self, memory: MemorySettings, estimator: Estimator | None, rater_name: str) -> None:
         self._memory, self._estimator = memory, estimator
-        self._promoter = Promoter(memory, None)
+        self._promoter = promoter_of(memory, None)
         self._words = Wording(self._promoter, rater_name)
         self.rater_name = rater_name
 
@@ -144,7 +144,11 @@ class Explainer:
         verdict = self._promoter.at_close(exchange) or self._promoter.score(exchange, 0, leaving=True)
         if not isinstance(verdict, RatingNeeded):
             return verdict
-        rating = ratings.get(exchange.seq) if self._estimator is None else self._estimator(*exchange.said())
+        rating = (
+            ratings.get(exchange.seq)
+            if self._estimator is None
+            else self._estimator(*self._promoter.heard(exchange).said())
+        )
         return None if rating is None else self._promoter.rated(exchange, rating)
 
     def _turns(self, session: Session) -> dict[int, int]:

@@ -2,6 +2,10 @@
 
     importance:gte:80      created_at:lt:2026-02-01      kind:in:["exchange","remember"]
     metadata.mood:eq:fine  tags:contains:work            session:ne:s1               id:contains:"4f1c09ab"
+    source:eq:tool         source:nin:["token","assistant"]
+
+A memory may have several sources: `eq`, `in` and `contains` ask whether one of them is among those named, or of their
+class, `ne` and `nin` whether none is.
 
 A value is JSON where it reads as JSON, else text. What is not there equals nothing but null. In a JSON body the same
 reads `{"importance": {"gte": 80}, "kind": "exchange"}`.
@@ -13,15 +17,30 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
 
 import orjson
 
 from schemas.memories import Memory
+from schemas.sources import any_covered, sources_in
 from schemas.times import parse_timestamp
 
-FIELDS: Final = ("id", "created_at", "importance", "session", "agent", "kind", "tags", "pinned", "metadata.<key>")
+FIELDS: Final = (
+    "id",
+    "created_at",
+    "importance",
+    "session",
+    "agent",
+    "kind",
+    "source",
+    "tags",
+    "pinned",
+    "metadata.<key>",
+)
 _ATTRIBUTES: Final = {"session": "session_id", "agent": "agent_id"}
+#: Those that ask for one of a memory's sources, and those that ask for none.
+_ONE_OF: Final = ("eq", "in", "contains")
+_OF_SOURCES: Final = (*_ONE_OF, "ne", "nin")
 _SPELLINGS: Final = {attribute: field for field, attribute in _ATTRIBUTES.items()}
 
 
@@ -49,9 +68,16 @@ OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 }
 
 
+class Condition(Protocol):
+    """What a memory is or is not."""
+
+    def matches(self, memory: Memory) -> bool:
+        """Whether it holds of this memory."""
+
+
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """One condition.
+    """One condition of a field.
 
     >>> Filter.parse("importance:gte:80")
     Filter(field='importance', operator='gte', value=80)
@@ -67,26 +93,27 @@ class Filter:
         field, _, rest = text.partition(":")
         name, colon, raw = rest.partition(":")
         if not colon:
-            raise ValueError(f"{text!r}: a filter is field:operator:value, with one of {', '.join(OPERATORS)}")
+            raise ValueError(f"a filter is field:operator:value, with one of {', '.join(OPERATORS)}")
         return cls.of(field, name, _value(raw))
 
     @classmethod
     def of(cls, field: str, name: str, value: Any) -> Self:
         """Raises `ValueError` with what is allowed."""
         field = _SPELLINGS.get(field, field)
-        said = f"{field}:{name}"
         if name not in OPERATORS:
-            raise ValueError(f"{said!r}: a filter is field:operator:value, with one of {', '.join(OPERATORS)}")
+            raise ValueError(f"a filter is field:operator:value, with one of {', '.join(OPERATORS)}")
         if field not in FIELDS[:-1] and not (field.startswith("metadata.") and field != "metadata."):
-            raise ValueError(f"{said!r}: the field is one of {', '.join(FIELDS)}")
+            raise ValueError(f"a filter: the field is one of {', '.join(FIELDS)}")
         if field == "created_at":
             value = [_moment(one) for one in value] if isinstance(value, list) else _moment(value)
         if name in ("in", "nin") and not isinstance(value, list):
-            raise ValueError(f"{said!r}: {name} wants a JSON list")
+            raise ValueError(f"a filter: {name} wants a JSON list")
+        if field == "source" and (name not in _OF_SOURCES or not all(isinstance(one, str) for one in _listed(value))):
+            raise ValueError(f"a filter: source takes {', '.join(_OF_SOURCES)}, and texts such as tool or token:name")
         if name in ("gt", "gte", "lt", "lte") and (
             isinstance(value, bool) or not isinstance(value, str | int | float)
         ):
-            raise ValueError(f"{said!r}: {name} wants a number, a text or a time")
+            raise ValueError(f"a filter: {name} wants a number, a text or a time")
         return cls(field, name, value)
 
     @classmethod
@@ -101,7 +128,10 @@ class Filter:
         return tuple(found)
 
     def matches(self, memory: Memory) -> bool:
-        found = _field(memory, self.field)
+        if self.field == "source":
+            found_one = any_covered(_listed(self.value), sources_in(memory.meta, memory.kind))
+            return found_one is (self.operator in _ONE_OF)
+        found = field_of(memory, self.field)
         if self.operator == "contains" and not isinstance(found, str | list):
             return False
         try:
@@ -110,7 +140,7 @@ class Filter:
             return False
 
 
-def matching(memories: Iterable[Memory], filters: Iterable[Filter]) -> list[Memory]:
+def matching(memories: Iterable[Memory], filters: Iterable[Condition]) -> list[Memory]:
     """Those that all filters match, in their order."""
     conditions = list(filters)
     return [memory for memory in memories if all(condition.matches(memory) for condition in conditions)]
@@ -123,14 +153,19 @@ def _value(raw: str) -> Any:
         return raw
 
 
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
 def _moment(value: Any) -> int:
     try:
         return parse_timestamp(datetime.fromisoformat(value).isoformat() if isinstance(value, str) else value)
     except ValueError as exc:
-        raise ValueError(f"created_at: {value!r} is no time: ISO 8601 or epoch milliseconds") from exc
+        raise ValueError("created_at: is no time: ISO 8601 or epoch milliseconds") from exc
 
 
-def _field(memory: Memory, field: str) -> Any:
+def field_of(memory: Memory, field: str) -> Any:
+    """What a filter of this field looks at; None where the memory has none."""
     if field == "tags":
         return memory.meta.get("tags")
     if field.startswith("metadata."):

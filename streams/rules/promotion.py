@@ -68,6 +68,10 @@ class Promoter:
         """What the estimator says of it; None where there is none that answers at once."""
         return None if self._estimator is None else self._estimator(*exchange.said())
 
+    def heard(self, exchange: Exchange) -> Exchange:
+        """What of an exchange counts, and is shown to whoever rates it."""
+        return exchange
+
     def _by_rating(self, exchange: Exchange, local: Local) -> Decision | RatingNeeded:
         rating = self.rating_of(exchange)
         return RatingNeeded(exchange) if rating is None else self._decided(exchange, local, rating)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from schemas.events import Parts
 from schemas.exchanges import Exchange
 from streams.rules.decision import Decision
+from streams.rules.heeding import EXCLUDED
 from streams.rules.promotion import KEEP_RATING, Promoter
 from streams.rules.scoring import KEEP_ABOVE, RATING
 
@@ -26,6 +27,8 @@ class Wording:
         parts, policy = decision.parts, self._promoter.policy
         if parts.reason == "forced":
             return "the user asked to remember it"
+        if parts.reason == EXCLUDED:
+            return "only sources have spoken that memory.excluded_sources names"
         if parts.reason == "high_score":
             return f"{_sum(parts)} > {_decimal(KEEP_ABOVE)}, whatever the judge would say"
         if parts.reason == "low_score":
@@ -54,6 +57,8 @@ class Wording:
         match parts.reason:
             case "forced":
                 return "Without the remember phrase it would be scored like any other."
+            case reason if reason == EXCLUDED:
+                return "What others say is scored; so would this be if memory.excluded_sources named nobody."
             case "high_score":
                 return "Without the strong emotion, or without its content, the judge would decide."
             case "low_score":

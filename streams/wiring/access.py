@@ -2,26 +2,57 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
 from schemas.settings import Settings
 from schemas.tokens import TokenRecord
+from streams.admission.admission import Admission
 from streams.admission.known_tokens import KnownTokens
 from streams.clients.token_log import TokenFollower
 from streams.clock import now_ms
 
+if TYPE_CHECKING:
+    from streams.clients.oidc_provider import ProviderKeys
 
-def access(settings: Settings) -> tuple[KnownTokens | None, TokenFollower | None]:
-    """Nothing where no tokens are asked for. Tokens expire by the wall clock, whatever the lifecycle's is."""
-    if not settings.access.tokens:
-        return None, None
-    known = KnownTokens(now_ms)
 
-    def told(identity: str, record: TokenRecord | None) -> None:
-        if record is None:
-            known.drop(identity)
-        else:
-            known.take(record)
+class Access:
+    """No `admission` where no tokens are asked for. Tokens expire by the wall clock, whatever the lifecycle's is."""
 
-    def through() -> None:
-        known.complete = True
+    def __init__(self, settings: Settings) -> None:
+        self.admission: Admission | None = None
+        self._follower: TokenFollower | None = None
+        self._keys: ProviderKeys | None = None
+        if not settings.access.tokens:
+            return
+        known, oidc = KnownTokens(now_ms), None
+        if settings.access.oidc.issuer:
+            from streams.admission.oidc import OidcTokens  # its packages take a tenth of a second
+            from streams.clients.oidc_provider import ProviderKeys, fetched_keys
 
-    return known, TokenFollower(settings.kafka, told, through)
+            self._keys = ProviderKeys(partial(fetched_keys, settings.access.oidc), time.monotonic)
+            oidc = OidcTokens(settings.access.oidc, self._keys)
+        self.admission = Admission(known, oidc)
+        self._follower = TokenFollower(settings.kafka, partial(_told, known), partial(_through, known))
+
+    def start(self) -> None:
+        """Begin to read the tokens' topic: the broker has been found."""
+        if self._follower is not None:
+            self._follower.start()
+
+    async def close(self) -> None:
+        for part in (self._follower, self._keys):
+            if part is not None:
+                await part.close()
+
+
+def _told(known: KnownTokens, identity: str, record: TokenRecord | None) -> None:
+    if record is None:
+        known.drop(identity)
+    else:
+        known.take(record)
+
+
+def _through(known: KnownTokens) -> None:
+    known.complete = True

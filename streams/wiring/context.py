@@ -23,7 +23,9 @@ from streams.jobs.retention import Read
 from streams.memory_shares import memory_here
 from streams.metrics import Metrics
 from streams.rerouting import Rerouting
+from streams.telemetry.spans import Spans
 from streams.wiring.faust_app import faust_app
+from streams.wiring.telemetry import spans_of
 from tables.windows.resident import Resident
 from tables.windows.rows_by_user import beginning_of
 from tables.windows.window_stores import DiskRows, WindowStores
@@ -36,7 +38,7 @@ PREFIXES: Final = {EXCHANGES: b"e", NOTES: b"n", PENDING_SUMMARIES: b"p", SESSIO
 class Context:
     """What the parts of a pipeline are built with, a worker's and a replay's: settings, clock, and where records go.
 
-    `on_failure` is told what must not be passed over, and where it happened.
+    `on_failure` is told what must not be passed over, and where it happened; `spans`, what is done.
     """
 
     settings: Settings
@@ -46,10 +48,11 @@ class Context:
     outbox: Outbox
     gate: BacklogGate
     on_failure: Callable[[BaseException, str], None]
+    spans: Spans
 
     @cached_property
     def event_log(self) -> EventLog:
-        return EventLog(self.outbox, self.topics)
+        return EventLog(self.outbox, self.topics, self.spans)
 
     @cached_property
     def dead_letters(self) -> DeadLetters:
@@ -78,7 +81,8 @@ class WorkerContext(Context):
     hot: HotPath
 
     @classmethod
-    def of(cls, settings: Settings) -> Self:
+    def of(cls, settings: Settings, spans: Spans | None = None) -> Self:
+        """`spans`: others than those of the settings."""
         kafka = settings.kafka
         topics, app = Topics.with_prefix(kafka.topic_prefix), faust_app(settings)
         hot = HotPath(app, kafka.isolation_level, WindowStores(settings.data_dir / "windows"))
@@ -90,6 +94,7 @@ class WorkerContext(Context):
             outbox=hot.outbox,
             gate=BacklogGate(partial(hot.backlog, topics.conversations), settings.long_term.intake_first_seconds),
             on_failure=hot.halt,
+            spans=spans_of(settings) if spans is None else spans,
             faust=app,
             hot=hot,
         )
@@ -128,5 +133,11 @@ class WorkerContext(Context):
         """The broker, found and watched; `recovered` says whether all tables are back."""
         settings = self.settings
         return BrokerLink(
-            settings.kafka, settings.data_dir, self.hot, self.metrics, recovered, settings.checkpoints.log_ms
+            settings.kafka,
+            settings.data_dir,
+            self.hot,
+            self.metrics,
+            recovered,
+            settings.checkpoints.log_ms,
+            settings.access.tokens,
         )

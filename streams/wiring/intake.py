@@ -14,7 +14,7 @@ from streams.jobs.idle_tracker import IdleTracker
 from streams.jobs.ratings import PATIENCE_SECONDS, Ratings
 from streams.rules.estimator import estimated_rating
 from streams.rules.explaining import Explainer
-from streams.rules.promotion import Promoter
+from streams.rules.heeding import promoter_of
 from streams.rules.session import SessionRules
 from streams.rules.summary.triggers import Triggers
 from streams.session_notes import SessionNotes
@@ -50,6 +50,8 @@ class Intake:
     ) -> None:
         memory, self._context = context.settings.memory, context
         self.windows, self.ratings = ShortTermStore(kept, context.resident), None
+        at_once, name = (estimated_rating, "the local estimator") if rater is None else (None, rater.settings.model)
+        promoter = promoter_of(memory, at_once)
         if rater is not None:
             assert shards is not None
             self.ratings = Ratings(
@@ -59,18 +61,19 @@ class Intake:
                 context.metrics,
                 on_failure=context.on_failure,
                 patience=patience,
+                heard=promoter.heard,
             )
-        at_once, name = (estimated_rating, "the local estimator") if rater is None else (None, rater.settings.model)
         self.explainer = Explainer(memory, at_once, name)
         self.short_term = ShortTermAgent(
             store=self.windows,
-            rules=SessionRules(memory, Promoter(memory, at_once), None if plan is None else Triggers(plan)),
+            rules=SessionRules(memory, promoter, None if plan is None else Triggers(plan)),
             event_log=context.event_log,
             inbox=context.inbox(session_record),
             metrics=context.metrics,
             clock=context.clock,
             ratings=self.ratings,
             idle=idle,
+            spans=context.spans,
         )
 
     async def __aenter__(self) -> Self:

@@ -31,6 +31,8 @@ def register(
     )
     hot.table(NOTES, windows.notes, partitions=n)
     hot.table(PENDING_SUMMARIES, pending, partitions=n)
-    hot.agent(topics.conversations, intake.short_term.handle, name="short-term", readable_at_once=True)
-    hot.agent(topics.long_term, long_term.handle, name="long-term")
-    hot.agent(topics.summary_requests, summaries.handle, name="summaries")
+    in_a_span = context.spans.processing
+    taking_in = in_a_span(topics.conversations, intake.short_term.handle)
+    hot.agent(topics.conversations, taking_in, name="short-term", readable_at_once=True)
+    hot.agent(topics.long_term, in_a_span(topics.long_term, long_term.handle), name="long-term")
+    hot.agent(topics.summary_requests, in_a_span(topics.summary_requests, summaries.handle), name="summaries")

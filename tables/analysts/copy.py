@@ -214,10 +214,10 @@ def _staged_name(table: str, partition: int) -> str:
     return f"{table}-{partition}.parquet"
 
 
-def described(copy: Copy) -> dict[str, Any]:
-    """For JSON."""
+def described(copy: Copy, data: Path) -> dict[str, Any]:
+    """For JSON. The path is within the data directory: where that lies is nobody's business who asks a worker."""
     return {
-        "path": str(copy.path.resolve()),
+        "path": str(copy.path.resolve().relative_to(data.resolve())),
         "at": copy.at,
         "partitions": copy.partitions,
         "memories": copy.memories,

@@ -93,6 +93,15 @@ class Done(NamedTuple):
     details: dict[str, Any]
 
 
+class Holdings(NamedTuple):
+    """How many memories a user has, and when the oldest and the newest were made (epoch ms)."""
+
+    user_id: str
+    memories: int
+    oldest: int
+    newest: int
+
+
 class Tombstone(NamedTuple):
     """`memory_id` None: everything of the user up to `forgotten_at` (epoch ms)."""
 
@@ -455,6 +464,43 @@ class Catalog:
             {"id": memory_id, "user": user_id},
         ).fetchall()
         return [NewLink(*row) for row in rows]
+
+    def all_links_of(self, user_id: str) -> list[NewLink]:
+        """Links between a user's memories, oldest first, each once."""
+        rows = self._db.execute(
+            "SELECT user_id, source_id, target_id, kind, weight, epoch_ms(created_at) FROM links WHERE user_id = ? "
+            "ORDER BY created_at, source_id, target_id, kind",
+            [user_id],
+        ).fetchall()
+        return [NewLink(*row) for row in rows]
+
+    def last_edits(self, user_id: str) -> dict[uuid.UUID, int]:
+        """When each of the user's memories was edited last (epoch ms)."""
+        rows = self._db.execute(
+            "SELECT memory_id, epoch_ms(max(occurred_at)) FROM history WHERE user_id = ? AND event = 'edited' "
+            "GROUP BY memory_id",
+            [user_id],
+        ).fetchall()
+        return dict(rows)
+
+    def users(self) -> list[Holdings]:
+        """Who has memories, in alphabetical order; the archive does not count."""
+        rows = self._db.execute(
+            "SELECT user_id, count(*), epoch_ms(min(created_at)), epoch_ms(max(created_at)) FROM memories "
+            "GROUP BY user_id ORDER BY user_id"
+        ).fetchall()
+        return [Holdings(*row) for row in rows]
+
+    def users_with(self, memory_id: uuid.UUID) -> list[str]:
+        """Whose id this is, of a memory, an archived one or a near-copy; of nobody's, no statement is asked."""
+        if not self.knows([memory_id])[0]:
+            return []
+        rows = self._db.execute(
+            "SELECT user_id FROM memories WHERE id = $id UNION SELECT user_id FROM archive WHERE id = $id "
+            "UNION SELECT user_id FROM merged WHERE memory_id = $id ORDER BY 1",
+            {"id": memory_id},
+        ).fetchall()
+        return [user_id for (user_id,) in rows]
 
     def history(self, user_id: str, memory_id: uuid.UUID) -> list[Done]:
         """What was done to a memory since it was made, and how its state changed, oldest first."""

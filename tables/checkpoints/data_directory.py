@@ -13,7 +13,8 @@ from schemas.times import iso
 from tables.checkpoints.checkpoints import Checkpoints
 from tables.checkpoints.manifest import Manifest
 from tables.partition_record import record_partitions
-from tables.paths import make_usable, synced
+from tables.paths import synced
+from tables.privacy import make_private
 
 #: In the directory until everything is there.
 DRAFT: Final = "restoring"
@@ -90,7 +91,7 @@ def restore_directory(
     `DamagedCheckpoint` where no generation of a partition is whole, `StoreUnavailable`, and what `tell` raises.
     """
     draft = data / DRAFT
-    make_usable(data)
+    make_private(data)
     if any(path != draft for path in data.iterdir()):
         raise DataDirError(data, "there is something in it: a checkpoint is restored into an empty folder")
     damaged = list[DamagedCheckpoint]()

@@ -28,6 +28,7 @@ from schemas.events import (
 from schemas.lifecycle import score_of, state_of
 from schemas.memories import Memory, State
 from schemas.settings import LongTermSettings
+from schemas.sources import SOURCES
 from schemas.times import iso
 from tables.catalog.catalog import NewLink, Tombstone
 from tables.catalog.erasing import Named
@@ -36,7 +37,7 @@ from tables.shard import overflow, pinning
 from tables.shard.editing import edited
 from tables.shard.forgetting import forget
 from tables.shard.near_copies import NearCopies
-from tables.shard.sources import sources
+from tables.shard.sources import said_by_both, sources
 from tables.shard.workspace import Workspace, Workspaces
 from tables.vectors.index import Vectors, cell_of
 from tables.vectors.segmented import SegmentedIndex
@@ -244,6 +245,10 @@ class Batch:
 
     def _as_memory(self, event: Promotion | Remember) -> Memory:
         meta = dict(event.metadata or {})
+        if SOURCES in meta:  # the event alone says them
+            meta = {key: value for key, value in meta.items() if key != SOURCES}
+        if event.sources:
+            meta[SOURCES] = event.sources
         if isinstance(event, Promotion):
             meta["promotion"] = dict(zip(Parts.__slots__, _parts(event.parts), strict=True))
             if event.pinned:
@@ -254,7 +259,7 @@ class Batch:
             created = event.started_at
         else:
             identity, kind, message_ids = event.memory_id or event.event_id, event.origin, tuple(event.message_ids)
-            created = event.timestamp
+            created = event.timestamp if event.created_at is None else event.created_at
         return Memory(
             seq=self.space.next_seq,
             id=identity,
@@ -297,7 +302,7 @@ class Batch:
         importance = max(twin.importance, memory.importance) + self.settings.access_increment
         self.space.change(
             replace(
-                pinning.pinned_by_request(twin) if memory.pinned else twin,
+                said_by_both(pinning.pinned_by_request(twin) if memory.pinned else twin, memory),
                 importance=min(100.0, importance),
                 last_accessed=max(twin.last_accessed, at),
                 message_ids=sources(twin.message_ids, memory.message_ids),

@@ -11,9 +11,10 @@ import orjson
 from schemas.events import Edit
 from schemas.fields import MAX_METADATA_BYTES
 from schemas.memories import Memory
+from schemas.sources import SOURCES, sources_in, together
 
 #: What of a memory's metadata is Siltstone's own: no edit changes it.
-OURS = ("promotion", "speakers", "summary", "transitions")
+OURS = ("promotion", "speakers", "summary", "transitions", SOURCES)
 
 
 def edited(memory: Memory, event: Edit) -> tuple[Memory, dict[str, Any]]:
@@ -31,6 +32,9 @@ def edited(memory: Memory, event: Edit) -> tuple[Memory, dict[str, Any]]:
     if event.text is not None:
         before["text"] = memory.text
         memory = replace(memory, text=event.text)
+        if event.sources:
+            said_by = together(sources_in(memory.meta, memory.kind), event.sources)
+            memory = replace(memory, meta={**memory.meta, SOURCES: said_by})
     return memory, before
 
 

@@ -18,8 +18,9 @@ from schemas.ids import SILTSTONE
 from schemas.lifecycle import score_of
 from schemas.memories import Memory, State
 from schemas.settings import LongTermSettings
+from schemas.sources import SOURCES, USUAL
 from schemas.times import iso
-from tables.shard.sources import sources
+from tables.shard.sources import said_by, sources
 from tables.shard.workspace import Workspace
 from tables.vectors.index import Vectors
 
@@ -132,7 +133,10 @@ def summary(members: Sequence[Memory], seq: int, at: int, active: float) -> Memo
         access_count=0,
         state=State.ACTIVE,
         pinned=False,
-        meta={"summary": {"from": iso(members[0].created_at), "to": iso(members[-1].created_at)}},
+        meta={
+            "summary": {"from": iso(members[0].created_at), "to": iso(members[-1].created_at)},
+            **({} if (who := said_by(members)) == [*USUAL] else {SOURCES: who}),
+        },
         summary_of=ids,
     )
 

@@ -24,7 +24,7 @@ from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.analysts.copy import Fingerprint
 from tables.analysts.statistics import StateChange, StateOnDay
 from tables.catalog.archive import Archived
-from tables.catalog.catalog import Catalog, Changes, Done, NewLink
+from tables.catalog.catalog import Catalog, Changes, Done, Holdings, NewLink
 from tables.catalog.cleanup import Verdicts
 from tables.catalog.database import ALONE
 from tables.catalog.watermarks import Watermark
@@ -320,9 +320,25 @@ class Shard:
         """Links from and to a user's memory, oldest first."""
         return self._catalog.links_of(user_id, memory_id)
 
+    def all_links_of(self, user_id: str) -> list[NewLink]:
+        """Links between the user's memories, oldest first."""
+        return self._catalog.all_links_of(user_id)
+
     def history(self, user_id: str, memory_id: uuid.UUID) -> list[Done]:
         """What was done to a user's memory since it was made, oldest first."""
         return self._catalog.history(user_id, memory_id)
+
+    def last_edits(self, user_id: str) -> dict[uuid.UUID, int]:
+        """When each of the user's memories was edited last (epoch ms); of those alone that ever were."""
+        return self._catalog.last_edits(user_id)
+
+    def users(self) -> list[Holdings]:
+        """Who has memories here, in alphabetical order."""
+        return self._catalog.users()
+
+    def users_with(self, memory_id: uuid.UUID) -> list[str]:
+        """The users who have a memory of this id, or had a near-copy of it; archived ones count."""
+        return self._catalog.users_with(memory_id)
 
     def stands_for(self, user_id: str, memory_id: uuid.UUID) -> uuid.UUID:
         """The memory into which a user's near-copy went; the id itself where it is none."""

@@ -23,6 +23,7 @@ def blocks(page: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", page, re.DOTALL)
 
 
+@pytest.mark.every_time
 @pytest.mark.parametrize(("page", "count"), [(PAGE, 4), (FIRST_PAGE, 1)])
 async def test_each_block_runs(page: str, count: int, settings: Settings) -> None:
     there = blocks(page)

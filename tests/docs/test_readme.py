@@ -37,11 +37,20 @@ def commands() -> list[list[str]]:
 
 
 def test_the_example_message_is_valid() -> None:
-    (example,) = blocks("json")
+    example, _ = blocks("json")
     message, end = (said(line.encode()) for line in example.splitlines())
     assert isinstance(message, ChatMessage)
     assert isinstance(end, SessionEnded)
     assert (message.user_id, message.session_id) == (end.user_id, end.session_id) == ("ann", "s1")
+
+
+def test_an_assistants_configuration_names_a_command_that_there_is() -> None:
+    """There as in docs/run.md."""
+    run = (ROOT / "docs" / "run.md").read_text(encoding="utf-8")
+    for block in (blocks("json")[1], *re.findall(r"```json\n(.*?)```", run, re.DOTALL)):
+        (server,) = orjson.loads(block)["mcpServers"].values()
+        assert Path(server["command"]).name == "siltstone"
+        assert CliRunner().invoke(cli, [*server["args"], "--help"]).exit_code == 0
 
 
 def test_make_targets_exist() -> None:
@@ -53,7 +62,7 @@ def test_make_targets_exist() -> None:
 
 def test_every_command_is_shown_and_every_shown_one_exists() -> None:
     shown = {words[1] for words in commands() if words[0].endswith("siltstone")}
-    assert shown | {"worker"} == COMMANDS.keys()
+    assert shown | {"worker", "mcp"} == COMMANDS.keys()
     assert "siltstone worker" in README
 
 
@@ -149,6 +158,7 @@ def test_an_unwritable_data_directory_is_one_clear_line(settings: Settings, tmp_
     assert (result.returncode, len(result.stderr.strip().splitlines())) == (1, 1)
 
 
+@pytest.mark.slow
 def test_the_demo_prints_one_json_object(tmp_path: Path) -> None:
     """With bad lines too: they become dead letters."""
     chats = tmp_path / "chats.jsonl"

@@ -14,9 +14,13 @@ from schemas.settings import Settings
 from streams.app import Siltstone
 from streams.cli import running
 from streams.cli.ingest import producing
+from streams.doctor.access import check_access
+from streams.doctor.finding import Outcome
 from tests.kafka.cluster import Cluster, Node, cluster
 from tests.kafka.source import Distribution, Source
+from tests.support.api import api
 from tests.support.making import line, until
+from tests.support.tokens import known, made
 from tests.test_compose import SERVICES, environment, interpolated, worker_settings
 
 
@@ -54,11 +58,34 @@ async def test_a_worker_of_the_compose_file_works_on_its_broker_with_its_topics(
     if not isinstance(source, Distribution):
         pytest.skip("the script of the topics is run with a distribution's tools")
     await asyncio.to_thread(topics_are_made, composed, source.tools)
-    settings = worker_settings(monkeypatch)
+    await a_message_is_taken_in(here(worker_settings(monkeypatch), composed, tmp_path))
+
+
+async def test_with_tokens_its_api_is_on_every_address_and_asks_for_them(
+    composed: Cluster, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The topic is the script's; the image's health check brings no token, and needs none."""
+    if not isinstance(source, Distribution):
+        pytest.skip("the script of the topics is run with a distribution's tools")
+    await asyncio.to_thread(topics_are_made, composed, source.tools)
+    switched = {"SILTSTONE_ACCESS__TOKENS": "true", "SILTSTONE_HTTP__HOST": "0.0.0.0"}
+    settings = here(worker_settings(monkeypatch, switched), composed, tmp_path)
+    async with running.started(settings) as worker, api(worker) as http:
+        await running.until_ready(worker)
+        assert (await http.get("/readyz")).status_code == 200
+        assert (await http.get("/v1/memories", params={"user_id": "u"})).status_code == 401
+        _, token = await made(settings, "*")
+        await known(http, token)
+        assert (await http.get("/v1/memories", params={"user_id": "u"}, headers=token)).status_code == 200
+    (counted,) = await check_access(settings)
+    assert (counted.outcome, counted.what) == (Outcome.OK, "1 valid token, 0 expired, 0 revoked")
+
+
+def here(settings: Settings, composed: Cluster, folder: Path) -> Settings:
+    """The settings of the file, with this machine's places in those of the containers."""
     kafka = settings.kafka.model_copy(update={"bootstrap_servers": composed.bootstrap_servers})
     http = settings.http.model_copy(update={"port": 0})
-    of_the_file = settings.model_copy(update={"kafka": kafka, "http": http, "data_dir": tmp_path / "data"})
-    await a_message_is_taken_in(of_the_file)
+    return settings.model_copy(update={"kafka": kafka, "http": http, "data_dir": folder / "data"})
 
 
 def topics_are_made(composed: Cluster, tools: Path) -> None:

@@ -12,8 +12,10 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from schemas.rights import Right, group_right, topic_rights
 from schemas.settings import KafkaSettings
+from schemas.topic_specs import tokens_spec
 from schemas.topics import TABLES, changelog_of
 from streams.clients.rights import try_rights
+from streams.clients.token_log import kept_tokens
 from tests.kafka.acls import grant
 from tests.kafka.secured import USER, Secured
 
@@ -64,6 +66,22 @@ async def test_nothing_is_missing_where_all_is_given(safe: Secured) -> None:
     await create(safe, kafka, changelogs)
     await grant(safe.brokers, USER, rights_of(kafka, changelogs))
     assert list((await try_rights(kafka, changelogs)).missing) == []
+
+
+async def test_who_asks_for_tokens_needs_to_read_their_topic(safe: Secured) -> None:
+    """And writes none: that is for who makes tokens."""
+    kafka, changelogs = fresh(safe)
+    name = tokens_spec(kafka).name
+    async with administrator(safe) as admin:
+        await admin.create_topics([NewTopic(name, 1, 1)])
+    await create(safe, kafka, changelogs)
+    await grant(safe.brokers, USER, rights_of(kafka, changelogs))
+    assert list((await try_rights(kafka, changelogs)).missing) == []
+    reading = Right("READ", "topic", name)
+    assert list((await try_rights(kafka, changelogs, tokens=True)).missing) == [reading]
+    await grant(safe.brokers, USER, [reading])
+    assert list((await try_rights(kafka, changelogs, tokens=True)).missing) == []
+    assert await kept_tokens(kafka) == []
 
 
 async def test_trying_leaves_no_trace(safe: Secured) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Iterator
 
@@ -11,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from schemas.settings import Settings
 from streams import app
-from streams.admission.known_tokens import KnownTokens
+from streams.admission.admission import Admission
 from streams.api.application import build
 from streams.api.forwarding import Forwarding
 from streams.app import Siltstone
@@ -27,19 +28,38 @@ def api_of(settings: Settings) -> FastAPI:
 class LateApi:
     """What `build` makes of a worker's service, as soon as it is asked for something."""
 
-    def __init__(self, service: MemoryService, forwarding: Forwarding, tokens: KnownTokens | None = None) -> None:
-        self._service, self._forwarding, self._tokens = service, forwarding, tokens
-        self._built: FastAPI | None = None
+    def __init__(self, service: MemoryService, forwarding: Forwarding, admission: Admission | None = None) -> None:
+        self._service, self._forwarding, self._admission = service, forwarding, admission
+        self._live: asyncio.Task[None] | None = None
+        self._built, self._over = asyncio.Future[FastAPI](), asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":  # our API does nothing when it starts and stops
+        if scope["type"] == "lifespan":
             while True:
-                await send({"type": f"{(kind := (await receive())['type'])}.complete"})
+                if (kind := (await receive())["type"]) == "lifespan.shutdown":
+                    await self._end()
+                await send({"type": f"{kind}.complete"})
                 if kind == "lifespan.shutdown":
                     return
-        if self._built is None:
-            self._built = build(self._service, self._forwarding, self._tokens)
-        await self._built(scope, receive, send)
+        if self._live is None:
+            self._live = asyncio.create_task(self._live_through())
+        await (await asyncio.shield(self._built))(scope, receive, send)
+
+    async def _live_through(self) -> None:
+        """What an API begins when it starts, the task ends that has begun it."""
+        try:
+            api = build(self._service, self._forwarding, self._admission)
+        except Exception as exc:
+            self._built.set_exception(exc)
+            return
+        async with api.router.lifespan_context(api):
+            self._built.set_result(api)
+            await self._over.wait()
+
+    async def _end(self) -> None:
+        self._over.set()
+        if self._live is not None:
+            await self._live
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from pydantic import SecretStr
 
-from schemas.settings import EmbeddingSettings, KafkaSettings, Settings
+from schemas.settings import AccessSettings, EmbeddingSettings, KafkaSettings, Settings
 from streams.cli import running
 from streams.clients import calibration
 from streams.clients.broker import EmbeddedBroker, client_options, ensure_topics
@@ -29,6 +29,7 @@ from streams.doctor.broker import check_broker
 from streams.doctor.data import LITTLE_BYTES, NONE_BYTES, Shards, check_folder, shard_findings
 from streams.doctor.embedding import fitting, load
 from streams.doctor.http import check_http
+from streams.doctor.mcp import check_mcp
 from streams.doctor.memory import check_memory
 from streams.doctor.rating import check_rating
 from streams.doctor.topics import contract_findings, topic_findings
@@ -97,6 +98,7 @@ def test_an_unknown_key_is_told_which_ones_are_known(key: str, todo: str) -> Non
 def test_a_variable_that_sets_nothing_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SILTSTONE_KAFKA_PARTITIONS", "3")
     monkeypatch.setenv("SILTSTONE_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("SILTSTONE_TOKEN", "slt_0011223344556677_no")
     sound, finding = ReadSettings.now().findings()
     assert outcomes([sound, finding]) == [("settings", OK), ("settings", WARNING)]
     assert finding.todo == "write SILTSTONE_KAFKA__PARTITIONS"
@@ -138,7 +140,9 @@ async def test_settings_that_cannot_be_read_leave_nothing_to_check() -> None:
         "judge",
         "checkpoints",
         "memory",
+        "access",
         "http",
+        "mcp",
     }
 
 
@@ -523,6 +527,35 @@ async def test_a_port_that_is_not_ours_to_bind_fails() -> None:
     assert (finding.outcome, "Address already in use" in finding.what) == (FAILED, True)
 
 
+# MCP
+
+
+async def test_a_worker_of_other_settings_is_said_to_turn_hosts_away(settings: Settings) -> None:
+    """Or to serve no MCP, or is as it should be: whether anybody may ask, it is not asked for."""
+    async with running.started(settings) as worker:
+        http = settings.http.model_copy(update={"port": worker.api.port})
+        told = [
+            await check_mcp(settings.model_copy(update={"http": one, "access": access}))
+            for one, access in (
+                (http, AccessSettings()),
+                (http, AccessSettings(tokens=True)),
+                (http.model_copy(update={"allowed_hosts": ("memory.example",)}), AccessSettings()),
+                (http.model_copy(update={"mcp": False}), AccessSettings()),
+            )
+        ]
+    assert [outcomes(found) for found in told] == [[("mcp", OK)], [("mcp", OK)], [("mcp", FAILED)], [("mcp", OK)]]
+    assert told[0][0].what.startswith("served at /mcp to requests for 127.0.0.1, [::1], localhost: ")
+    assert "memory.example" in told[2][0].what
+
+
+async def test_a_worker_without_mcp_is_said_to_have_none(settings: Settings) -> None:
+    without = settings.model_copy(update={"http": settings.http.model_copy(update={"mcp": False})})
+    async with running.started(without) as worker:
+        http = settings.http.model_copy(update={"port": worker.api.port})
+        (finding,) = await check_mcp(settings.model_copy(update={"http": http}))
+    assert (finding.outcome, finding.what) == (FAILED, "the worker that runs serves no MCP")
+
+
 # All of it
 
 
@@ -548,7 +581,9 @@ async def test_a_check_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
         "shards": OK,
         "judge": OK,
         "checkpoints": OK,
+        "access": OK,
         "http": OK,
+        "mcp": OK,
     }
 
 
@@ -582,7 +617,9 @@ async def test_beside_a_running_worker_all_is_well(settings: Settings) -> None:
             "judge",
             "checkpoints",
             "memory",
+            "access",
             "http",
+            "mcp",
         }
         assert (result.returncode, answer["ok"], result.stderr) == (0, True, "")
 

@@ -2,63 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import uuid
-from collections.abc import Awaitable, Callable
 
 import httpx
 import orjson
 import pytest
 
 from schemas.settings import AccessSettings, Settings
-from schemas.tokens import Scope, TokenRecord, issue
+from schemas.tokens import Scope
 from schemas.topic_specs import tokens_spec
+from streams.api.mcp.endpoint import McpEndpoint
 from streams.api.policies import POLICIES, About
 from streams.app import Siltstone
 from streams.clients.token_log import all_tokens, write_token
 from streams.clock import now_ms
 from tests.support.quick_commands import siltstone
+from tests.support.tokens import asked_until, bearing, known, made
 
 pytestmark = pytest.mark.slow
+
+#: No operations of the HTTP API: MCP describes them in its own way.
+MCP = {f"{method} {McpEndpoint.path}" for method in McpEndpoint.methods}
 
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
     return settings.model_copy(update={"access": AccessSettings(tokens=True)})
-
-
-async def made(settings: Settings, users: str, *scopes: Scope) -> tuple[TokenRecord, dict[str, str]]:
-    """A token in the topic, and the header that names it."""
-    one = issue()
-    record = TokenRecord(
-        id=one.id,
-        name=users,
-        sha256=one.sha256,
-        users=tuple(users.split(",")),
-        scopes=scopes or tuple(Scope),
-        created_at=now_ms(),
-    )
-    await write_token(settings.kafka, record)
-    return record, {"Authorization": f"Bearer {one.secret}"}
-
-
-async def asked_until(true: Callable[[], Awaitable[bool]]) -> None:
-    """Ask, and ask again, for at most 20 seconds."""
-    for _ in range(400):
-        if await true():
-            return
-        await asyncio.sleep(0.05)
-    raise TimeoutError
-
-
-async def known(http: httpx.AsyncClient, headers: dict[str, str]) -> None:
-    """Until the worker has read of the token."""
-
-    async def heard() -> bool:
-        return (await http.get("/v1/nowhere", headers=headers)).status_code == 404
-
-    await asked_until(heard)
 
 
 async def test_every_route_has_a_policy_and_none_answers_without_a_token(
@@ -70,8 +40,9 @@ async def test_every_route_has_a_policy_and_none_answers_without_a_token(
     policies = {templates[name]: policy for name, policy in POLICIES.items()}
     routes = {f"{method.upper()} {path}" for path, methods in described.items() for method in methods}
     assert routes <= policies.keys(), "streams/api/policies.py lacks a route"
-    assert policies.keys() - routes == {name for name, one in policies.items() if one.about is About.PUBLIC}
-    for route in sorted(routes):
+    undescribed = policies.keys() - routes
+    assert undescribed == MCP | {name for name, one in policies.items() if one.about is About.PUBLIC}
+    for route in sorted(routes | MCP):
         method, _, path = route.partition(" ")
         path = re.sub(r"\{memory_id\}", str(uuid.uuid4()), path)
         path = path.replace("{partition}", "0").replace("{date}", "2026-01-01").replace("{session_id}", "s")
@@ -166,7 +137,7 @@ async def test_the_command_shows_a_secret_once_and_takes_it_from_the_environment
     new = await siltstone("token", "add", "--name", "a", "--users", "ann", "--scopes", "read", *servers, **prefix)
     assert new.returncode == 0, new.stderr
     secret = new.stdout.strip()
-    await known(http, {"Authorization": f"Bearer {secret}"})
+    await known(http, bearing(secret))
     url = ("--url", f"http://127.0.0.1:{worker.api.port}")
     assert (await siltstone("list", "--user", "ann", *url)).returncode == 1
     assert (await siltstone("list", "--user", "ann", *url, SILTSTONE_TOKEN=secret)).returncode == 0

@@ -9,6 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from schemas.settings import AccessSettings, Settings
+from streams.admission.admission import Admission
 from streams.admission.known_tokens import KnownTokens
 from streams.api.application import build
 from streams.api.policies import POLICIES, About
@@ -47,7 +48,7 @@ def test_probes_have_a_switch_of_their_own(settings: Settings, open_probes: bool
     worker = Siltstone(settings.model_copy(update={"access": access}))
     tokens = KnownTokens(lambda: 0)
     tokens.complete = True
-    asked = TestClient(build(worker.service, worker.forwarding, tokens))
+    asked = TestClient(build(worker.service, worker.forwarding, Admission(tokens)))
     probes = {name.partition(" ")[2] for name, one in POLICIES.items() if one.about is About.PROBE}
     assert probes == {"/healthz", "/readyz", "/metrics"}
     assert {asked.get(path).status_code == 401 for path in probes} == {not open_probes}

@@ -12,7 +12,7 @@ from streams.cli import cli, main
 from streams.cli.client import own_worker
 from streams.cli.process import FAUSTS, configure_logging
 
-HELD = ("", "aiokafka", "faust", "httpx2", "kafka", "mode", "uvicorn", *FAUSTS)
+HELD = ("", "aiokafka", "faust", "httpx2", "kafka", "mcp", "mode", "uvicorn", *FAUSTS)
 
 
 @pytest.fixture(autouse=True)

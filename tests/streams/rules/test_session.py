@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -356,6 +357,7 @@ def test_silence_ends_a_session_once() -> None:
 KINDS = st.sampled_from(["u", "a", "u", "a", "s", "gap", "idle", "end", "again", "late", "quiet", "please"])
 
 
+@pytest.mark.slow
 @examples(150)
 @given(st.lists(KINDS, min_size=12, max_size=50), st.data())
 def test_a_crash_anywhere_changes_nothing(kinds: list[str], data: st.DataObject) -> None:

@@ -1,0 +1,94 @@
+"""The messages of a set through a real worker, and then its questions."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import click
+import orjson
+from rich.console import Console
+from rich.progress import track
+
+from benchmarks.evidence.sets import Lines, Question
+from schemas.memories import SearchHit, State
+from schemas.settings import (
+    EmbeddingSettings,
+    HttpSettings,
+    LifecycleSettings,
+    MemorySettings,
+    ScoringSettings,
+    Settings,
+)
+from streams.app import Siltstone
+from streams.cli import running
+from streams.cli.ingest import producing
+from streams.clients.broker import embedded_broker
+from streams.recall import Query
+
+#: More than any user of the sets has: the rank of the evidence is wanted, however low.
+ALL_OF_THEM: Final = 100_000
+STALLED_SECONDS: Final = 120.0
+
+
+@asynccontextmanager
+async def fed(messages: Lines, policy: str, backend: str, model: str) -> AsyncIterator[Siltstone]:
+    """A worker that has taken it all in, every session ended, under a policy of promotion."""
+    ends = {(m["user_id"], m["session_id"]): m["timestamp"] for m in messages}
+    records: Lines = messages + [
+        {"type": "session_end", "user_id": user, "session_id": session, "timestamp": at}
+        for (user, session), at in ends.items()
+    ]
+    with embedded_broker() as broker, tempfile.TemporaryDirectory() as folder:
+        settings = Settings(
+            data_dir=Path(folder),
+            http=HttpSettings(port=0),
+            lifecycle=LifecycleSettings(clock="event"),
+            memory=MemorySettings(scoring=ScoringSettings.model_validate({"policy": policy})),
+            embedding=EmbeddingSettings.model_validate({"backend": backend, "model": model}),
+        )
+        settings = settings.model_copy(update={"kafka": broker.settings(settings.kafka)})
+        async with running.started(settings) as worker:
+            await running.until_ready(worker)
+            async with producing(settings.kafka) as producer:
+                for record in records:
+                    await producer.send(record["user_id"].encode(), orjson.dumps(record))
+            await _written(worker, len(records))
+            yield worker
+
+
+async def _written(worker: Siltstone, messages: int) -> None:
+    """Wait until everything is taken in, and what was promoted is in the shards."""
+    moved = time.monotonic(), -1
+    while True:
+        kept = worker.metrics.taken_in()
+        taken = worker.hot.processed(worker.topics.conversations)
+        if taken >= messages and kept >= worker.metrics.promoted():
+            return
+        if taken + kept != moved[1]:
+            moved = time.monotonic(), taken + kept
+        elif time.monotonic() - moved[0] > STALLED_SECONDS:
+            raise click.ClickException(f"nothing moves: {taken} of {messages} messages, {kept} memories")
+        await asyncio.sleep(0.1)
+
+
+async def answers(
+    worker: Siltstone, questions: Iterable[Question], *, explain: bool = False, quiet: bool = False
+) -> AsyncIterator[tuple[Question, list[SearchHit]]]:
+    """Each question with all of its user's memories, in every state, best first. What windows hold is left out."""
+    for question in track(list(questions), "asking", console=Console(stderr=True, quiet=quiet)):
+        query = Query(
+            user_id=question.user_id,
+            text=question.text,
+            top_k=ALL_OF_THEM,
+            states=frozenset(State),
+            explain=explain,
+            touch=False,
+            short_term=False,
+        )
+        yield question, await worker.recall.search(query)

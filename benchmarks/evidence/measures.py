@@ -1,0 +1,78 @@
+"""How well a ranking finds a question's evidence: pure functions of ranks from 1; infinity is never found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+KS: Final = (1, 3, 5, 10)
+NDCG_AT: Final = 10
+#: Any message of a group will do.
+Group = frozenset[str]
+
+
+def recall(ranks: Sequence[float], k: int) -> float:
+    """The share of the evidence in the first k."""
+    return sum(rank <= k for rank in ranks) / len(ranks)
+
+
+def recall_all(ranks: Sequence[float], k: int) -> float:
+    """1 where all of the evidence is in the first k, else 0."""
+    return float(max(ranks) <= k)
+
+
+def reciprocal(ranks: Sequence[float]) -> float:
+    """One over the rank of the first; its mean is the MRR."""
+    return 1 / min(ranks)
+
+
+def ndcg(ranks: Sequence[float], k: int = NDCG_AT) -> float:
+    """Each piece in the first k gains 1/log2(1 + rank); as a share of what the best order gains (Järvelin, 2002)."""
+    best = sum(1 / math.log2(1 + rank) for rank in range(1, min(len(ranks), k) + 1))
+    return sum(1 / math.log2(1 + rank) for rank in ranks if rank <= k) / best
+
+
+def measured(ranks: Sequence[float]) -> dict[str, float]:
+    """All measures of one question."""
+    return {
+        **{f"r{k}": recall(ranks, k) for k in KS},
+        **{f"recall_all{k}": recall_all(ranks, k) for k in KS},
+        "mrr": reciprocal(ranks),
+        f"ndcg{NDCG_AT}": ndcg(ranks),
+    }
+
+
+def places_of(order: Iterable[Collection[str]]) -> dict[str, int]:
+    """The rank of each message, or session, of a ranking of what holds them; the first one counts."""
+    places: dict[str, int] = {}
+    for rank, held in enumerate(order, 1):
+        for one in held:
+            places.setdefault(one, rank)
+    return places
+
+
+def units_of(evidence: Iterable[Group], places: Mapping[str, float]) -> list[Group]:
+    """The evidence by what holds it: two pieces in one memory are one.
+
+    `places` are of a ranking that lost nothing, so what another one lost still counts one by one.
+    """
+    units: dict[frozenset[float], Group] = {}
+    lost = list[Group]()
+    for group in evidence:
+        holders = frozenset(places[one] for one in group if one in places)
+        if holders:
+            units[holders] = units.get(holders, frozenset()) | group
+        else:
+            lost.append(group)
+    return [*units.values(), *lost]
+
+
+def ranks_of(units: Iterable[Group], places: Mapping[str, float]) -> list[float]:
+    """The rank of each unit: that of its first message; infinity where none is in the ranking."""
+    return sorted(min(places.get(one, math.inf) for one in unit) for unit in units)
+
+
+def fused(first: Sequence[int], second: Sequence[int], constant: int = 60) -> list[float]:
+    """Reciprocal-rank fusion (Cormack, 2009) of two ranks of each candidate: the more, the better."""
+    return [1 / (constant + a) + 1 / (constant + b) for a, b in zip(first, second, strict=True)]

@@ -1,0 +1,239 @@
+"""Sets of conversations and questions, of the formats that they are published in.
+
+A message is a record of `conversations`; a question knows the evidence that answers it, each piece as a group of
+messages, or of sessions, of which any will do. What counts as a hit is the set's `unit`.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, Literal, Self
+
+import click
+import orjson
+
+from benchmarks.evidence.measures import Group
+
+Lines = list[dict[str, Any]]
+#: A set that gives a session one moment has its messages so far apart, and sessions without one so far.
+BETWEEN_MESSAGES, BETWEEN_SESSIONS = timedelta(seconds=30), timedelta(hours=1)
+#: A record may hold so much; in bytes of UTF-8.
+MOST_BYTES: Final = 32_000
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    user_id: str
+    text: str
+    kind: str
+    evidence: tuple[Group, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceSet:
+    """`digest` is the SHA-256 of the files; `unit` is what a piece of evidence is: a message, or a session."""
+
+    name: str
+    unit: Literal["memory", "session"]
+    messages: Lines
+    questions: list[Question]
+    digest: str
+
+    def first(self, limit: int | None) -> Self:
+        """So many questions, spread over all, and what their users said."""
+        if limit is None or limit >= len(self.questions):
+            return self
+        asked = [self.questions[n * len(self.questions) // limit] for n in range(limit)]
+        users = {one.user_id for one in asked}
+        return replace(self, questions=asked, messages=[m for m in self.messages if m["user_id"] in users])
+
+
+def lines(path: Path) -> Lines:
+    return [orjson.loads(line) for line in path.read_bytes().splitlines() if line.strip()]
+
+
+def named(messages: Lines, users: Lines) -> Lines:
+    """The messages with their speakers' names."""
+    names = {user["user_id"]: {role: user[f"{role}_name"] for role in ("user", "assistant")} for user in users}
+    return [{**message, "name": names[message["user_id"]].get(message["role"])} for message in messages]
+
+
+def questions_of(asked: Lines) -> list[Question]:
+    """Those with evidence; adversarial ones ask for what was never said."""
+    return [
+        Question(q["user_id"], q["question"], q["category"], tuple(_group(one) for one in evidence))
+        for q in asked
+        if (evidence := q.get("evidence_equivalents") or q["evidence_message_ids"]) and q["category"] != "adversarial"
+    ]
+
+
+def _group(one: str | list[str]) -> Group:
+    return frozenset([one] if isinstance(one, str) else one)
+
+
+def line_files(messages: Path, questions: Path, users: Path | None = None) -> EvidenceSet:
+    """Messages and questions in files of lines, as those of LoCoMo and MemDaily."""
+    said = named(lines(messages), lines(users)) if users else lines(messages)
+    files = [messages, questions, *([users] if users else [])]
+    return EvidenceSet(
+        messages.name.partition(".")[0], "memory", said, questions_of(lines(questions)), digest_of(files)
+    )
+
+
+def longmemeval(path: Path) -> EvidenceSet:
+    """`longmemeval_s.json` and its like: a haystack of sessions for each question, so each is a user of its own.
+
+    Its evidence are sessions (`answer_session_ids`). Questions that have none, or that are to be abstained from
+    (`…_abs`), are left out.
+    """
+    messages, questions = Lines(), list[Question]()
+    for row in _rows(path):
+        user = row["question_id"]
+        answers = set(row["answer_session_ids"])
+        if user.endswith("_abs") or not answers:
+            continue
+        sessions = sorted(
+            zip(row["haystack_dates"], row["haystack_session_ids"], row["haystack_sessions"], strict=True),
+            key=lambda session: session[0],
+        )
+        for date, session_id, turns in sessions:
+            said = [(turn["role"], turn["content"], f"{user}/{session_id}/{n}") for n, turn in enumerate(turns)]
+            messages += _session(user, session_id, _day(date), said)
+        evidence = tuple(frozenset([session_id]) for session_id in sorted(answers))
+        questions.append(Question(user, row["question"], row["question_type"], evidence))
+    return EvidenceSet(path.stem, "session", messages, questions, digest_of([path]))
+
+
+def beam(path: Path) -> EvidenceSet:
+    """BEAM: rows of a file (Parquet, JSON or lines), or a folder with `chat.json` and its probing questions.
+
+    A conversation is a user, each of its batches a session. Ids of messages are not unique in it: where two have the
+    one that is named, either will do. Questions without sources, such as those to abstain from, are left out.
+    """
+    messages, questions = Lines(), list[Question]()
+    files = [path]
+    if path.is_dir():
+        files = sorted([*path.rglob("chat.json"), *path.rglob("probing_questions.json")])
+    for user, chat, probing in _conversations(path):
+        by_id: defaultdict[int, set[str]] = defaultdict(set)
+        at = datetime(2024, 1, 1, tzinfo=UTC)
+        for number, batch in enumerate(_batches(chat)):
+            turns = list(_turns(batch))
+            anchor = next((turn["time_anchor"] for turn in turns if turn.get("time_anchor")), None)
+            at = max(at, _anchored(anchor) or at)
+            said = []
+            for place, turn in enumerate(turns):
+                message_id = f"{user}/{number}/{place}"
+                by_id[turn["id"]].add(message_id)
+                said.append((turn["role"], turn["content"], message_id))
+            messages += _session(user, f"{user}/{number}", at, said)
+            at += BETWEEN_MESSAGES * len(turns) + BETWEEN_SESSIONS
+        for kind, asked in probing.items():
+            for one in asked:
+                sources = dict.fromkeys(_numbers(one.get("source_chat_ids")))
+                evidence = tuple(frozenset(by_id[source]) for source in sources if source in by_id)
+                if evidence and kind != "abstention":
+                    questions.append(Question(user, one["question"], kind, evidence))
+    return EvidenceSet(f"beam-{path.stem}", "memory", messages, questions, digest_of(files))
+
+
+def _conversations(path: Path) -> Iterator[tuple[str, Any, dict[str, Lines]]]:
+    if path.is_dir():
+        for chat in sorted(path.rglob("chat.json")):
+            asked = chat.parent / "probing_questions" / "probing_questions.json"
+            yield chat.parent.name, orjson.loads(chat.read_bytes()), orjson.loads(asked.read_bytes())
+        return
+    for row in _rows(path):
+        probing = row["probing_questions"]
+        # The published rows hold Python's writing of a dictionary.
+        yield row["conversation_id"], row["chat"], ast.literal_eval(probing) if isinstance(probing, str) else probing
+
+
+def _batches(chat: Any) -> Iterator[Any]:
+    """Sessions of a chat: a list of lists of turns; batches with `turns`; or plans, each with batches."""
+    for part in chat:
+        if isinstance(part, dict) and "turns" not in part and "role" not in part:
+            for plan in part.values():
+                yield from _batches(plan or [])
+        else:
+            yield part
+
+
+def _turns(part: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(part, dict) and "role" in part:
+        yield part
+        return
+    for inner in part["turns"] if isinstance(part, dict) else part:
+        yield from _turns(inner)
+
+
+def _numbers(value: Any) -> Iterator[int]:
+    """All numbers in what names sources: a list, lists of lists, or lists by name."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        yield value
+    elif isinstance(value, list | dict):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(inner)
+
+
+def _rows(path: Path) -> Lines:
+    if path.suffix == ".parquet":
+        import pyarrow.parquet as parquet
+
+        rows: Lines = parquet.read_table(path).to_pylist()
+        return rows
+    if path.suffix == ".jsonl":
+        return lines(path)
+    found = orjson.loads(path.read_bytes())
+    return found if isinstance(found, list) else [found]
+
+
+def _session(user: str, session: str, at: datetime, said: list[tuple[str, str, str]]) -> Iterator[dict[str, Any]]:
+    for place, (role, content, message_id) in enumerate(said):
+        if content.strip():
+            yield {
+                "user_id": user,
+                "session_id": session,
+                "message_id": message_id,
+                "role": role,
+                "content": content.encode()[:MOST_BYTES].decode(errors="ignore"),
+                "timestamp": (at + BETWEEN_MESSAGES * place).isoformat(),
+            }
+
+
+def _day(date: str) -> datetime:
+    """`2023/05/20 (Sat) 02:21`"""
+    day, _, clock = date.partition(" ")
+    return datetime.strptime(f"{day} {clock.split()[-1] if clock else '00:00'}", "%Y/%m/%d %H:%M").replace(tzinfo=UTC)
+
+
+def _anchored(anchor: str | None) -> datetime | None:
+    """`March-15-2024`; what else a set may say is no moment."""
+    try:
+        return datetime.strptime(anchor or "", "%B-%d-%Y").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def digest_of(files: list[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def loaded(load: Any, path: Path) -> EvidenceSet:
+    """What `load` reads; a file of another form is said in a line."""
+    try:
+        found: EvidenceSet = load(path)
+    except (KeyError, TypeError, ValueError, AttributeError, SyntaxError, OSError) as exc:
+        raise click.ClickException(f"{path} is not of that form: {type(exc).__name__}: {exc}") from exc
+    if not found.questions:
+        raise click.ClickException(f"{path} has no question with evidence")
+    return found

@@ -1,0 +1,179 @@
+"""How well memories are found, on the sets that memory systems are compared by: in one command, to be run again.
+
+    python benchmarks/quality.py --data DIR [--longmemeval FILE] [--beam FILE_OR_FOLDER] [--limit 50]
+        [--backend use] [--model NAME_OR_FOLDER] [--picture quality.png] [--json]
+
+`DIR` has `locomo_en.messages.dev.jsonl`, `locomo_en.questions.dev.jsonl`, `locomo_en.users.jsonl` and MemDaily's
+(`memdaily_dedup_zh.…`); what is not there is left out. No data comes with this repository: each set has its licence.
+`--longmemeval` takes a published file (`longmemeval_s.json`), `--beam` rows (Parquet, JSON) or a folder of chats.
+
+Messages go through the broker, the windows and the shards of a real worker under policy `all`, where every exchange
+is a memory, and again under `weighted`, the default: what it does not promote is lost to every question. Beside the
+worker's ranking stand BM25 alone, the dense model alone and their reciprocal-rank fusion, over the same memories.
+
+A hit is a memory that holds evidence; in LongMemEval a session, at the rank of its first memory (`unit`). R@k is the
+share of a question's evidence in the first k, `recall_all` the share of questions with all of it there, MRR and
+NDCG@10 as they are defined. Evidence that lies in one memory is one; what `weighted` lost counts as not found.
+`--limit` asks so many questions of each set, spread over it: a first look, not a result.
+"""
+
+from __future__ import annotations
+
+import schemas.one_blas_thread  # noqa: F401 - before numpy is loaded
+
+# isort: split
+
+import shlex
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import numpy as np
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+from schemas.memories import SearchHit
+from streams.cli.process import run
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.evidence.asking import answers, fed
+from benchmarks.evidence.measures import Group, fused, measured, places_of, ranks_of, units_of
+from benchmarks.evidence.picture import draw
+from benchmarks.evidence.sets import EvidenceSet, beam, line_files, loaded, longmemeval
+
+POLICIES: Final = ("all", "weighted")
+#: Of the folder: each with its speakers' names, where they are known.
+SETS: Final = ("locomo_en", "memdaily_dedup_zh")
+SHOWN: Final = ("r1", "r3", "r5", "r10", "recall_all10", "mrr", "ndcg10")
+
+#: Of a ranking's name, by the kind of question: each question's measures.
+Found = dict[str, dict[str, list[dict[str, float]]]]
+Figures = dict[str, dict[str, dict[str, float]]]
+
+
+def orders(hits: Sequence[SearchHit]) -> dict[str, list[SearchHit]]:
+    """The worker's ranking, and others of the same memories; of equals the newest first."""
+    newest = sorted(hits, key=lambda hit: hit.created_at, reverse=True)
+    why: list[dict[str, Any]] = [hit.explain or {} for hit in newest]
+    words, dense = ([int(one[f"{name}_rank"]) for one in why] for name in ("bm25", "cosine"))
+    scores: dict[str, Sequence[float]] = {
+        "BM25": [-rank for rank in words],
+        "dense": [-rank for rank in dense],
+        "RRF": fused(words, dense),
+    }
+    best = {
+        name: [newest[row] for row in sorted(range(len(newest)), key=lambda row: -values[row])]
+        for name, values in scores.items()
+    }
+    return {"siltstone": list(hits), **best}
+
+
+def held(hits: Sequence[SearchHit], unit: str) -> list[Sequence[str]]:
+    """What each place of a ranking holds: a memory its messages; a session is at the place of its first memory."""
+    if unit == "memory":
+        return [hit.message_ids for hit in hits]
+    return [[session] for session in dict.fromkeys(hit.session_id for hit in hits if hit.session_id)]
+
+
+async def results(asked: EvidenceSet, backend: str, model: str, quiet: bool) -> Found:
+    """Under policy `all` first: it loses nothing, so it says which pieces of evidence are one."""
+    found: Found = defaultdict(lambda: defaultdict(list))
+    units = list[list[Group]]()
+    for policy in POLICIES:
+        async with fed(asked.messages, policy, backend, model) as worker:
+            number = 0
+            async for question, hits in answers(worker, asked.questions, explain=policy == "all", quiet=quiet):
+                ranked = orders(hits) if policy == "all" else {"siltstone": hits}
+                for name, order in ranked.items():
+                    places = places_of(held(order, asked.unit))
+                    if len(units) == number:
+                        units.append(units_of(question.evidence, places))
+                    named = f"{name}, {policy}" if name == "siltstone" else name
+                    found[named][question.kind].append(measured(ranks_of(units[number], places)))
+                number += 1
+    return found
+
+
+def means(found: Found) -> Figures:
+    """Of each ranking, by kind of question and of all."""
+    figures: Figures = {}
+    for name, kinds in found.items():
+        rows = {**dict(sorted(kinds.items())), "all": [row for rows in kinds.values() for row in rows]}
+        figures[name] = {kind: {"n": len(of_kind), **_mean(of_kind)} for kind, of_kind in rows.items()}
+    return figures
+
+
+def _mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
+    return {measure: round(float(np.mean([row[measure] for row in rows])), 4) for measure in rows[0]}
+
+
+def sets_of(data: Path | None, lme: Path | None, beams: Path | None) -> Iterator[EvidenceSet]:
+    for name in SETS if data is not None else ():
+        assert data is not None
+        messages, questions = (data / f"{name}.{what}.dev.jsonl" for what in ("messages", "questions"))
+        users = data / f"{name}.users.jsonl"
+        if messages.is_file() and questions.is_file():
+            yield line_files(messages, questions, users if users.is_file() else None)
+    if lme is not None:
+        yield loaded(longmemeval, lme)
+    if beams is not None:
+        yield loaded(beam, beams)
+
+
+def shown(asked: EvidenceSet, figures: Figures) -> Table:
+    title = f"{asked.name}: {len(asked.questions):,} questions, {len(asked.messages):,} messages, unit {asked.unit}"
+    table = Table("ranking", "questions of kind", "n", *SHOWN, title=title)
+    for name, kinds in figures.items():
+        for kind, one in kinds.items():
+            if kind == "all" or name.startswith("siltstone"):
+                table.add_row(name, kind, f"{one['n']:,}", *(f"{one[measure]:.3f}" for measure in SHOWN))
+    return table
+
+
+@click.command()
+@click.option(
+    "--data", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder of LoCoMo, MemDaily."
+)
+@click.option("--longmemeval", "lme", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--beam", "beams", type=click.Path(exists=True, path_type=Path), help="A file of rows, or a folder.")
+@click.option("--limit", type=click.IntRange(1), help="So many questions of each set: a first look.")
+@click.option("--backend", default="use", show_default=True, help="The embedding backend.")
+@click.option("--model", default="", help="The embedding model: a name, or a folder.  [default: the backend's]")
+@click.option("--picture", type=click.Path(dir_okay=False, path_type=Path), help="Draw the result; needs matplotlib.")
+@click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
+def main(
+    data: Path | None,
+    lme: Path | None,
+    beams: Path | None,
+    limit: int | None,
+    backend: str,
+    model: str,
+    picture: Path | None,
+    as_json: bool,
+) -> None:
+    """Measure how well the evidence of questions is found."""
+    sets = [one.first(limit) for one in sets_of(data, lme, beams)]
+    if not sets:
+        raise click.ClickException(f"nothing to ask: give --data with {SETS[0]}.messages.dev.jsonl, or another set")
+    whole: dict[str, Any] = {}
+    for one in sets:
+        figures = means(run(results(one, backend, model, quiet=as_json)))
+        Console(width=150).print(shown(one, figures))
+        cost = figures["siltstone, weighted"]["all"]["mrr"] / figures["siltstone, all"]["all"]["mrr"]
+        Console().print(f"weighted keeps {cost:.3f} of the MRR of all; data sha256 {one.digest[:16]}…")
+        whole[one.name] = {"unit": one.unit, "sha256": one.digest, "mrr_ratio_all": round(cost, 4), "by": figures}
+    if picture is not None:
+        draw({name: one["by"] for name, one in whole.items()}, picture)
+    if as_json:
+        command = shlex.join(["python", "benchmarks/quality.py", *sys.argv[1:]])
+        about = {"model": model or backend, "backend": backend, "limit": limit, "command": command}
+        click.echo(orjson.dumps({**about, "sets": whole}).decode())
+
+
+if __name__ == "__main__":
+    main()

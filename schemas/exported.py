@@ -1,0 +1,42 @@
+"""A memory as a line of an export: all that makes it again elsewhere, in words that a person can read.
+
+The other lines of an export are records as they cross Kafka: messages, and `link`, `supersede` and `archive` events.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_serializer
+
+from schemas.fields import Timestamp
+from schemas.ids import Id, Label
+from schemas.times import iso
+
+
+class ExportedMemory(BaseModel):
+    """A memory, or with `kind: short_term` one for a while, which `expires_at` ends."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    type: Literal["memory"] = "memory"
+    id: uuid.UUID
+    user_id: Id
+    text: Annotated[str, Field(min_length=1)]
+    kind: Id = "remember"
+    importance: Annotated[float, Field(ge=0, le=100)] | None = None
+    created_at: Timestamp
+    last_accessed: Timestamp | None = None
+    session_id: Id | None = None
+    agent_id: Label | None = None
+    message_ids: list[str] = []
+    speakers: list[str] = []
+    promotion: dict[str, Any] | None = Field(default=None, description="why an exchange was kept")
+    metadata: dict[str, Any] | None = None
+    pinned: bool = False
+    expires_at: Timestamp | None = None
+
+    @field_serializer("created_at", "last_accessed", "expires_at")
+    def _as_text(self, at: int | None) -> str | None:
+        return None if at is None else iso(at)

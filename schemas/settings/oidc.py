@@ -1,0 +1,60 @@
+"""`access.oidc`: an OpenID Connect provider whose tokens are taken beside our own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, model_validator
+
+from schemas.settings.section import Section
+
+#: Those of RFC 7518 and 8037 that sign with a private key: with a shared one, whoever checks tokens could make them.
+Algorithm = Literal[
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
+]  # fmt: skip
+LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+def _provider_address(url: str) -> str:
+    """A provider's URL, as it is written: `iss` is compared with it character by character. Empty is none."""
+    try:
+        parts = urlsplit(url)
+        safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
+        usable = safe and bool(parts.hostname) and "@" not in parts.netloc and url.isprintable() and " " not in url
+    except ValueError:
+        usable = False
+    if url and (not usable or parts.fragment):
+        raise ValueError("needs the form https://host/path, without user or password (http:// on loopback only)")
+    return url
+
+
+ProviderUrl = Annotated[str, AfterValidator(_provider_address)]
+Claim = Annotated[str, Field(max_length=256)]
+
+
+class OidcSettings(Section):
+    """Without an issuer no such tokens are taken. What a claim is: docs/run.md says it with examples."""
+
+    issuer: ProviderUrl = Field(default="", description="as the tokens' `iss` has it, to the last slash")
+    audience: str = Field(default="", description="what the tokens' `aud` must name: this API's name at the provider")
+    jwks_url: ProviderUrl = Field(default="", description="the keys; empty: where the issuer's discovery says")
+    algorithms: Annotated[tuple[Algorithm, ...], Field(min_length=1)] = ("RS256", "ES256", "EdDSA")
+    user_claim: Annotated[Claim, Field(min_length=1)] = Field(default="sub", description="whose memories: one user")
+    users_claim: Claim = Field(
+        default="", description="several users, or *; where a token has it, user_claim is not read"
+    )
+    scopes_claim: Annotated[Claim, Field(min_length=1)] = Field(default="scope", description="read, write, admin")
+    scope_prefix: Claim = Field(default="", description="what our scopes begin with there, such as `siltstone:`")
+    leeway_seconds: Annotated[int, Field(ge=0, le=300)] = Field(default=30, description="how far clocks may differ")
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        """An issuer's token for somebody else is none for us."""
+        if self.issuer and not self.audience:
+            raise ValueError(
+                "audience: name this API as the tokens' aud does; any token of the issuer would do otherwise"
+            )
+        if not self.issuer and (self.audience or self.jwks_url):
+            raise ValueError("issuer: is empty, and is needed beside audience and jwks_url: set it, or remove them")
+        return self

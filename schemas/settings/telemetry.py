@@ -1,0 +1,41 @@
+"""`telemetry`: spans, and where they go."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, SecretStr
+
+from schemas.settings.section import Section
+from schemas.settings.services import BaseUrl
+
+
+def pairs(headers: str) -> dict[str, str]:
+    """`name=value,name=value`, as OTEL_EXPORTER_OTLP_HEADERS has it. Raises `ValueError`, without the text."""
+    found = {}
+    for pair in filter(None, (pair.strip() for pair in headers.split(","))):
+        name, equals, value = (part.strip() for part in pair.partition("="))
+        if not (equals and name and (name + value).isascii() and (name + value).isprintable()):
+            raise ValueError("needs the form name=value,name=value, of printable ASCII")
+        found[name.lower()] = value
+    return found
+
+
+def _readable(headers: SecretStr) -> SecretStr:
+    pairs(headers.get_secret_value())
+    return headers
+
+
+class TelemetrySettings(Section):
+    """Without `enabled` no span is made. What is not set here is as the OTEL_… variables say."""
+
+    enabled: bool = Field(default=False, description="make spans and send them by OTLP/HTTP; needs the extra `otel`")
+    endpoint: BaseUrl = Field(default="", description="the collector's base URL; spans go to `/v1/traces` below it")
+    headers: Annotated[SecretStr, AfterValidator(_readable)] = Field(
+        default=SecretStr(""), description="for the collector, as name=value,name=value"
+    )
+    service_name: str = Field(default="", max_length=256)
+    sample_ratio: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        default=None, description="the share of traces that begin here and are recorded"
+    )
+    capture_content: bool = Field(default=False, description="questions and memories' texts are in spans as well")

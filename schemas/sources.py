@@ -1,0 +1,71 @@
+"""Sources: who wrote what a memory is made of.
+
+    user    assistant    tool          who spoke, by role
+    user:Ann    tool:search            … and by name, where the message has one
+    token:crawler                      by which token it came, where it came over HTTP by one
+
+A memory has as many as had a part in it. What came by Kafka itself came by no token: whoever may write to the
+topics may write any of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Final
+
+import orjson
+from pydantic import Field
+
+from schemas.topics import SOURCES_HEADER
+
+#: Where a message, a note and a memory keep theirs in their metadata. The API takes it from nobody.
+SOURCES: Final = "siltstone.sources"
+#: Of an exchange of which nothing else is known: no record says it.
+USUAL: Final = ("assistant", "user")
+#: Of what somebody has asked to remember.
+ASKED: Final = ("user",)
+TOKEN: Final = "token:"
+#: Of one memory; of more, these are the first ones in alphabetical order.
+MOST: Final = 64
+
+#: One source, or a class of them: `token` is all tokens.
+Source = Annotated[str, Field(pattern=r"^(user|assistant|tool|token)(:.+)?$", max_length=300)]
+#: As events have them.
+Sources = Annotated[list[Annotated[str, Field(max_length=300)]], Field(max_length=MOST)]
+
+
+def covers(wanted: str, source: str) -> bool:
+    """Whether a source is the wanted one, or of the wanted class.
+
+    >>> covers("tool", "tool:search"), covers("tool:search", "tool"), covers("user", "user2")
+    (True, False, False)
+    """
+    return source == wanted or source.startswith(f"{wanted}:")
+
+
+def any_covered(wanted: Iterable[str], sources: Iterable[str]) -> bool:
+    """Whether one of the sources is one of those that are wanted."""
+    given = tuple(sources)
+    return any(covers(one, source) for one in wanted for source in given)
+
+
+def sources_in(meta: Mapping[str, Any], kind: str) -> list[str]:
+    """Those of a memory, by its metadata; where these say nothing, those that its kind usually has."""
+    return list(meta.get(SOURCES) or (ASKED if kind == "remember" else USUAL))
+
+
+def together(*several: Iterable[str]) -> list[str]:
+    """Each once, in alphabetical order."""
+    return sorted({source for some in several for source in some})[:MOST]
+
+
+def sources_beside(headers: Iterable[tuple[str, bytes | None]]) -> list[str]:
+    """Those in a promotion's headers; none where there are none, or nonsense: what was said is kept all the same."""
+    for name, value in headers:
+        if name == SOURCES_HEADER:
+            try:
+                found = orjson.loads(value or b"")
+            except orjson.JSONDecodeError:
+                return []
+            return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+    return []

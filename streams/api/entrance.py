@@ -1,0 +1,29 @@
+"""What stands before all routes, in this order: each asks for less than the next, and reads less of the request."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from schemas.settings import Settings
+from streams.admission.admission import Admission
+from streams.api.bodies import Bodies
+from streams.api.failures import answer_failures
+from streams.api.guard import Guard
+from streams.api.hosts import Hosts
+from streams.api.plain import Plain
+from streams.api.policies import route_of
+from streams.telemetry.spans import Spans
+
+
+def put_before(api: FastAPI, settings: Settings, admission: Admission | None, spans: Spans) -> None:
+    """Failures are answered, whoever fails; then come host and page, body, token, and what the body says."""
+    http = settings.http
+    # What is added later comes earlier.
+    api.add_middleware(Plain)
+    if admission is not None:
+        api.add_middleware(Guard, admission=admission, open_probes=settings.access.open_probes)
+    api.add_middleware(Bodies)
+    api.add_middleware(Hosts, allowed=http.allowed_hosts, own=http.own_names, tokens=admission is not None)
+    if spans.on:  # outermost: what is refused is in a span as well
+        api.add_middleware(spans.serving, route_of=route_of)
+    answer_failures(api)

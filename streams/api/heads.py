@@ -1,0 +1,44 @@
+"""How long the head of a request may take to come: uvicorn has no limit once its first byte is there."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD_SECONDS: Final = 15.0
+
+
+class PatientForHeads(H11Protocol):
+    """Closes a connection on which a request has begun and not said in time what it asks for.
+
+    Between requests uvicorn's own time-out holds; of bodies, `Bodies`.
+    """
+
+    head_seconds = HEAD_SECONDS
+    _closing: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._wait_no_more()
+        elif self._closing is None:
+            self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wait_no_more()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self._closing = self.loop.call_later(self.head_seconds, self.transport.close)
+
+    def _wait_no_more(self) -> None:
+        if self._closing is not None:
+            self._closing.cancel()
+            self._closing = None

@@ -1,0 +1,71 @@
+"""`/mcp` in the API: streamable HTTP without sessions, each request answered with JSON."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from fastapi import FastAPI
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from schemas.settings import Settings
+from schemas.topic_specs import MAX_RECORD_BYTES
+from streams.api.mcp.caller import CALLER, Caller
+from streams.api.mcp.hosts import names
+from streams.api.mcp.own_api import OwnApi
+from streams.api.mcp.server import MemoryServer
+from streams.api.mcp.tools import Tools
+
+
+class McpEndpoint:
+    """An ASGI application, which answers within `lifespan`: that of the API, and of nothing else.
+
+    No session lies on a worker, so whichever worker is asked, the next call may go to another one.
+    """
+
+    path: Final = "/mcp"
+    methods: Final = ("GET", "POST", "DELETE")
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._serving: ASGIApp | None = None
+
+    @asynccontextmanager
+    async def lifespan(self, api: FastAPI) -> AsyncIterator[None]:
+        async with OwnApi(api) as own:
+            server = MemoryServer(Tools(own).all())
+            server.streamable_http_app(
+                stateless_http=True,
+                json_response=True,
+                max_request_body_size=MAX_RECORD_BYTES,
+                transport_security=_security(self._settings),
+            )
+            async with server.session_manager.run():
+                self._serving = server.session_manager.handle_request
+                try:
+                    yield
+                finally:
+                    self._serving = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":  # no stream to listen to, no session to end
+            await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
+            return
+        assert self._serving is not None, "the API's lifespan was not entered"
+        CALLER.set(Caller.of(Request(scope)))
+        await self._serving(scope, receive, send)
+
+
+def _security(settings: Settings) -> TransportSecuritySettings:
+    """A page of any other host is answered 403."""
+    hosts = names(settings)
+    with_ports = [*hosts, *(f"{host}:*" for host in hosts)]
+    return TransportSecuritySettings(
+        enable_dns_rebinding_protection=bool(hosts),
+        allowed_hosts=with_ports,
+        allowed_origins=[f"{scheme}://{host}" for scheme in ("http", "https") for host in with_ports],
+    )

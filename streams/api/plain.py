@@ -1,0 +1,76 @@
+"""What a request says, before a route reads it: JSON as every reader of it has it, about one user.
+
+NaN, numbers beyond a double's and halves of surrogate pairs are no JSON, though Python reads them: none of them could
+be written to the log. Two users in one request would let two readers of it disagree on whom it is about.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+import orjson
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from streams.api.policies import USER_NAMES
+from streams.api.refusals import refused
+
+NO_JSON: Final = "the body is no JSON (NaN, numbers beyond a double's and halves of surrogate pairs are none either)"
+SEVERAL: Final = "user_id: name one user, once"
+_JSON: Final = b"application/json"
+
+
+class Plain:
+    """ASGI middleware, behind whatever asks who may ask: 422 for what is not plain."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        named = [value for name, value in query if name in USER_NAMES]
+        if len(named) > 1:
+            await refused(422, SEVERAL)(scope, receive, send)
+            return
+        kind = dict(scope["headers"]).get(b"content-type", b"")
+        if kind.partition(b";")[0].strip().lower() == _JSON:
+            messages = await _all_of(receive)
+            content = b"".join(message.get("body", b"") for message in messages)
+            if messages[-1]["type"] == "http.request" and content and (fault := _fault(content, named)):
+                await refused(422, fault)(scope, receive, send)
+                return
+            receive = _again(messages, receive)
+        await self._app(scope, receive, send)
+
+
+def _fault(content: bytes, named: list[str]) -> str:
+    try:
+        said: Any = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return NO_JSON
+    for entry in said if isinstance(said, list) else [said]:
+        if not isinstance(entry, dict):
+            continue
+        inside = [entry[name] for name in USER_NAMES if entry.get(name) is not None]
+        if len(inside) > 1 or any(user != named[0] for user in inside if named):
+            return SEVERAL
+    return ""
+
+
+async def _all_of(receive: Receive) -> list[Message]:
+    messages = [await receive()]
+    while messages[-1]["type"] == "http.request" and messages[-1].get("more_body", False):
+        messages.append(await receive())
+    return messages
+
+
+def _again(messages: list[Message], receive: Receive) -> Receive:
+    waiting = iter(messages)
+
+    async def next_one() -> Message:
+        return next(waiting, None) or await receive()
+
+    return next_one

@@ -1,0 +1,39 @@
+"""What is wrong with a request, in words of ours: nothing of what was sent is repeated, a name of a field neither."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+#: What pydantic says of these quotes the input; of the others it says what is allowed.
+_IN_OTHER_WORDS: Final = {
+    "uuid_parsing": "must be a UUID",
+    "extra_forbidden": "has a field that is not known here",
+    "union_tag_invalid": "is none of what is taken here",
+    "json_invalid": "is no JSON",
+}
+#: Whose last name is one that was sent.
+_NAMED_BY_THE_REQUEST: Final = frozenset({"extra_forbidden"})
+#: What is wrong because something else is.
+_FOLLOWING: Final = frozenset({"default_factory_not_called"})
+#: More would be read by nobody.
+_MOST: Final = 8
+
+
+def complaints(errors: Iterable[Mapping[str, Any]]) -> str:
+    """What pydantic has found, as one text: `query: field required; top_k: should be less than …`.
+
+    >>> complaints([{"loc": ("body", "text"), "type": "missing", "msg": "Field required"}])
+    'text: field required'
+    """
+    said = list(dict.fromkeys(_complaint(error) for error in errors if error["type"] not in _FOLLOWING))
+    more = [f"and {len(said) - _MOST} more"] if len(said) > _MOST else []
+    return "; ".join(said[:_MOST] + more)
+
+
+def _complaint(error: Mapping[str, Any]) -> str:
+    kind, (source, *where) = error["type"], error["loc"]
+    if kind in _NAMED_BY_THE_REQUEST:
+        where = where[:-1]
+    message = _IN_OTHER_WORDS.get(kind) or error["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    return f"{'.'.join(map(str, where)) or source}: {message[0].lower()}{message[1:]}"

@@ -1,0 +1,50 @@
+"""`siltstone import`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import click
+
+from streams.cli.client import json_option, url_option
+from streams.cli.ingest import (
+    file_argument,
+    session_option,
+    take_in,
+    timeout_option,
+    user_option,
+    wait_option,
+)
+from streams.cli.options import bootstrap_option
+from streams.importing.formats import Format
+
+#: What somebody who moves in calls them; `jsonl` is what `siltstone export` writes, or messages of our own format.
+FORMATS: Final = {
+    "mem0": Format.MEM0,
+    "openmemory": Format.OPENMEMORY,
+    "jsonl": Format.SILTSTONE,
+    "openai": Format.OPENAI,
+    "sharegpt": Format.SHAREGPT,
+    "chatgpt": Format.CHATGPT,
+}
+
+
+@click.command("import")
+@click.argument("name", type=click.Choice(list(FORMATS)), metavar=f"[{'|'.join(FORMATS)}]")
+@file_argument
+@user_option
+@session_option
+@wait_option
+@timeout_option
+@bootstrap_option
+@url_option
+@json_option
+def import_file(name: str, **options: Any) -> None:
+    """Take in FILE (- for standard input) of the named format: chats, or memories from elsewhere.
+
+    It is `siltstone ingest` with the format named. Memories of mem0, of OpenMemory (its ZIP, or a file of it) and of
+    `siltstone export` (jsonl) are remembered as they are, with their ids, times and metadata; chats are said.
+
+    The same file twice changes nothing.
+    """
+    take_in(FORMATS[name], **options)

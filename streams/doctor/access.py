@@ -1,0 +1,103 @@
+"""Who may ask the API: the topic of tokens, and the OIDC provider, where the settings ask for either."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+import aiokafka.errors
+
+from schemas.errors import BrokerUnavailable, NotAllowed, ProviderUnavailable
+from schemas.settings import KafkaSettings, Settings
+from schemas.settings.oidc import OidcSettings
+from schemas.tokens import TokenRecord
+from schemas.topic_specs import tokens_spec
+from streams.clients.broker import admin_client
+from streams.clients.token_log import kept_tokens
+from streams.clients.topic_contract import settings_of
+from streams.clock import now_ms
+from streams.doctor.finding import Finding, failed, ok, warning
+from streams.rules.topic_contract import differences, mending
+
+CHECK = "access"
+SILENT = "look at the broker, and at the OIDC provider"
+_MAKE = "make one: siltstone token add --name … --users … --scopes read,write"
+
+
+async def check_access(settings: Settings) -> list[Finding]:
+    """Creates nothing: a topic that is missing is made by a worker, or by the first token."""
+    access = settings.access
+    if not access.tokens:
+        return [ok(CHECK, f"no tokens are asked for: whoever reaches {settings.http.host} may ask for everything")]
+    tokens, provider = await asyncio.gather(_tokens(settings.kafka, access.oidc), _provider(access.oidc))
+    return [*tokens, *provider]
+
+
+async def _tokens(kafka: KafkaSettings, oidc: OidcSettings) -> list[Finding]:
+    spec = tokens_spec(kafka)
+    try:
+        async with admin_client(kafka) as admin:
+            there = {topic["topic"]: topic["partitions"] for topic in await admin.describe_topics()}
+            partitions = there.get(spec.name)
+            told = {} if not partitions else await settings_of(admin, [spec.name])
+        if partitions is None:
+            return [_missing(kafka, oidc)]
+        records = await kept_tokens(kafka)
+    except NotAllowed as exc:
+        return [
+            failed(CHECK, f"the tokens cannot be read: {', '.join(map(str, exc.rights))} is missing", exc.command)
+        ]
+    except BrokerUnavailable:
+        return []  # another check's finding
+    except aiokafka.errors.KafkaError as exc:
+        return [failed(CHECK, f"topic {spec.name} cannot be looked at ({type(exc).__name__})", "look at the broker")]
+    found = []
+    if len(partitions) != 1:
+        found.append(
+            warning(
+                CHECK,
+                f"topic {spec.name} has {len(partitions)} partitions: tokens are in its first alone",
+                "nothing, or make it anew with one partition, and the tokens as well",
+            )
+        )
+    wrong = differences(spec, told.get(spec.name, {}), min(len(one["replicas"]) for one in partitions))
+    if wrong:
+        what = "; ".join(str(one) for one in wrong)
+        loses = any(one.setting == "cleanup.policy" for one in wrong)
+        found.append((failed if loses else warning)(CHECK, f"topic {spec.name}: {what}", mending(kafka, wrong)))
+    return [*found, _counted(records, oidc, now_ms())]
+
+
+def _missing(kafka: KafkaSettings, oidc: OidcSettings) -> Finding:
+    name = tokens_spec(kafka).name
+    if not kafka.create_topics:
+        todo = "create it with one partition and cleanup.policy=compact, or allow kafka.create_topics"
+        return failed(CHECK, f"there is no topic {name}", todo)
+    if oidc.issuer:
+        return ok(CHECK, f"there is no topic {name} yet: the worker makes it")
+    return warning(CHECK, f"there is no topic {name} yet, so nobody may ask for anything", _MAKE)
+
+
+def _counted(records: list[TokenRecord], oidc: OidcSettings, now: int) -> Finding:
+    valid = sum(record.valid(now) for record in records)
+    revoked = sum(record.revoked_at is not None for record in records)
+    what = (
+        f"{valid} valid token{'' if valid == 1 else 's'}, {len(records) - valid - revoked} expired, {revoked} revoked"
+    )
+    if valid or oidc.issuer:
+        return ok(CHECK, what)
+    return warning(CHECK, f"{what}: nobody may ask for anything", _MAKE)
+
+
+async def _provider(oidc: OidcSettings) -> list[Finding]:
+    if not oidc.issuer:
+        return []
+    from streams.clients.oidc_provider import fetched_keys, keys_in_time  # its packages take a tenth of a second
+
+    try:
+        keys = await keys_in_time(partial(fetched_keys, oidc))
+    except ProviderUnavailable as exc:
+        return [failed(CHECK, f"OIDC: {exc.why}", exc.todo)]
+    kinds = ", ".join(sorted({key.algorithm_name for key in keys.values()}))
+    one = "" if len(keys) == 1 else "s"
+    return [ok(CHECK, f"OIDC: {oidc.issuer} gives {len(keys)} key{one} ({kinds}); tokens are for {oidc.audience}")]

@@ -1,0 +1,37 @@
+"""MCP: the hosts that `/mcp` answers to, and whether the worker that runs here does."""
+
+from __future__ import annotations
+
+import httpx
+
+from schemas.settings import Settings
+from streams.api.mcp.hosts import names
+from streams.doctor.finding import Finding, failed, ok
+
+CHECK = "mcp"
+ANSWER_SECONDS = 3.0
+ANEW = "start the worker anew with these settings"
+_PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+#: The host is no name of the worker's.
+_MISDIRECTED = 421
+
+
+async def check_mcp(settings: Settings) -> list[Finding]:
+    """A ping by each name; what answers it otherwise than with 404 or 421 has taken it, or wants a token first."""
+    http, hosts = settings.http, names(settings)
+    if not http.mcp:
+        return [ok(CHECK, "not served: http.mcp is false")]
+    served = f"served at /mcp to requests for {', '.join(hosts)}: http.allowed_hosts names others"
+    found = [ok(CHECK, served if hosts else "served at /mcp, by whatever name it is asked for, to who has a token")]
+    base = f"http://{f'[{http.host}]' if ':' in http.host else http.host}:{http.port}"
+    async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=ANSWER_SECONDS) as client:
+        for host in hosts or [http.host]:
+            try:
+                answer = await client.post("/mcp", json=_PING, headers={"Host": f"{host}:{http.port}"})
+            except (httpx.HTTPError, httpx.InvalidURL):
+                return found  # whether anybody is there is a finding of `http`
+            if answer.status_code == _MISDIRECTED:
+                return [failed(CHECK, f"the worker that runs turns away requests for {host}", ANEW)]
+            if answer.status_code == httpx.codes.NOT_FOUND:
+                return [failed(CHECK, "the worker that runs serves no MCP", ANEW)]
+    return found

@@ -1,0 +1,98 @@
+"""Spans by OTLP over HTTP to a collector; where it is away, they are dropped and the worker goes on.
+
+Needs the extra `otel`. What is not set is as the OTEL_… variables say, which the SDK reads itself: where the
+collector is, its headers, certificates and time-out, the service's name and other attributes, the sampler, sizes and
+delays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.sampling import ParentBased, Sampler, TraceIdRatioBased
+
+from schemas.settings import TelemetrySettings
+from schemas.settings.telemetry import pairs
+
+log = logging.getLogger(__name__)
+
+DEFAULT_NAME: Final = "siltstone"
+#: How long a stop waits for a collector to take what is left.
+FLUSH_SECONDS: Final = 2.0
+
+
+class Export:
+    """A provider whose spans go to the collector of the settings, until it is closed."""
+
+    def __init__(self, settings: TelemetrySettings) -> None:
+        self._exporter = exporter_of(settings)
+        self.provider = provider_of(settings, self._exporter)
+
+    async def close(self) -> None:
+        """Send what is left; a collector that does not take it within `FLUSH_SECONDS` does not get it."""
+        if not self._exporter.away:
+            flushed = asyncio.ensure_future(asyncio.to_thread(self.provider.force_flush))
+            await asyncio.wait([flushed], timeout=FLUSH_SECONDS)
+        await asyncio.to_thread(self._exporter.shutdown)
+        await asyncio.to_thread(self.provider.shutdown)
+
+
+class SaidOnce(SpanExporter):
+    """Says once that a collector takes nothing, and once that it does again. Runs in the SDK's thread."""
+
+    def __init__(self, exporter: SpanExporter, where: str) -> None:
+        self._exporter, self._where, self._over = exporter, where, False
+        #: Whether it took nothing the last time.
+        self.away = False
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        if self._over:
+            return SpanExportResult.FAILURE
+        result = self._exporter.export(spans)
+        away = result is not SpanExportResult.SUCCESS
+        if away != self.away and not self._over:
+            self.away = away
+            if away:
+                log.warning(
+                    "spans are dropped until the collector at %s takes them; the worker goes on without", self._where
+                )
+            else:
+                log.info("the collector at %s takes spans again", self._where)
+        return result
+
+    def shutdown(self) -> None:
+        """Gives up what is under way: an attempt that waits before the next one ends now."""
+        if not self._over:
+            self._over = True
+            self._exporter.shutdown()
+
+
+def exporter_of(settings: TelemetrySettings) -> SaidOnce:
+    """The exporter of these settings. What it says itself of each attempt is switched off."""
+    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
+    endpoint = f"{settings.endpoint}/v1/traces" if settings.endpoint else None
+    exporter = OTLPSpanExporter(endpoint, headers=pairs(settings.headers.get_secret_value()) or None)
+    return SaidOnce(exporter, exporter._endpoint)
+
+
+def provider_of(settings: TelemetrySettings, exporter: SpanExporter) -> TracerProvider:
+    """Spans with the service's attributes, sampled, and sent in batches by a thread of their own."""
+    named = {SERVICE_NAME: settings.service_name} if settings.service_name else {}
+    resource = Resource.create(named)
+    if str(resource.attributes[SERVICE_NAME]).startswith("unknown_service"):  # no variable names it either
+        resource = resource.merge(Resource({SERVICE_NAME: DEFAULT_NAME}))
+    provider = TracerProvider(sampler=sampler_of(settings.sample_ratio), resource=resource, shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    return provider
+
+
+def sampler_of(ratio: float | None) -> Sampler | None:
+    """A caller's trace is recorded as the caller has decided. None: as OTEL_TRACES_SAMPLER says, or all."""
+    return None if ratio is None else ParentBased(TraceIdRatioBased(ratio))

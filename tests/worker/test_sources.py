@@ -1,0 +1,96 @@
+"""What is said by whom: recorded, shown, filtered, and taken back, on a running worker with tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from schemas.settings import AccessSettings, Settings
+from schemas.sources import SOURCES
+from streams.app import Siltstone
+from tests.support.quick_commands import siltstone
+from tests.support.tokens import known, made
+
+pytestmark = pytest.mark.slow
+
+APPLIED = {"wait": "applied"}
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    memory = settings.memory.model_copy(
+        update={"scoring": settings.memory.scoring.model_copy(update={"policy": "all"})}
+    )
+    return settings.model_copy(update={"access": AccessSettings(tokens=True), "memory": memory})
+
+
+async def listed(http: httpx.AsyncClient, headers: dict[str, str], *filters: str) -> list[dict[str, Any]]:
+    params = httpx.QueryParams({"user_id": "ann", "include_all": "true", "filter": list(filters)})
+    answer = await http.get("/v1/memories", headers=headers, params=params)
+    assert answer.status_code == 200, answer.text
+    found: list[dict[str, Any]] = answer.json()["memories"]
+    return found
+
+
+async def test_what_came_by_a_token_is_recorded_and_taken_back_by_its_name(
+    settings: Settings, worker: Siltstone, http: httpx.AsyncClient
+) -> None:
+    """Nobody says it of himself; what others said stays, and what is taken back does not come again."""
+    (_, ann), (_, crawler) = await made(settings, "ann", name="app"), await made(settings, "*", name="crawler")
+    for headers in (ann, crawler):
+        await known(http, headers)
+
+    async def remember(headers: dict[str, str], text: str, **more: Any) -> httpx.Response:
+        body = {"user_id": "ann", "text": text, **more}
+        return await http.post("/v1/memories", headers=headers, params=APPLIED, json=body)
+
+    forged = {SOURCES: ["token:app"], "mood": "fine"}
+    first = await remember(crawler, "Ann collects stamps from Peru", metadata=forged)
+    assert first.status_code == 202, first.text
+    assert (await remember(crawler, "no", sources=["token:app"])).status_code == 422
+    await remember(ann, "I live in Oslo by the harbour")
+    note = {"kind": "short_term", "session_id": "s", "metadata": forged}
+    assert (await remember(crawler, "Her flight leaves at noon", **note)).status_code == 202
+    for number, (role, content) in enumerate([("user", "I love tea"), ("tool", "{}"), ("assistant", "Good")]):
+        said = {"user_id": "ann", "session_id": "s", "role": role, "content": content, "message_id": str(number)}
+        said |= {"name": "search"} if role == "tool" else {}
+        sent = await http.post(
+            "/v1/messages", headers=crawler, params=APPLIED, json={**said, SOURCES: ["token:app"], "metadata": forged}
+        )
+        assert sent.status_code == 202, sent.text
+    await http.post("/v1/sessions/s/end", headers=crawler, params=APPLIED | {"user_id": "ann"})
+    await http.post(
+        "/v1/memories", headers=ann, params=APPLIED, json={"text": "The barrier: all before it is in the shard"}
+    )
+
+    by = {one["memory"].splitlines()[0]: one["source"] for one in await listed(http, ann)}
+    assert by["Ann collects stamps from Peru"] == ["token:crawler"]
+    assert by["I live in Oslo by the harbour"] == ["token:app"]
+    assert by["I love tea"] == ["assistant", "token:crawler", "tool:search", "user"]
+    for condition, count in (("tool", 1), ("tool:search", 1), ("token:crawler", 2), ("token", 4), ("user:Bob", 0)):
+        assert len(await listed(http, ann, f"source:eq:{condition}")) == count, condition
+    assert len(await listed(http, ann, "source:ne:token:crawler")) == 2
+    path = f"/v1/memories/{first.json()['event_id']}"
+    await http.patch(path, headers=ann, params=APPLIED, json={"metadata": {SOURCES: None}})
+    assert (await http.get(path, headers=ann)).json()["source"] == ["token:crawler"]
+
+    url = ("--url", f"http://127.0.0.1:{worker.api.port}")
+    secret = ann["Authorization"].removeprefix("Bearer ")
+    done = await siltstone(
+        "forget", "--user", "ann", "--source", "token:crawler", "--yes", *url, SILTSTONE_TOKEN=secret
+    )
+    assert done.returncode == 0, done.stderr
+    assert "2 memories" in done.stdout
+    assert "1 short term memories" in done.stdout
+    left = [one["memory"] for one in await listed(http, ann)]
+    assert left == ["I live in Oslo by the harbour", "The barrier: all before it is in the shard"]
+    assert (await remember(crawler, "again", event_id=first.json()["event_id"])).status_code == 202
+    assert len(await listed(http, ann)) == 2
+    again = await siltstone(
+        "forget", "--user", "ann", "--source", "token:crawler", "--yes", *url, SILTSTONE_TOKEN=secret
+    )
+    assert (again.returncode, "has nothing of source token:crawler" in again.stderr) == (1, True)
+    wrong = await http.delete("/v1/memories", headers=ann, params={"source": "nobody"})
+    assert wrong.status_code == 422
