@@ -17,13 +17,12 @@ from streams.telemetry.spans import Spans
 
 def put_before(api: FastAPI, settings: Settings, admission: Admission | None, spans: Spans) -> None:
     """Failures are answered, whoever fails; then come host and page, body, token, and what the body says."""
-    http = settings.http
     # What is added later comes earlier.
     api.add_middleware(Plain)
     if admission is not None:
         api.add_middleware(Guard, admission=admission, open_probes=settings.access.open_probes)
     api.add_middleware(Bodies)
-    api.add_middleware(Hosts, allowed=http.allowed_hosts, own=http.own_names, tokens=admission is not None)
+    api.add_middleware(Hosts, http=settings.http, tokens=admission is not None)
     if spans.on:  # outermost: what is refused is in a span as well
         api.add_middleware(spans.serving, route_of=route_of)
     answer_failures(api)

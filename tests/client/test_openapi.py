@@ -71,7 +71,7 @@ CALLS: Final[dict[str, Callable[[Memory], Any]]] = {
 NOT_IN_THE_CLIENT: Final = {
     "/v1/archive", "/v1/archive/deprecated", "/v1/archive/search", "/v1/archive/{memory_id}/restore",
     "/v1/archive/{memory_id}", "/v1/archive/cleanup", "/v1/checkpoints", "/v1/checkpoints/{partition}",
-    "/v1/erasures", "/v1/reembed", "/v1/snapshot", "/v1/stats/transitions", "/v1/stats/scores",
+    "/v1/erasures", "/v1/export", "/v1/reembed", "/v1/snapshot", "/v1/stats/transitions", "/v1/stats/scores",
     "/v1/stats/pipeline", "/healthz", "/readyz", "/metrics",
 }  # fmt: skip
 
@@ -165,7 +165,8 @@ def test_what_is_answered_is_what_is_read(name: str, api: Api, monkeypatch: pyte
     schema = success["content"]["application/json"]["schema"]
     ours = Api(answer.model_json_schema(mode="validation", ref_template="#/components/schemas/{model}"))
     ours.described = {"components": {"schemas": ours.described.get("$defs", {})}, "root": ours.described}
-    whole = [kind for kind in api.kinds(schema) if kind["title"] == answer.__name__ or name != "add"]
+    kinds = list(api.kinds(schema))  # of several, the one that this call is answered with
+    whole = kinds if len(kinds) == 1 else [kind for kind in kinds if kind["title"] == answer.__name__]
     assert whole
     for kind in whole:
         assert list(unlike(ours, ours.described["root"], api, kind, answer.__name__)) == []
@@ -205,4 +206,5 @@ def test_what_the_client_leaves_out_is_left_out_on_purpose(api: Api, monkeypatch
         with monkeypatch.context() as patch:
             request, _ = asked(name, patch)
         paths.add(api.operation(request.method, unquote(request.url.path))[0])
-    assert api.described["paths"].keys() - paths == NOT_IN_THE_CLIENT
+    mem0s = {path for path in api.described["paths"] if path.endswith("/")}  # its wire has a client of its own
+    assert api.described["paths"].keys() - paths - mem0s == NOT_IN_THE_CLIENT

@@ -159,7 +159,7 @@ async def test_a_long_term_memory_can_be_posted(client: Client) -> None:
 async def test_a_wrong_request_is_refused(settings: Settings) -> None:
     """Misspelt fields too: a time to live that is not read would be a day."""
     transport = httpx.ASGITransport(api_of(settings))  # nothing is written, so nothing needs to run
-    api = httpx.AsyncClient(transport=transport, base_url="http://worker")
+    api = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
     for wrong in (
         *(fields for fields, _ in BAD),
         {"text": ""},

@@ -60,7 +60,8 @@ async def test_what_came_by_a_token_is_recorded_and_taken_back_by_its_name(
             "/v1/messages", headers=crawler, params=APPLIED, json={**said, SOURCES: ["token:app"], "metadata": forged}
         )
         assert sent.status_code == 202, sent.text
-    await http.post("/v1/sessions/s/end", headers=crawler, params=APPLIED | {"user_id": "ann"})
+    ended = await http.post("/v1/sessions/s/end", headers=crawler, params=APPLIED, json={"user_id": "ann"})
+    assert ended.status_code == 202, ended.text
     await http.post(
         "/v1/memories", headers=ann, params=APPLIED, json={"text": "The barrier: all before it is in the shard"}
     )

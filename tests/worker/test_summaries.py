@@ -375,7 +375,7 @@ async def test_a_file_that_cannot_be_read_is_no_missing_one(place: Place) -> Non
 
 async def test_a_wrong_request_is_refused(settings: Settings) -> None:
     transport = httpx.ASGITransport(api_of(settings))  # nothing is read or written, so nothing needs to run
-    async with httpx.AsyncClient(transport=transport, base_url="http://worker") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         wrong: Sequence[dict[str, Any]] = [
             {"user_id": ""},
             {"date": "2026-02-30"},
