@@ -21,7 +21,11 @@ unexport PYTHONDONTWRITEBYTECODE
 # Tests wait for brokers and workers most of the time, so several run at once.
 BESIDE := --numprocesses 3 --dist worksteal
 
-.PHONY: demo test quick-tests test-all test-adapters test-fresh test-kafka test-newest lint docs mutants bench update clean
+# The sources with their rules compiled beside them. Here they stay pure Python, which is what tests run.
+COMPILED := build/compiled
+SOURCES := schemas tables streams
+
+.PHONY: demo test quick-tests test-all test-compiled test-adapters test-fresh test-kafka test-newest lint docs mutants wheel bench update clean
 
 # An installation that was interrupted leaves no stamp, and is begun anew.
 $(STAMP): pyproject.toml client/pyproject.toml $(CONSTRAINTS)
@@ -97,10 +101,25 @@ mutants: $(STAMP)  ## Which changes of the code no test notices; MUTATE="tables/
 	$(INSTALL) --editable ".[embedded,test,mutants]"
 	nice -n 19 $(BIN)/python -m tests.mutants --minutes $(MINUTES) $(MUTATE)
 
-bench: $(STAMP)  ## Speed beside the peers; see benchmarks/README.md.
+$(COMPILED)/.built: $(STAMP) setup.py pyproject.toml $(shell find $(SOURCES) benchmarks tests -name '*.py')
+	$(INSTALL) --editable ".[embedded,compile]"
+	rm -rf $(COMPILED)
+	mkdir -p $(COMPILED)
+	cp -R setup.py pyproject.toml README.md $(SOURCES) benchmarks tests client $(COMPILED)/
+	cd $(COMPILED) && SILTSTONE_COMPILE=1 $(abspath $(BIN))/python setup.py --quiet build_ext --inplace
+	@touch $@
+
+wheel: $(COMPILED)/.built  ## A wheel with compiled rules, in build/wheels; needs a C compiler.
+	SILTSTONE_COMPILE=1 $(PIP) wheel --no-build-isolation --no-deps --wheel-dir build/wheels ./$(COMPILED)
+
+test-compiled: $(COMPILED)/.built  ## Compiled rules decide as the sources do.
+	cd $(COMPILED) && $(abspath $(BIN))/python -m pytest -p no:cacheprovider \
+		tests/streams/rules tests/streams/agents/test_decided.py
+
+bench: $(COMPILED)/.built  ## Speed beside the peers, with compiled rules; see benchmarks/README.md.
 	$(INSTALL) --editable ".[embedded,bench]"
-	$(BIN)/python benchmarks/intake.py
-	$(BIN)/python benchmarks/recovery.py
+	cd $(COMPILED) && $(abspath $(BIN))/python benchmarks/intake.py
+	cd $(COMPILED) && $(abspath $(BIN))/python benchmarks/recovery.py
 
 # All of pyproject.toml's, and the client's without the adapters'.
 EXTRAS := embedded sentence-transformers plot otel test test-all mutants docs bench kafka

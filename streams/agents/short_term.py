@@ -38,8 +38,9 @@ from streams.jobs.idle_tracker import IdleTracker
 from streams.jobs.ratings import Key, Ratings
 from streams.live.flow import Flow
 from streams.metrics import Metrics
-from streams.rules.promotion import Decision
-from streams.rules.session import SessionChanges, SessionInput, SessionRules
+from streams.rules.decision import Decision
+from streams.rules.session import SessionInput, SessionRules
+from streams.rules.session_changes import SessionChanges
 from streams.rules.summary.triggers import SummaryWanted
 from streams.telemetry.spans import NoSpans, Spans
 from tables.windows.short_term import Session, ShortTermStore

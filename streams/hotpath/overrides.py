@@ -673,9 +673,7 @@ class _Begun:
 def _whole(records: Sequence[Any]) -> FetchedRecord:
     """All of them as one record, which lies where the last of them does."""
     last = records[-1]
-    return FetchedRecord(
-        last.topic, last.partition, last.offset, last.timestamp, last.timestamp_type, None, records, -1, -1, ()
-    )
+    return FetchedRecord(last.topic, last.partition, last.offset, last.timestamp, last.timestamp_type, None, records)
 
 
 class _Transport(driver.Transport):

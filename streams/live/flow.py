@@ -15,7 +15,8 @@ from typing import Any, Final, Literal
 from schemas.events import LongTermEvent, Parts, Promotion, Remember
 from schemas.exchanges import Exchange, Message, render
 from streams.clock import now_ms
-from streams.rules.session import SessionChanges, SessionInput
+from streams.rules.session import SessionInput
+from streams.rules.session_changes import SessionChanges
 
 #: For so long after a look.
 WATCHED_SECONDS: Final = 30.0

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from schemas.conversations import ChatMessage, ConversationRecord, SessionEnded, Silence
 from schemas.exchanges import Exchange, Message
 from schemas.settings import MemorySettings, ScoringSettings
-from streams.rules.promotion import Decision, Promoter
+from streams.rules.decision import Decision
+from streams.rules.promotion import Promoter
 from streams.rules.session import SessionInput, SessionRules
 from tables.windows.short_term import Session, ShortTermStore
 from tests.support.examples import examples
