@@ -40,6 +40,16 @@ class AcceptedMessages(Written):
     accepted: list[Accepted]
 
 
+class ForgottenSource(Written):
+    """How many memories, exchanges that were none, and short-term memories are forgotten with a source."""
+
+    user_id: str
+    source: str
+    memories: int
+    exchanges: int
+    short_term_memories: int
+
+
 class RequestedSummary(Written):
     """A request for a summary is in the log. The day's file has it when `run_id` is among its runs."""
 
@@ -72,7 +82,10 @@ class MayBePartial(Answer):
 
 
 class Hit(Answer):
-    """A memory that answers a query, or what was just said (state `short_term`). `relevance` 0-1, `score` 0-100."""
+    """A memory that answers a query, or what was just said (state `short_term`). `relevance` 0-1, `score` 0-100.
+
+    `source`: who wrote what it is made of: `user`, `tool:search`, `token:app`, …; older workers do not say it.
+    """
 
     id: UUID
     memory: str
@@ -85,6 +98,7 @@ class Hit(Answer):
     session_id: str | None
     agent_id: str | None
     message_ids: list[str]
+    source: list[str] = []
     metadata: dict[str, Any]
     superseded_by: UUID | None = None
     summarized_by: UUID | None = None
@@ -172,6 +186,7 @@ class StoredMemory(Answer):
     session_id: str | None
     agent_id: str | None
     message_ids: list[str]
+    source: list[str] = []
     metadata: dict[str, Any]
     summary_of: list[UUID]
     summarized_by: UUID | None

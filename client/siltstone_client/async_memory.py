@@ -243,6 +243,12 @@ class AsyncMemory:
         """Forget everything of the user's up to now: memories, archive, daily summaries, windows."""
         return await self._answer(calls.forget_user(user_id, wait))
 
+    async def forget_source(
+        self, source: str, *, user_id: str | None = None, wait: Wait = False
+    ) -> answers.ForgottenSource:
+        """Forget what one source had a part in: `tool`, `tool:search`, `token:crawler`, … Of nothing: `NotFound`."""
+        return await self._answer(calls.forget_source(source, user_id, wait))
+
     async def history(
         self, memory_id: Id, *, user_id: str | None = None, at_least: AtLeast = None
     ) -> answers.History:

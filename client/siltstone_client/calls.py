@@ -175,6 +175,14 @@ def forget_user(user_id: str, wait: Wait) -> Call[answers.Accepted]:
     return _write("DELETE", "/v1/memories", answers.Accepted, wait, params=params, again=Again.UNSENT)
 
 
+def forget_source(source: str, user_id: str | None, wait: Wait) -> Call[answers.ForgottenSource]:
+    """Without a source it would be everything of the user. Once more, there would be nothing of it."""
+    if not source:
+        raise ValueError("source: must not be empty")
+    params = {"user_id": user_id, "source": source}
+    return _write("DELETE", "/v1/memories", answers.ForgottenSource, wait, params=params, again=Again.UNSENT)
+
+
 def history(memory_id: Id, user_id: str | None, at_least: AtLeast) -> Call[answers.History]:
     return _read(f"{_memory(memory_id)}/history", answers.History, {"user_id": user_id}, at_least)
 

@@ -246,6 +246,12 @@ class Memory:
         """Forget everything of the user's up to now: memories, archive, daily summaries, windows."""
         return self._answer(calls.forget_user(user_id, wait))
 
+    def forget_source(
+        self, source: str, *, user_id: str | None = None, wait: Wait = False
+    ) -> answers.ForgottenSource:
+        """Forget what one source had a part in: `tool`, `tool:search`, `token:crawler`, … Of nothing: `NotFound`."""
+        return self._answer(calls.forget_source(source, user_id, wait))
+
     def history(self, memory_id: Id, *, user_id: str | None = None, at_least: AtLeast = None) -> answers.History:
         """What was done to a memory since it was made."""
         return self._answer(calls.history(memory_id, user_id, at_least))
