@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+pytest.importorskip("playwright.sync_api", reason="playwright comes with the extra test-all")
+
+from playwright.sync_api import Browser
+
+from tests.ui.chromium import NARROW, Scheme, Seen, browser, executable, findings, opened
+from tests.ui.demo import BROKEN, UNKNOWN_ROLE, Demo, kept_demo
+from tests.ui.screens import SCREENS, Screen, go
+
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(find_spec("playwright") is None, reason="playwright comes with the extra test-all"),
+    pytest.mark.skipif(executable() is None, reason="there is no chromium: apt-get install chromium"),
 ]
-if find_spec("playwright") is not None:
-    from playwright.sync_api import Browser
-
-    from tests.ui.chromium import NARROW, Scheme, Seen, browser, executable, findings, opened
-    from tests.ui.demo import BROKEN, UNKNOWN_ROLE, Demo, kept_demo
-    from tests.ui.screens import SCREENS, Screen, go
-
-    if executable() is None:
-        pytestmark.append(pytest.mark.skip(reason="there is no chromium: apt-get install chromium"))
 
 #: A picture of each, to look at.
 PICTURES = Path(__file__).parents[2] / "build" / "ui"
