@@ -10,7 +10,7 @@ import msgspec
 
 from schemas.conversations import SPEAKERS, ChatMessage, Role, content_id
 from schemas.ids import memory_id
-from schemas.sources import SOURCES, USUAL, any_covered, together
+from schemas.sources import SOURCES, USUAL, any_covered, meant, together
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -32,8 +32,7 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def sources(self) -> list[str]:
         """Who speaks, and by which token it came."""
         who = f"{self.role.value}:{self.name}" if self.name else self.role.value
-        came: object = (self.metadata or {}).get(SOURCES)
-        return [who, *(str(one) for one in came)] if isinstance(came, list) else [who]
+        return [who, *meant((self.metadata or {}).get(SOURCES))]
 
     @classmethod
     def of(cls, said: ChatMessage) -> Message:

@@ -6,12 +6,14 @@ The other lines of an export are records as they cross Kafka: messages, and `lin
 from __future__ import annotations
 
 import uuid
+from operator import not_
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
 from schemas.fields import Timestamp
 from schemas.ids import Id, Label
+from schemas.sources import Sources
 from schemas.times import iso
 
 
@@ -32,6 +34,7 @@ class ExportedMemory(BaseModel):
     agent_id: Label | None = None
     message_ids: list[str] = []
     speakers: list[str] = []
+    sources: Sources = Field(default=[], exclude_if=not_, description="who wrote it, where its kind does not say it")
     promotion: dict[str, Any] | None = Field(default=None, description="why an exchange was kept")
     metadata: dict[str, Any] | None = None
     pinned: bool = False

@@ -10,6 +10,7 @@ topics may write any of this.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final
 
@@ -28,10 +29,13 @@ TOKEN: Final = "token:"
 #: Of one memory; of more, these are the first ones in alphabetical order.
 MOST: Final = 64
 
+_LONGEST: Final = 300
+_FORM: Final = r"^(user|assistant|tool|token)(:.+)?$"
+
 #: One source, or a class of them: `token` is all tokens.
-Source = Annotated[str, Field(pattern=r"^(user|assistant|tool|token)(:.+)?$", max_length=300)]
+Source = Annotated[str, Field(pattern=_FORM, max_length=_LONGEST)]
 #: As events have them.
-Sources = Annotated[list[Annotated[str, Field(max_length=300)]], Field(max_length=MOST)]
+Sources = Annotated[list[Annotated[str, Field(max_length=_LONGEST)]], Field(max_length=MOST)]
 
 
 def covers(wanted: str, source: str) -> bool:
@@ -59,13 +63,23 @@ def together(*several: Iterable[str]) -> list[str]:
     return sorted({source for some in several for source in some})[:MOST]
 
 
+def meant(found: object) -> list[str]:
+    """Those in what says them outside of events, where anybody may have written anything: nonsense is passed over.
+
+    >>> meant(["token:app", "martian", 7]), meant("user")
+    (['token:app'], [])
+    """
+    if not isinstance(found, list):
+        return []
+    return [one for one in found if isinstance(one, str) and len(one) <= _LONGEST and re.match(_FORM, one)][:MOST]
+
+
 def sources_beside(headers: Iterable[tuple[str, bytes | None]]) -> list[str]:
     """Those in a promotion's headers; none where there are none, or nonsense: what was said is kept all the same."""
     for name, value in headers:
         if name == SOURCES_HEADER:
             try:
-                found = orjson.loads(value or b"")
+                return meant(orjson.loads(value or b""))
             except orjson.JSONDecodeError:
                 return []
-            return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
     return []

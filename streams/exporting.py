@@ -16,6 +16,7 @@ from schemas.exchanges import Message
 from schemas.exported import ExportedMemory
 from schemas.ids import event_id
 from schemas.memories import Memory
+from schemas.sources import SOURCES, meant, sources_in
 from schemas.times import iso
 from streams.service import MemoryService
 from tables.catalog.archive import Archived
@@ -26,6 +27,8 @@ from tables.windows.session_notes import Note
 _HISTORY: Final = "transitions"
 #: What has fields of its own.
 _OF_EXCHANGES: Final = ("promotion", "speakers")
+#: Kinds that an import makes again; of all others it makes what was asked to remember.
+_KINDS: Final = ("exchange", "summary_item")
 
 
 async def exported(service: MemoryService, user_id: str) -> list[bytes]:
@@ -57,7 +60,7 @@ async def exported(service: MemoryService, user_id: str) -> list[bytes]:
 
 def _memory(memory: Memory) -> ExportedMemory:
     exchange = memory.kind == "exchange"
-    hidden = (_HISTORY, *_OF_EXCHANGES) if exchange else (_HISTORY,)
+    hidden = (_HISTORY, SOURCES, *_OF_EXCHANGES) if exchange else (_HISTORY, SOURCES)
     return ExportedMemory(
         id=memory.id,
         user_id=memory.user_id,
@@ -70,6 +73,7 @@ def _memory(memory: Memory) -> ExportedMemory:
         agent_id=memory.agent_id,
         message_ids=list(memory.message_ids),
         speakers=memory.meta.get("speakers", []) if exchange else [],
+        sources=_sources(memory),
         promotion=memory.meta.get("promotion") if exchange else None,
         metadata={key: value for key, value in memory.meta.items() if key not in hidden} or None,
         pinned=memory.pinned,
@@ -86,9 +90,18 @@ def _note(note: Note) -> ExportedMemory:
         created_at=note.created_at,
         session_id=note.session_id,
         agent_id=note.agent_id,
-        metadata=note.metadata,
+        sources=meant((note.metadata or {}).get(SOURCES)),
+        metadata={key: value for key, value in (note.metadata or {}).items() if key != SOURCES} or None,
         expires_at=note.expires_at,
     )
+
+
+def _sources(memory: Memory) -> list[str]:
+    """None where what the import makes of it has the same ones usually."""
+    if recorded := meant(memory.meta.get(SOURCES)):
+        return recorded
+    usual, becomes = sources_in({}, memory.kind), memory.kind if memory.kind in _KINDS else "remember"
+    return [] if usual == sources_in({}, becomes) else usual
 
 
 def _superseded(memory: Memory) -> Iterator[Supersede]:

@@ -6,7 +6,7 @@ import asyncio
 import sys
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
@@ -302,6 +302,14 @@ class MemoryService:
         with self.spans.writing(self._partition_of(event.user_id), event):
             (place,) = await self._produce(self.topics.long_term, (event.user_id, value))
         return place
+
+    async def write_all(self, events: Sequence[LongTermEvent]) -> list[Place]:
+        """Several of one user, in their order and in one go. Raises as `write` does; then some may be in the log."""
+        records = [(one.user_id, one.model_dump_json(exclude_none=True).encode()) for one in events]
+        with ExitStack() as spans:
+            for one in events:
+                spans.enter_context(self.spans.writing(self._partition_of(one.user_id), one))
+            return await self._produce(self.topics.long_term, *records)
 
     async def request_summary(self, request: SummaryRequest) -> Place:
         """Raises as `write` does."""

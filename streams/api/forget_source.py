@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import Sequence
 
@@ -34,7 +33,7 @@ async def forget_source(service: MemoryService, user_id: str, source: str, wait:
         raise MemoryNotFound(f"user {user_id} has nothing of source {source}")
 
     async def write() -> Sequence[Place]:
-        return await asyncio.gather(*(service.write(command(Forget, user_id, memory_id=one)) for one in ids))
+        return await service.write_all([command(Forget, user_id, memory_id=one) for one in ids])
 
     places, applied = await service.applied(user_id, wait, write)
     return ForgottenSource(

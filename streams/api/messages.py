@@ -63,7 +63,10 @@ async def add_messages(
     if wait is not None and len(users) > 1:
         raise HTTPException(422, f"wait=applied: a list of one user's messages, not of {len(users)} users'")
     event_ids = [message.message_id or str(uuid.uuid4()) for message in messages]
-    records = [_record(message, event_id, sources) for message, event_id in zip(messages, event_ids, strict=True)]
+    try:
+        records = [record_of(*one, sources) for one in zip(messages, event_ids, strict=True)]
+    except ValueError as exc:
+        raise HTTPException(422, str(exc)) from exc
 
     async def write() -> Sequence[Place]:
         return await service.add_messages(records)
@@ -76,15 +79,18 @@ async def add_messages(
     return AcceptedMessages(accepted=accepted, token=token, applied=applied)
 
 
-def _record(message: NewMessage, event_id: str, sources: Sequence[str]) -> tuple[str, bytes]:
-    """Whose it is, and what goes into the log."""
+def record_of(message: NewMessage, event_id: str, sources: Sequence[str]) -> tuple[str, bytes]:
+    """Whose it is, and what goes into the log: with these sources, and none that the message says of its own.
+
+    Raises `ValueError` where its metadata has no room for them.
+    """
     fields = message.model_dump(mode="json", exclude_none=True)
     fields.pop(SOURCES, None)
     metadata = {key: value for key, value in (message.metadata or {}).items() if key != SOURCES}
     if sources:
         metadata[SOURCES] = list(sources)
         if writable({**message.all_metadata, **metadata}) > MAX_METADATA_BYTES:
-            raise HTTPException(422, f"metadata: with the token's name, more than {MAX_METADATA_BYTES} bytes of JSON")
+            raise ValueError(f"metadata: with the token's name, more than {MAX_METADATA_BYTES} bytes of JSON")
     if metadata or message.metadata is not None:
         fields["metadata"] = metadata
     return message.user_id, orjson.dumps(fields | {"message_id": event_id, "timestamp": iso(message.timestamp)})

@@ -66,6 +66,7 @@ def _made(memory: ExportedMemory) -> Promotion | Remember:
         "text": memory.text,
         "message_ids": memory.message_ids,
         "metadata": memory.metadata,
+        "sources": memory.sources,
         **({} if memory.importance is None else {"importance": memory.importance}),
     }
     if memory.kind == "exchange" and memory.session_id is not None:

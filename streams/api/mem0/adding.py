@@ -14,7 +14,7 @@ from typing import Any, Self
 import orjson
 from pydantic import Field, ValidationError, model_validator
 
-from schemas.conversations import SPEAKERS, ChatMessage
+from schemas.conversations import SPEAKERS
 from schemas.events import Remember
 from schemas.fields import Metadata
 from schemas.ids import Id, Label
@@ -22,6 +22,7 @@ from schemas.places import Place
 from schemas.times import iso
 from streams.api.mem0.filters import APP
 from streams.api.mem0.wire import Body, refused
+from streams.api.messages import NewMessage, record_of
 from streams.api.shown import command
 from streams.clock import now_ms
 from streams.dead_letters import invalid
@@ -89,14 +90,14 @@ class Adding:
     def __init__(self, service: MemoryService) -> None:
         self._service = service
 
-    async def add(self, given: Added, user_id: str, seconds: float) -> tuple[set[str], bool]:
-        """The ids of the messages, or of the memories, and whether they can be read already."""
-        return await (self._say if given.infer else self._remember)(given, user_id, seconds)
+    async def add(self, given: Added, user_id: str, seconds: float, sources: Sequence[str]) -> tuple[set[str], bool]:
+        """The ids of the messages, or of the memories, and whether they can be read already. `sources`: who adds."""
+        return await (self._say if given.infer else self._remember)(given, user_id, seconds, sources)
 
-    async def _say(self, given: Added, user_id: str, seconds: float) -> tuple[set[str], bool]:
+    async def _say(self, given: Added, user_id: str, seconds: float, sources: Sequence[str]) -> tuple[set[str], bool]:
         at, session = given.said_at(), given.run_id or f"mem0-{uuid.uuid4()}"
         turns = given.turns()
-        messages = [
+        messages: list[dict[str, Any]] = [
             {
                 "user_id": user_id,
                 "session_id": session,
@@ -110,12 +111,16 @@ class Adding:
             }
             for turn in turns
         ]
+        records = []
         for place, message in enumerate(messages, start=1):
             try:
-                ChatMessage.model_validate(message)
+                said = NewMessage.model_validate(message)
             except ValidationError as exc:
                 raise refused(f"message {place}: {invalid(exc)}") from exc
-        records = [(user_id, orjson.dumps({k: v for k, v in one.items() if v is not None})) for one in messages]
+            try:
+                records.append(record_of(said, message["message_id"], sources))
+            except ValueError as exc:
+                raise refused(f"message {place}: {exc}") from exc
         if given.run_id is None:
             ended = {"type": "session_end", "user_id": user_id, "session_id": session}
             records.append((user_id, orjson.dumps({**ended, "timestamp": messages[-1]["timestamp"]})))
@@ -126,7 +131,9 @@ class Adding:
         _, applied = await self._service.applied(user_id, seconds, write)
         return {str(one["message_id"]) for one in messages}, bool(applied)
 
-    async def _remember(self, given: Added, user_id: str, seconds: float) -> tuple[set[str], bool]:
+    async def _remember(
+        self, given: Added, user_id: str, seconds: float, sources: Sequence[str]
+    ) -> tuple[set[str], bool]:
         events = []
         for turn in given.turns():
             if turn.role not in SPEAKERS:
@@ -134,13 +141,13 @@ class Adding:
             fields = {"agent_id": given.agent_id, "session_id": given.run_id, "metadata": given.meta()}
             at = given.said_at() if turn.at is None else turn.at
             try:
-                event = command(Remember, user_id, text=turn.text, timestamp=at, **fields)
+                event = command(Remember, user_id, text=turn.text, timestamp=at, sources=list(sources), **fields)
             except ValidationError as exc:
                 raise refused(f"message {turn.place}: {invalid(exc)}") from exc
             events.append(self._service.importance.weighed(event))
 
         async def write() -> Sequence[Place]:
-            return [await self._service.write(event) for event in events]
+            return await self._service.write_all(events)
 
         if not events:
             raise refused("messages: with infer=False what users and assistants say is kept, and none of them does")

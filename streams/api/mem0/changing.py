@@ -52,7 +52,7 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
 
     async def write_all(user_id: str, events: Sequence[LongTermEvent]) -> bool:
         async def write() -> Sequence[Place]:
-            return [await service.write(event) for event in events]
+            return await service.write_all(events)
 
         return bool((await service.applied(user_id, WAIT_SECONDS, write))[1]) if events else True
 
@@ -63,7 +63,7 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
         The results are what can be found now: memories, and what was said and is none yet, under the same id.
         """
         user_id = caller.user(given.user_id)
-        ids, applied = await adding.add(given, user_id, WAIT_SECONDS)
+        ids, applied = await adding.add(given, user_id, WAIT_SECONDS, caller.sources)
         found = [one for one in await entries.of_user(user_id) if ids & {str(one[0].id), *one[0].message_ids}]
         shown = await entries.shown(user_id, reversed(found))
         owners.showed(user_id, shown)
@@ -82,7 +82,8 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
         metadata = None if change.metadata is None else _in_place(memory, change.metadata)
         if metadata is not None and outgrows(memory.meta, metadata):
             raise refused(f"metadata: more than {MAX_METADATA_BYTES} bytes of JSON")
-        event = command(Edit, user_id, memory_id=memory.id, text=change.text, metadata=metadata)
+        sources = [] if change.text is None else caller.sources
+        event = command(Edit, user_id, memory_id=memory.id, text=change.text, metadata=metadata, sources=sources)
         await write_all(user_id, [event])
         (shown,) = await entries.shown(user_id, [await entries.one(user_id, memory.id)])
         return shown

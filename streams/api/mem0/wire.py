@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from streams.admission.authorize import Principal, authorize
-from streams.api.asker import Asker, asker
+from streams.api.asker import Asker, asker, sources_by
 from streams.api.policies import READ, WRITE
 
 #: For how many seconds a write waits until it can be read: what was added is found by the search behind it.
@@ -75,6 +75,11 @@ class Caller:
     def users(self) -> frozenset[str] | None:
         """Those whose memories it may have to do with; None: everybody's."""
         return None if self._principal is None else self._principal.users
+
+    @property
+    def sources(self) -> list[str]:
+        """As whose what it writes is recorded."""
+        return sources_by(self._principal)
 
     def user(self, named: str | None) -> str:
         """Whom a request is about. A token of one user may leave the user out. Raises `OtherUser`."""

@@ -120,3 +120,13 @@ async def test_what_is_wrong_is_counted_and_only_promotions_are_sent(
     _, found, numbers = kept(await read(tmp_path / "progress", records, send=send))
     assert {orjson.loads(one)["type"] for one in sent} == {"promotion"}
     assert (numbers[counted], found) == (1, [])
+
+
+async def test_who_said_it_is_in_what_a_replay_finds(tmp_path: Path) -> None:
+    """A worker's promotion has it in a header; one that is found again has none, so the event says it."""
+    records = said(12)
+    records[3] = Record(3, line(3, "u", "tool", 3, name="search"))
+    _, found, _ = kept(await read(tmp_path / "progress", records))
+    sources = {tuple(event["message_ids"]): event.get("sources") for event in map(orjson.loads, found)}
+    assert [who for ids, who in sources.items() if "u-3" in ids] == [["assistant", "tool:search", "user"]]
+    assert {str(who) for ids, who in sources.items() if "u-3" not in ids} == {"None"}
