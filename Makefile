@@ -5,6 +5,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 STAMP_ALL := $(VENV)/.installed-all
 
+# Agent frameworks exclude some of the worker's packages: their adapters are tried in an environment of their own.
+VENV_ADAPTERS := .venv-adapters
+STAMP_ADAPTERS := $(VENV_ADAPTERS)/.installed
+CONSTRAINTS_ADAPTERS := client/constraints-adapters.txt
+
 # The versions of all packages, for every Python: what was tried is what is installed. `make update` renews them.
 CONSTRAINTS := constraints.txt
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -14,9 +19,13 @@ INSTALL := $(PIP) install --quiet $(addprefix --constraint ,$(CONSTRAINTS))
 unexport PYTHONDONTWRITEBYTECODE
 
 # Tests wait for brokers and workers most of the time, so several run at once.
-BESIDE := --numprocesses 4 --dist worksteal
+BESIDE := --numprocesses 3 --dist worksteal
 
-.PHONY: demo test test-all test-fresh test-kafka test-newest lint docs mutants bench update clean
+# The sources with their rules compiled beside them. Here they stay pure Python, which is what tests run.
+COMPILED := build/compiled
+SOURCES := schemas tables streams
+
+.PHONY: demo test quick-tests test-all test-compiled test-adapters test-fresh test-kafka test-newest lint docs mutants wheel bench update clean
 
 # An installation that was interrupted leaves no stamp, and is begun anew.
 $(STAMP): pyproject.toml client/pyproject.toml $(CONSTRAINTS)
@@ -29,6 +38,13 @@ $(STAMP): pyproject.toml client/pyproject.toml $(CONSTRAINTS)
 # torch and a real transformer: over a gigabyte, which only the slow tests need.
 $(STAMP_ALL): $(STAMP)
 	$(INSTALL) --editable ".[embedded,test,test-all]"
+	@touch $@
+
+$(STAMP_ADAPTERS): client/pyproject.toml $(CONSTRAINTS_ADAPTERS)
+	$(PYTHON) -m venv $(if $(wildcard $(STAMP_ADAPTERS)),,--clear) $(VENV_ADAPTERS)
+	@rm -f $(STAMP_ADAPTERS)
+	$(VENV_ADAPTERS)/bin/python -m pip --disable-pip-version-check install --quiet \
+		--constraint $(CONSTRAINTS_ADAPTERS) --editable "./client[adapters-test]"
 	@touch $@
 
 # mem0's own client excludes packages of the worker: it asks from an environment of its own.
@@ -47,11 +63,21 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint  ## Lint, types and the tests.
-	$(BIN)/pytest -m "not slow" $(BESIDE)
+quick-tests: $(STAMP)
+	$(BIN)/pytest -m "not slow and not wired" $(BESIDE)
 
-test-all: $(STAMP_ALL) $(STAMP_MEM0)  ## What takes longer: real models, crash tests, and properties on all of their examples.
-	ALL_EXAMPLES=1 $(BIN)/pytest -m "slow or hypothesis" --numprocesses 3 --dist worksteal
+test: $(STAMP)  ## Lint, types and the quick tests, beside each other: a minute.
+	@$(MAKE) --no-print-directory --jobs 2 lint quick-tests
+
+test-all: $(STAMP_ALL) $(STAMP_MEM0) test-adapters  ## What takes longer: real models, crash tests, and properties on all of their examples.
+	@command -v chromium > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update && apt-get install --yes --no-install-recommends chromium; } > /dev/null 2>&1 \
+		|| echo "There is no chromium: the dashboard's tests in a browser are left out; apt-get install chromium"
+	ALL_EXAMPLES=1 $(BIN)/pytest -m "slow or wired or hypothesis" --numprocesses 3 --dist worksteal
+
+test-adapters: $(STAMP) $(STAMP_ADAPTERS)  ## Adapters beside the agent frameworks' own packages, and a worker of $(VENV).
+	cd client && ../$(VENV_ADAPTERS)/bin/mypy --config-file ../tests/adapters/mypy.ini --package siltstone_client
+	$(VENV_ADAPTERS)/bin/mypy --config-file tests/adapters/mypy.ini tests/adapters
+	SILTSTONE_COMMAND=$(CURDIR)/$(BIN)/siltstone $(VENV_ADAPTERS)/bin/pytest -c tests/adapters/pytest.ini tests/adapters
 
 FRESH ?= trixie forky
 test-fresh:  ## The README's two commands on bare Debians; needs root and debootstrap.
@@ -75,18 +101,36 @@ mutants: $(STAMP)  ## Which changes of the code no test notices; MUTATE="tables/
 	$(INSTALL) --editable ".[embedded,test,mutants]"
 	nice -n 19 $(BIN)/python -m tests.mutants --minutes $(MINUTES) $(MUTATE)
 
-bench: $(STAMP)  ## Speed beside the peers; see benchmarks/README.md.
-	$(INSTALL) --editable ".[embedded,bench]"
-	$(BIN)/python benchmarks/intake.py
-	$(BIN)/python benchmarks/recovery.py
+$(COMPILED)/.built: $(STAMP) setup.py pyproject.toml $(shell find $(SOURCES) benchmarks tests -name '*.py')
+	$(INSTALL) --editable ".[embedded,compile]"
+	rm -rf $(COMPILED)
+	mkdir -p $(COMPILED)
+	cp -R setup.py pyproject.toml README.md $(SOURCES) benchmarks tests client $(COMPILED)/
+	cd $(COMPILED) && SILTSTONE_COMPILE=1 $(abspath $(BIN))/python setup.py --quiet build_ext --inplace
+	@touch $@
 
+wheel: $(COMPILED)/.built  ## A wheel with compiled rules, in build/wheels; needs a C compiler.
+	SILTSTONE_COMPILE=1 $(PIP) wheel --no-build-isolation --no-deps --wheel-dir build/wheels ./$(COMPILED)
+
+test-compiled: $(COMPILED)/.built  ## Compiled rules decide as the sources do.
+	cd $(COMPILED) && $(abspath $(BIN))/python -m pytest -p no:cacheprovider \
+		tests/streams/rules tests/streams/agents/test_decided.py
+
+bench: $(COMPILED)/.built  ## Speed beside the peers, with compiled rules; see benchmarks/README.md.
+	$(INSTALL) --editable ".[embedded,bench]"
+	cd $(COMPILED) && $(abspath $(BIN))/python benchmarks/intake.py
+	cd $(COMPILED) && $(abspath $(BIN))/python benchmarks/recovery.py
+
+# All of pyproject.toml's, and the client's without the adapters'.
+EXTRAS := embedded sentence-transformers plot otel test test-all mutants docs bench kafka
+COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --upgrade --quiet --no-annotate \
+	--custom-compile-command "make update"
 update: $(STAMP)  ## Renew the versions of all packages.
 	$(PIP) install --quiet "uv>=0.9,<1"
-	$(BIN)/uv pip compile pyproject.toml client/pyproject.toml --universal --python-version 3.11 --all-extras --upgrade --quiet \
-		--no-annotate --custom-compile-command "make update" --output-file $(CONSTRAINTS)
-	$(BIN)/uv pip compile tests/mem0/requirements.in --universal --python-version 3.11 --upgrade --quiet \
-		--no-annotate --custom-compile-command "make update" --output-file tests/mem0/requirements.txt
+	$(COMPILE) pyproject.toml client/pyproject.toml $(addprefix --extra ,$(EXTRAS)) --output-file $(CONSTRAINTS)
+	$(COMPILE) client/pyproject.toml --extra adapters-test --output-file $(CONSTRAINTS_ADAPTERS)
+	$(COMPILE) tests/mem0/requirements.in --output-file tests/mem0/requirements.txt
 
 clean:
-	rm -rf .venv .venv-newest .venv-mem0 .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info client/build client/*.egg-info
+	rm -rf .venv .venv-newest .venv-mem0 $(VENV_ADAPTERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info client/build client/*.egg-info
 	find schemas streams tables client tests benchmarks -name __pycache__ -exec rm -rf {} +

@@ -1,7 +1,7 @@
 """Messages a second of intake, beside a plain Faust agent and Quix Streams.
 
     python benchmarks/intake.py [--rounds 5] [--messages 200000] [--partitions 4] [--summaries off]
-                                [--bootstrap-servers HOST:PORT [--replication 3]] [--json]
+                                [--bootstrap-servers HOST:PORT [--replication 3]] [--json] [--ui]
 
 In each round the contenders run one after the other on the same new embedded broker, or on the Kafka that is named,
 each in a process of its own, each on a topic that is full before it starts; every other round runs them backwards.
@@ -17,6 +17,9 @@ interval.
 A plain Faust agent would need minutes for 200,000 messages; it gets at most 20,000. Users are fewer then, and
 conversations as long: a message costs what it costs in the whole. Siltstone with a window of a tenth runs in the
 first round alone.
+
+With `--ui` there are no others: Siltstone runs beside Siltstone whose dashboard somebody looks at, which asks the
+overview for its numbers every two seconds and for its charts every five.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -67,6 +70,7 @@ from streams.metrics import labelled
 Figures = dict[str, float | int | None]
 
 THIS_FILE: Final = str(Path(__file__).resolve())
+LOOKING: Final = str(Path(__file__).resolve().parent / "load" / "looking.py")
 
 SEED: Final = 20_250_301
 MESSAGES_A_USER: Final = 200
@@ -163,7 +167,7 @@ class Job:
         self.closed.set()
 
 
-def run_siltstone(job: Job, capacity: int = TURNS_KEPT) -> None:
+def run_siltstone(job: Job, capacity: int = TURNS_KEPT, looked_at: bool = False) -> None:
     """The worker as `siltstone worker` runs it: default settings, long-term writes beside it."""
     handle = ShortTermAgent.handle
 
@@ -179,7 +183,7 @@ def run_siltstone(job: Job, capacity: int = TURNS_KEPT) -> None:
             memory=MemorySettings(capacity=capacity),
             agents=AgentsSettings(summary=SummarySettings(enabled=job.summaries)),
         )
-        async with running.started(settings) as worker:
+        async with running.started(settings) as worker, _looked_at(job, worker.api.url if looked_at else ""):
             ends = [
                 asyncio.ensure_future(job.over(lambda: worker.context.faust.consumer.commit())),
                 asyncio.ensure_future(worker.stopped()),  # raises what stopped it
@@ -194,6 +198,27 @@ def run_siltstone(job: Job, capacity: int = TURNS_KEPT) -> None:
     configure_logging("WARNING")
     with mock.patch.object(ShortTermAgent, "handle", seen_and_handled):
         run(work())
+
+
+@contextlib.asynccontextmanager
+async def _looked_at(job: Job, url: str) -> AsyncIterator[None]:
+    """Somebody looks at the dashboard there while the block lasts, in a process of its own."""
+    if not url:
+        yield
+        return
+    looking = await asyncio.create_subprocess_exec(
+        *(sys.executable, LOOKING, url), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        yield
+    finally:
+        answers, _ = await looking.communicate(b"")
+        job.figures["looks"] = int(answers or 0)
+
+
+def run_looked_at(job: Job) -> None:
+    """Siltstone, and somebody looks at its overview."""
+    run_siltstone(job, looked_at=True)
 
 
 def run_short_window(job: Job) -> None:
@@ -289,6 +314,11 @@ CONTENDERS: Final = (
     Contender("short-window", "Siltstone, 5 exchanges in a window", run_short_window, rounds=1),
     Contender("plain-faust", "plain Faust agent", run_plain_faust, PLAIN_FAUST_MESSAGES),
     Contender("quixstreams", "Quix Streams", run_quixstreams),
+)
+#: With `--ui`.
+WATCHED: Final = (
+    Contender("siltstone", "Siltstone", run_siltstone),
+    Contender("looked-at", "Siltstone, looked at", run_looked_at),
 )
 
 
@@ -443,6 +473,11 @@ class Work(NamedTuple):
     summaries: bool = True
     bootstrap_servers: str = ""
     replication: int = 1
+    ui: bool = False
+
+    @property
+    def contenders(self) -> Sequence[Contender]:
+        return WATCHED if self.ui else CONTENDERS
 
     @contextlib.contextmanager
     def broker(self) -> Iterator[str]:
@@ -457,7 +492,7 @@ class Work(NamedTuple):
 async def measure_round(number: int, work: Work, say: Callable[[str], None]) -> Round:
     """What each contender of the round told, by name."""
     told = {}
-    contenders = [contender for contender in CONTENDERS if contender.rounds is None or number < contender.rounds]
+    contenders = [contender for contender in work.contenders if contender.rounds is None or number < contender.rounds]
     with work.broker() as servers:
         for contender in contenders if number % 2 == 0 else reversed(contenders):
             given = min(work.messages, contender.limit or work.messages)
@@ -470,6 +505,8 @@ async def measure_round(number: int, work: Work, say: Callable[[str], None]) -> 
 
 async def measure_all(rounds: int, work: Work, say: Callable[[str], None]) -> Figures:
     told = [await measure_round(number, work, say) for number in range(rounds)]
+    if work.ui:
+        return looked_at_figures(told)
 
     def median(name: str, figure: str) -> float:
         return statistics.median(one[name][figure] for one in told)
@@ -507,6 +544,31 @@ async def measure_all(rounds: int, work: Work, say: Callable[[str], None]) -> Fi
     }
 
 
+def looked_at_figures(told: Sequence[Round]) -> Figures:
+    """What looking costs: rate and processor time with it, beside those without it in the same round."""
+
+    def ratio(figure: str) -> float:
+        return round(statistics.median(one["looked-at"][figure] / one["siltstone"][figure] for one in told), 3)
+
+    return {
+        "rounds": len(told),
+        "messages": told[0]["siltstone"]["seen"],
+        "messages_per_s": round(statistics.median(one["siltstone"]["per_s"] for one in told)),
+        "looked_at_per_s": round(statistics.median(one["looked-at"]["per_s"] for one in told)),
+        "looks": round(statistics.median(one["looked-at"]["looks"] for one in told)),
+        "ratio_ui": ratio("per_s"),
+        "ratio_cpu_ui": ratio("cpu_us"),
+    }
+
+
+def looked_at_table(figures: Figures) -> Table:
+    shown = Table("", "messages/s", "beside", title=f"Intake, its dashboard looked at; {figures['rounds']} rounds")
+    shown.add_row("Siltstone", f"{figures['messages_per_s']:,}", "")
+    shown.add_row("… looked at", f"{figures['looked_at_per_s']:,}", f"{figures['ratio_ui']} ×")
+    shown.caption = f"{figures['looks']} answers a run; {figures['ratio_cpu_ui']} × the processor time a message"
+    return shown
+
+
 def table(figures: Figures) -> Table:
     """One row a contender."""
     shown = Table(
@@ -540,6 +602,7 @@ def table(figures: Figures) -> Table:
 @click.option(
     "--replication", default=1, show_default=True, type=click.IntRange(1, 9), help="With a Kafka of your own."
 )
+@click.option("--ui", is_flag=True, help="Beside itself with its dashboard looked at, instead of the others.")
 @click.option("--json", "as_json", is_flag=True, help="End with one line holding a JSON object.")
 @click.pass_context
 def main(
@@ -550,20 +613,21 @@ def main(
     summaries: str,
     bootstrap_servers: str,
     replication: int,
+    ui: bool,
     as_json: bool,
 ) -> None:
     """Measure the intake of conversations beside a plain Faust agent and Quix Streams."""
     if context.invoked_subcommand:
         return
     errors = Console(stderr=True)
-    work = Work(messages, partitions, summaries == "on", bootstrap_servers, replication)
+    work = Work(messages, partitions, summaries == "on", bootstrap_servers, replication, ui)
     try:
         figures = run(measure_all(rounds, work, errors.print))
     except SiltstoneError as exc:
         raise click.ClickException(str(exc)) from exc
     except KafkaError as exc:
         raise click.ClickException(f"the broker does not take what is produced: {exc!r}") from exc
-    Console().print(table(figures))
+    Console().print(looked_at_table(figures) if ui else table(figures))
     if as_json:
         click.echo(orjson.dumps(figures))
 
@@ -575,7 +639,7 @@ def main(
 @click.argument("summaries", type=int)
 def contend(name: str, kafka: str, messages: int, summaries: int) -> None:
     """Be one contender, until standard input closes."""
-    contender = next(contender for contender in CONTENDERS if contender.name == name)
+    contender = next(contender for contender in (*CONTENDERS, *WATCHED) if contender.name == name)
     job = Job(KafkaSettings.model_validate_json(kafka), messages, bool(summaries))
     contender.run(job)
     click.echo(orjson.dumps(job.figures))

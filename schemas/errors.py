@@ -53,6 +53,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from schemas.stores import shown_store
+
 
 class SiltstoneError(Exception):
     """Base of all errors raised on purpose; its text is one line that says what to do."""
@@ -309,12 +311,12 @@ class CheckpointError(SiltstoneError):
 class StoreUnavailable(CheckpointError):
     """The store of checkpoints does not answer. What was to be kept is kept the next time.
 
-    `url` is `checkpoints.url`, without what would be secret in it.
+    `url` is `checkpoints.url`, without what would be secret in it; the text may be in answers, and names no path.
     """
 
     def __init__(self, url: str, reason: str, todo: str = "look at it, or set checkpoints.url") -> None:
         self.url, self.reason = url, reason
-        super().__init__(f"the checkpoints' store {url} cannot be used: {reason}: {todo}")
+        super().__init__(f"the checkpoints' store {shown_store(url)} cannot be used: {reason}: {todo}")
 
 
 class StoreRefused(StoreUnavailable):

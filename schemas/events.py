@@ -78,12 +78,16 @@ class Promotion(_Event):
 
 
 class Remember(_Event):
-    """An explicit request to keep a text, without an exchange: for good, or for a while with its session."""
+    """An explicit request to keep a text, without an exchange: for good, or for a while with its session.
+
+    An `item` is a value under a key: `memory_id` is the key, and what is remembered under it replaces what was there.
+    It is merged with nothing, does not decay, and is not counted by `long_term.max_memories_per_user`.
+    """
 
     type: Literal["remember"] = "remember"
-    kind: Literal["long_term", "short_term"] = "long_term"
+    kind: Literal["long_term", "short_term", "item"] = "long_term"
     text: Annotated[Content, Field(min_length=1)]
-    memory_id: uuid.UUID | None = None
+    memory_id: uuid.UUID | None = Field(default=None, description="needed where kind is item")
     session_id: Id | None = Field(default=None, description="needed where kind is short_term")
     agent_id: Label | None = None
     importance: Annotated[float, Field(ge=0, le=100)] = Field(
@@ -92,7 +96,8 @@ class Remember(_Event):
     )
     ttl_seconds: Annotated[int, Field(ge=1, le=LONGEST_TTL_SECONDS)] | None = Field(
         default=None,
-        description="how long a short-term memory is kept; where it is not given, memory.ttl_seconds",
+        description="how long a short-term memory is kept, where it is not given, memory.ttl_seconds; "
+        "and how long an item is kept since it was written or read, where it is not given, for good",
     )
     metadata: Metadata | None = None
     supersedes: list[uuid.UUID] = Field(default=[], max_length=100, description="older memories that it replaces")
@@ -114,11 +119,13 @@ class Remember(_Event):
         if self.kind == "short_term" and self.session_id is None:
             raise ValueError("a short-term memory belongs to a session: session_id is missing")
         if self.kind == "long_term" and self.ttl_seconds is not None:
-            raise ValueError("ttl_seconds is for kind short_term alone: a long-term memory does not expire")
-        if self.kind == "short_term" and self.supersedes:
-            raise ValueError("a short-term memory supersedes nothing: supersedes is for kind long_term")
-        if self.kind == "short_term" and self.created_at is not None:
-            raise ValueError("created_at is for kind long_term: a short-term memory is of its timestamp")
+            raise ValueError("ttl_seconds is for kinds short_term and item: a long-term memory does not expire")
+        if self.kind != "long_term" and self.supersedes:
+            raise ValueError("a short-term memory or item supersedes nothing: supersedes is for kind long_term")
+        if self.kind == "item" and self.memory_id is None:
+            raise ValueError("an item is kept under its key: memory_id is missing")
+        if self.kind != "long_term" and self.created_at is not None:
+            raise ValueError("created_at is for kind long_term: a short-term memory or item is of its timestamp")
         return self
 
 
@@ -160,6 +167,14 @@ class Forget(_Event):
 
     type: Literal["forget"] = "forget"
     memory_id: uuid.UUID
+
+
+class Expire(_Event):
+    """The time of an item is over: it is gone, unless it was written or read since."""
+
+    type: Literal["expire"] = "expire"
+    memory_id: uuid.UUID
+    expired_at: Timestamp = Field(description="nothing is removed that expires later")
 
 
 class ForgetUser(_Event):
@@ -246,6 +261,7 @@ LongTermEvent = (
     | Link
     | Unlink
     | Forget
+    | Expire
     | ForgetUser
     | Pin
     | Unpin

@@ -77,6 +77,10 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     def said(self) -> tuple[str, str]:
         """What the user and what the assistant said, a line a message."""
+        if len(self.messages) == 2:  # nearly every exchange is a question and its answer
+            asked, answer = self.messages
+            if asked.role is Role.USER and answer.role is Role.ASSISTANT:
+                return asked.content, answer.content
         user, assistant = [], []
         for message in self.messages:
             if message.role is Role.USER:

@@ -55,7 +55,7 @@ def any_covered(wanted: Iterable[str], sources: Iterable[str]) -> bool:
 
 def sources_in(meta: Mapping[str, Any], kind: str) -> list[str]:
     """Those of a memory, by its metadata; where these say nothing, those that its kind usually has."""
-    return list(meta.get(SOURCES) or (ASKED if kind == "remember" else USUAL))
+    return list(meta.get(SOURCES) or (ASKED if kind in ("remember", "item") else USUAL))
 
 
 def together(*several: Iterable[str]) -> list[str]:

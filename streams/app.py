@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import AsyncExitStack
+from functools import partial
 
 from schemas.settings import Settings
 from schemas.topics import PENDING_SUMMARIES, SESSIONS
@@ -15,6 +16,7 @@ from streams.assignment import Assignment
 from streams.effects import Effects
 from streams.forgetting import Forgetters
 from streams.health import WorkerHealth
+from streams.live.live import Live
 from streams.service import MemoryService
 from streams.telemetry.spans import Spans
 from streams.timers import Timers
@@ -67,8 +69,7 @@ class Siltstone:
         self._assignment = Assignment(
             context, self.shards, self.intake, self.notes, self.long_term, self.jobs.refining, self._timers
         )
-        self.broker = context.broker_link(self._assignment.is_recovered)
-        self.api = ApiServer(settings.http)
+        self.broker, self.api = context.broker_link(self._assignment.is_recovered), ApiServer(settings.http)
         self.checkpointing = beside = Checkpointing(context, self.shards, self.long_term, self.broker)
         self.health = WorkerHealth(
             self.hot, self.broker, self._assignment, self.shards, self.long_term, beside, lambda: self.api.url
@@ -92,11 +93,10 @@ class Siltstone:
             cleanup=self.jobs.cleanup,
             analytics=self.jobs.analytics,
             reembedder=self.jobs.reembedder,
+            live=Live(context.flow, context.readings, self.intake.short_term.idle.newest),
             checkpoints=beside.job,
         )
-        self.forwarding = Forwarding(
-            lambda partition: self.hot.owner(SESSIONS, partition), lambda: self.api.url, settings.kafka.partitions
-        )
+        self.forwarding = Forwarding(partial(self.hot.owner, SESSIONS), lambda: self.api.url, context.partitions)
         self._access = Access(settings)
         self._faust, self._parts = FaustRun(context, self.recall, self.broker), AsyncExitStack()
         register(context, self.intake, self._pending, self._assignment, self.long_term, self.summaries)
@@ -136,7 +136,7 @@ class Siltstone:
         self.broker.watch(self._timers)
         self.jobs.schedule(self._timers)
         self.checkpointing.schedule(self._timers)
-        self.intake.schedule(self._timers, self._assignment.is_recovered, self.notes, self.hot.lag)
+        self.intake.schedule(self._timers, self._assignment.is_recovered, self.notes, self.hot.lag_by_partition)
         self._timers.every(self.settings.long_term.access_seconds, self.recall.tell_accesses)
         parts.push_async_callback(self.checkpointing.last)
         parts.push_async_callback(self.service.checkpoints.close)

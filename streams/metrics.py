@@ -120,7 +120,7 @@ class Metrics:
         self.memories = Counter(
             "siltstone_memories",
             "Effects of long-term events, by effect (new, merged, touched, edited, superseded, summarized, archived, "
-            "restored, removed, repeated, forgotten, unknown, spared, refused)",
+            "restored, removed, expired, repeated, forgotten, unknown, spared, refused)",
             ["effect"],
             registry=registry,
         )
@@ -264,6 +264,11 @@ class Metrics:
         """How many long-term events that bring a memory have had their effect, whatever it was."""
         effects = labelled(self.memories)
         return sum(effects.get((effect,), 0) for effect in ("new", "merged", "repeated", "forgotten"))
+
+
+def value_of(gauge: Gauge) -> float:
+    """That of a gauge without labels."""
+    return next(sample.value for family in gauge.collect() for sample in family.samples)
 
 
 def labelled(counter: Counter) -> dict[tuple[str, ...], int]:

@@ -35,6 +35,8 @@ from streams.said import SaidLately, ShownWindow, as_memory, matching_rows, repe
 from streams.shards import OwnedShards
 from tables.search.candidates import Candidates
 from tables.search.said import SaidRow, SaidRows
+from tables.shard.items import KIND as ITEM
+from tables.shard.items import is_expired
 from tables.shard.shard import Shard
 from tables.vectors.index import Vectors
 from tables.windows.session_notes import Note
@@ -320,11 +322,17 @@ def _ranked(
         allowed &= candidates.current
     if query.filters:
         rows = np.flatnonzero(allowed)
-        allowed[rows] = [all(one.matches(memory) for one in query.filters) for memory in shown(rows)]
+        allowed[rows] = [
+            all(one.matches(memory) for one in query.filters) and not is_expired(memory, asked.now)
+            for memory in shown(rows)
+        ]
     best = top(relevance, allowed, query.top_k)
     cosine, words = dense.max(axis=0), lexical.max(axis=0)
     hits = []
     for row, memory in zip(best.tolist(), shown(best), strict=True):
+        # Without filters, that is seen here: it is removed within a minute.
+        if memory.kind == ITEM and is_expired(memory, asked.now):
+            continue
         why = None
         if query.explain:
             why = {

@@ -41,6 +41,7 @@ from streams.jobs.asked_checkpoints import AskedCheckpoints
 from streams.jobs.checkpoints import CheckpointJob
 from streams.jobs.cleanup import CleanupJob
 from streams.jobs.reembedding import Reembedder
+from streams.live.live import Live
 from streams.metrics import Metrics
 from streams.recall import Hits, Query, Recall, prompt_text
 from streams.rules.explaining import Explainer, Explanation
@@ -49,6 +50,7 @@ from streams.said import ShownWindow
 from streams.shards import OwnedShards
 from streams.telemetry.spans import Spans
 from tables.analysts.copy import Copy
+from tables.shard.items import is_expired
 from tables.shard.shard import Shard
 from tables.summaries.pending_summaries import PendingSummaries
 from tables.windows.session_notes import Note
@@ -141,13 +143,14 @@ class MemoryService:
         cleanup: CleanupJob,
         analytics: AnalyticsJob,
         reembedder: Reembedder,
+        live: Live,
         checkpoints: CheckpointJob | None = None,
     ) -> None:
         self.settings, self.topics, self.clock, self.metrics = settings, topics, clock, metrics
         self.importance = Importance(settings.memory)
         self.health, self.windows, self.pending_summaries, self.shards = health, windows, pending_summaries, shards
         self.summaries, self.recall, self.explainer = summaries, recall, explainer
-        self.cleanup, self.reembedder = cleanup, reembedder
+        self.cleanup, self.reembedder, self.live = cleanup, reembedder, live
         self._event_log, self._long_term, self._analytics = event_log, long_term, analytics
         self._effects, self.spans = effects, spans
         self.checkpoints = AskedCheckpoints(None if checkpoints is None else checkpoints.take, shards.partitions)
@@ -317,6 +320,18 @@ class MemoryService:
         (place,) = await self._produce(self.topics.summary_requests, (request.user_id, value))
         return place
 
+    async def produce_again(self, topic: str, user_id: str, value: bytes, seconds: float) -> tuple[Place, bool]:
+        """What was a dead letter, mended; and whether its effect is there within so many seconds.
+
+        False as well where the partition is another worker's. Raises as `write` does.
+        """
+        (place,) = await self._produce(topic, (user_id, value))
+        try:
+            with self._effects.reserved():
+                return place, await self._effects.until([place], seconds)
+        except ShardNotHere:
+            return place, False
+
     async def _produce(self, topic: str, *records: tuple[str, bytes]) -> list[Place]:
         """Each record with its user, in their order."""
         if not self._event_log.connected:
@@ -466,7 +481,7 @@ class MemoryService:
     async def one_partly(self, partial: bool, user_id: str, memory_id: uuid.UUID) -> tuple[Memory, Sequence[Behind]]:
         """The same, and what is not back yet. One that may be among that is not said to be missing."""
         found, behind = await self.ask_partly(partial, user_id, Shard.memory_of, user_id, memory_id)
-        if found is None:
+        if found is None or is_expired(found, self.clock.now()):
             if behind:
                 self._say_what_comes_back(user_id)
             raise MemoryNotFound(f"user {user_id} has no memory {memory_id}")
@@ -502,6 +517,19 @@ class MemoryService:
             if await self.ask(user_id, Shard.archived, user_id, identity) is not None:
                 return identity
         raise MemoryNotFound(f"user {user_id} has no memory {memory_id} in the archive")
+
+    async def known(self, user_id: str, memory_id: uuid.UUID) -> uuid.UUID:
+        """The id of a memory, archived or not, or of the one that a near-copy of this id went into.
+
+        Raises `MemoryNotFound`.
+        """
+        found = await self.ask(user_id, Shard.memory_of, user_id, memory_id)
+        if found is not None:
+            return found.id
+        try:
+            return await self.archived(user_id, memory_id)
+        except MemoryNotFound as exc:
+            raise MemoryNotFound(f"user {user_id} has no memory {memory_id}") from exc
 
     # Days
 

@@ -43,6 +43,14 @@ def pytest_configure(config: pytest.Config) -> None:
         shared_servers.begin()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is tried on a broker, most often with a worker, is `wired`, but for what is to be seen every time."""
+    for item in items:
+        if "broker" in getattr(item, "fixturenames", ()) and item.get_closest_marker("every_time") is None:
+            item.add_marker("wired")
+
+
 @pytest.fixture(autouse=True)
 def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No test sees the settings of the machine that it runs on."""

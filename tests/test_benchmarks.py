@@ -51,6 +51,7 @@ async def test_a_runs_topics_are_deleted_whatever_comes_of_it_and_no_others(sett
     assert await topics(theirs) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("benchmark", [intake, sustained], ids=["intake", "sustained"])
 def test_a_broker_that_does_not_answer_is_one_line(benchmark: Any) -> None:
     done = CliRunner().invoke(benchmark.main, ["--bootstrap-servers", "127.0.0.1:1"])

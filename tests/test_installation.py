@@ -10,6 +10,7 @@ import tomllib
 import venv
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -18,11 +19,20 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CLIENT = tomllib.loads((ROOT / "client" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-LOCKED = [
-    Requirement(line)
-    for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    if line and not line.startswith("#")
-]
+#: Extras of the client that are installed beside frameworks, in an environment of their own.
+ADAPTERS = {"langgraph", "adk", "openai-agents", "strands", "agent-framework", "adapters-test"}
+
+
+def locked(path: str) -> list[Requirement]:
+    lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
+    return [Requirement(line) for line in lines if line and not line.startswith("#")]
+
+
+def wanted(project: dict[str, Any], *extras: str) -> list[str]:
+    optional = project["optional-dependencies"]
+    return [*project["dependencies"], *chain.from_iterable(optional[extra] for extra in extras)]
+
+
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 #: What sets a process apart from the environment of the checkout.
 OF_THE_CHECKOUT = ("PYTHONPATH", "VIRTUAL_ENV", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")
@@ -49,7 +59,8 @@ def clone(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-def test_the_lock_has_one_version_of_every_dependency(python: str) -> None:
+@pytest.mark.parametrize("lock", ["constraints.txt", "client/constraints-adapters.txt"])
+def test_the_lock_has_one_version_of_every_dependency(lock: str, python: str) -> None:
     """For each Python, one that the range in pyproject.toml allows."""
     environment = {
         "python_version": python,
@@ -57,17 +68,21 @@ def test_the_lock_has_one_version_of_every_dependency(python: str) -> None:
         "sys_platform": "linux",
         "platform_machine": "x86_64",
     }
-    wanted = [
-        one
-        for project in (PROJECT, CLIENT)
-        for one in (*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values()))
-    ]
-    for requirement in map(Requirement, wanted):
+    of_client = CLIENT["optional-dependencies"].keys()
+    needed = (
+        [*wanted(PROJECT, *PROJECT["optional-dependencies"]), *wanted(CLIENT, *(of_client - ADAPTERS))]
+        if lock == "constraints.txt"
+        else wanted(CLIENT, *ADAPTERS)
+    )
+    pins = locked(lock)
+    for requirement in map(Requirement, needed):
+        if requirement.name == CLIENT["name"]:
+            continue  # the sum of its own extras
         if requirement.marker and not requirement.marker.evaluate(environment):
             continue
         versions = [
             next(iter(pin.specifier)).version
-            for pin in LOCKED
+            for pin in pins
             if pin.name == requirement.name and (not pin.marker or pin.marker.evaluate(environment))
         ]
         assert len(versions) == 1, f"{requirement.name}: {versions}; make update"

@@ -206,7 +206,7 @@ class _Run:
         began = time.monotonic()
         for partition in range(self.plan.partitions):
             address = f"/v1/checkpoints/{partition}"
-            (await worker.http.post(address)).raise_for_status()
+            (await worker.http.post(address, json={})).raise_for_status()
             while (made := (await worker.http.get(address)).json())["running"]:  # noqa: ASYNC110
                 await asyncio.sleep(LOOK_AGAIN_SECONDS)
             if made["error"]:

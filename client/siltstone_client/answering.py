@@ -22,6 +22,7 @@ from siltstone_client.errors import (
     Unreachable,
     UnreadableAnswer,
 )
+from siltstone_client.own_writes import OwnWrites
 
 T = TypeVar("T", bound=Answer)
 
@@ -39,8 +40,8 @@ _KINDS: Mapping[int, type[Refused]] = {
 _PASSING = (429, 502, 503, 504)
 
 
-def answer_of(call: Call[T], response: httpx.Response) -> T:
-    """Raises `Refused`, `UnreadableAnswer`, and `NotYetApplied` where a write waited in vain."""
+def answer_of(call: Call[T], response: httpx.Response, own: OwnWrites | None) -> T:
+    """Raises `Refused`, `UnreadableAnswer`, and `NotYetApplied` where a write waited in vain; `own` notes writes."""
     if not response.is_success:
         raise _refusal(response)
     try:
@@ -50,6 +51,8 @@ def answer_of(call: Call[T], response: httpx.Response) -> T:
             f"{response.request.method} {response.request.url.path}: HTTP {response.status_code}, and not what "
             f"Siltstone answers ({_complaint(exc)}): is the address that of a worker's API?"
         ) from None  # it would show what was answered
+    if isinstance(answer, Written) and own is not None:
+        own.note(call, answer)
     if isinstance(answer, Written) and call.must_apply and answer.applied is not True:
         raise NotYetApplied(answer)
     return answer

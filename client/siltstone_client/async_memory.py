@@ -14,6 +14,7 @@ from siltstone_client.answering import answer_of, unanswered
 from siltstone_client.calls import AtLeast, Call, Id, State, Wait
 from siltstone_client.connecting import client_options, request_options
 from siltstone_client.messages import Message, Moment
+from siltstone_client.own_writes import OwnWrites
 from siltstone_client.retrying import Retries
 
 T = TypeVar("T", bound=answers.Answer)
@@ -38,10 +39,12 @@ class AsyncMemory:
         token: str | None = None,
         timeout: float = 10.0,
         retries: Retries = Retries(),  # noqa: B008 - frozen
+        read_your_writes: bool = False,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._http = httpx.AsyncClient(**client_options(url, token, timeout), transport=transport)
         self._timeout, self._retries = timeout, retries
+        self._own = OwnWrites() if read_your_writes else None
 
     async def __aenter__(self) -> Self:
         return self
@@ -170,7 +173,7 @@ class AsyncMemory:
         text: str,
         *,
         user_id: str | None = None,
-        kind: Literal["long_term", "short_term"] = "long_term",
+        kind: Literal["long_term", "short_term", "item"] = "long_term",
         session_id: str | None = None,
         ttl_seconds: int | None = None,
         importance: float | None = None,
@@ -380,7 +383,9 @@ class AsyncMemory:
 
     async def _once(self, call: Call[T]) -> T:
         try:
-            response = await self._http.request(call.method, call.path, **request_options(call, self._timeout))
+            response = await self._http.request(
+                call.method, call.path, **request_options(call, self._timeout, self._own)
+            )
         except (httpx.RequestError, httpx.InvalidURL) as exc:
             raise unanswered(self._http.base_url, exc) from exc
-        return answer_of(call, response)
+        return answer_of(call, response, self._own)

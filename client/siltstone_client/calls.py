@@ -30,7 +30,10 @@ LONGEST_WAIT = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One request. `waits`: for how many seconds the worker may hold it beside its work."""
+    """One request. `waits`: for how many seconds the worker may hold it beside its work.
+
+    `user_id` is whose it is, None where the token says that. `reads`: it can wait for what that user has written.
+    """
 
     method: str
     path: str
@@ -40,12 +43,22 @@ class Call(Generic[T]):
     again: Again = Again.WHENEVER
     waits: float = 0.0
     must_apply: bool = False
+    user_id: str | None = None
+    reads: bool = False
 
 
 def _read(path: str, answer: type[T], params: Mapping[str, Any], at_least: AtLeast = None) -> Call[T]:
     tokens = _tokens(at_least)
     given = {**params, "at_least": ",".join(tokens) or None}
-    return Call("GET", path, answer, _given(given), waits=WAIT_SECONDS if tokens else 0.0)
+    return Call(
+        "GET",
+        path,
+        answer,
+        _given(given),
+        waits=WAIT_SECONDS if tokens else 0.0,
+        user_id=params.get("user_id"),
+        reads="user_id" in params,
+    )
 
 
 def _write(
@@ -58,13 +71,21 @@ def _write(
     body: Any = None,
     again: Again = Again.WHENEVER,
 ) -> Call[T]:
+    user_id = _user_of(params, body)
     if wait is False:
-        return Call(method, path, answer, _given(params or {}), body, again)
+        return Call(method, path, answer, _given(params or {}), body, again, user_id=user_id)
     seconds = WAIT_SECONDS if wait is True else float(wait)
     if not 0 <= seconds <= LONGEST_WAIT:
         raise ValueError(f"wait: {wait}: between 0 and {LONGEST_WAIT:g} seconds, True or False")
     waited = {**(params or {}), "wait": "applied", "timeout": seconds}
-    return Call(method, path, answer, _given(waited), body, again, waits=seconds, must_apply=True)
+    return Call(method, path, answer, _given(waited), body, again, waits=seconds, must_apply=True, user_id=user_id)
+
+
+def _user_of(params: Mapping[str, Any] | None, body: Any) -> str | None:
+    """Of the first message, where the body is several: they are one user's."""
+    fields = body[0] if isinstance(body, list) else body or {}
+    user_id: str | None = {**fields, **(params or {})}.get("user_id")
+    return user_id
 
 
 def add(
@@ -86,6 +107,8 @@ def search(query: str, at_least: AtLeast, **fields: Any) -> Call[answers.Found]:
         _given({"at_least": ",".join(tokens) or None}),
         _given({"query": query, **_spelt(fields)}),
         waits=WAIT_SECONDS if tokens else 0.0,
+        user_id=fields["user_id"],
+        reads=True,
     )
 
 

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import httpx
 
-from siltstone_client.calls import Call
+from siltstone_client.calls import WAIT_SECONDS, Call
+from siltstone_client.own_writes import OwnWrites
 from siltstone_client.version import VERSION
 
 #: What may stand in a header; whatever else would be shown, with the token, by whoever refuses it.
@@ -29,9 +30,15 @@ def client_options(url: str, token: str | None, timeout: float) -> dict[str, Any
     return {"base_url": base, "headers": headers, "timeout": httpx.Timeout(timeout), "follow_redirects": False}
 
 
-def request_options(call: Call[Any], timeout: float) -> dict[str, Any]:
-    """For one request: the worker may hold it for as long as it was asked to wait."""
-    options: dict[str, Any] = {"params": call.params, "timeout": httpx.Timeout(timeout, read=timeout + call.waits)}
+def request_options(call: Call[Any], timeout: float, own: OwnWrites | None) -> dict[str, Any]:
+    """For one request: the worker may hold it for as long as it was asked to wait, as for `own` writes."""
+    headers = {} if own is None else own.headers(call)
+    waits = max(call.waits, WAIT_SECONDS) if headers else call.waits
+    options: dict[str, Any] = {
+        "params": call.params,
+        "headers": headers,
+        "timeout": httpx.Timeout(timeout, read=timeout + waits),
+    }
     if call.body is not None:
         options["json"] = call.body
     return options

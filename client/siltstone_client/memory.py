@@ -14,6 +14,7 @@ from siltstone_client.answering import answer_of, unanswered
 from siltstone_client.calls import AtLeast, Call, Id, State, Wait
 from siltstone_client.connecting import client_options, request_options
 from siltstone_client.messages import Message, Moment
+from siltstone_client.own_writes import OwnWrites
 from siltstone_client.retrying import Retries
 
 T = TypeVar("T", bound=answers.Answer)
@@ -27,7 +28,8 @@ class Memory:
     and certificates of one's own.
 
     Writes take `wait`: True or a number of seconds, then the call returns when the effect can be read, and raises
-    `NotYetApplied` where it could not. Reads take `at_least`: what a write returned; they wait for it.
+    `NotYetApplied` where it could not. Reads take `at_least`: what a write returned; they wait for it. With
+    `read_your_writes` each read of a user waits for what this client has written of the user, without being told.
     Whatever fails raises a `SiltstoneError`, never looks like an answer.
     """
 
@@ -38,10 +40,12 @@ class Memory:
         token: str | None = None,
         timeout: float = 10.0,
         retries: Retries = Retries(),  # noqa: B008 - frozen
+        read_your_writes: bool = False,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._http = httpx.Client(**client_options(url, token, timeout), transport=transport)
         self._timeout, self._retries = timeout, retries
+        self._own = OwnWrites() if read_your_writes else None
 
     def __enter__(self) -> Self:
         return self
@@ -170,7 +174,7 @@ class Memory:
         text: str,
         *,
         user_id: str | None = None,
-        kind: Literal["long_term", "short_term"] = "long_term",
+        kind: Literal["long_term", "short_term", "item"] = "long_term",
         session_id: str | None = None,
         ttl_seconds: int | None = None,
         importance: float | None = None,
@@ -184,6 +188,8 @@ class Memory:
         wait: Wait = False,
     ) -> answers.Accepted:
         """Keep a text: for good, or with `kind="short_term"` for `ttl_seconds` with its session.
+
+        With `kind="item"` it is a value under the key `memory_id`: it replaces what was there, and does not age.
 
         The memory's id is `memory_id`, or the answer's `event_id`. Without an `importance` (0-100) it gets that of
         what the text says.
@@ -376,7 +382,7 @@ class Memory:
 
     def _once(self, call: Call[T]) -> T:
         try:
-            response = self._http.request(call.method, call.path, **request_options(call, self._timeout))
+            response = self._http.request(call.method, call.path, **request_options(call, self._timeout, self._own))
         except (httpx.RequestError, httpx.InvalidURL) as exc:
             raise unanswered(self._http.base_url, exc) from exc
-        return answer_of(call, response)
+        return answer_of(call, response, self._own)

@@ -27,6 +27,7 @@ from streams.dead_letters import invalid, json_object
 from streams.forgetting import Forgetters, forgettings
 from streams.inbox import Inbox
 from streams.jobs.retention import Read, watermark_at
+from streams.live.flow import Flow
 from streams.metrics import Metrics
 from streams.models import ShardModel
 from streams.promotion_ages import PromotionAges
@@ -89,10 +90,12 @@ class LongTermAgent:
         forgetters: Forgetters,
         read: Read,
         born: Born,
+        flow: Flow | None = None,
     ) -> None:
         self._shards, self._gate, self._coming_back = shards, gate, shards.coming_back
         self._notes, self._forgetters, self._born, self._read = notes, forgetters, born, read
         self._inbox, self._metrics, self._clock = inbox, metrics, clock
+        self._flow = Flow() if flow is None else flow
         self._ages = PromotionAges(metrics.promotion_age)
         self._order: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._caught_up: dict[int, asyncio.Event] = {}
@@ -245,6 +248,8 @@ class LongTermAgent:
             self._clock.observe(event.timestamp)
         self._count(applied)
         self._born(partition, applied.born)
+        if self._flow.open:
+            self._flow.written(applied.fresh)
 
     def _count(self, applied: Applied) -> None:
         for effect, count in applied.effects().items():

@@ -36,9 +36,11 @@ from streams.hotpath.outbox import Headers
 from streams.inbox import Inbox
 from streams.jobs.idle_tracker import IdleTracker
 from streams.jobs.ratings import Key, Ratings
+from streams.live.flow import Flow
 from streams.metrics import Metrics
-from streams.rules.promotion import Decision
-from streams.rules.session import SessionChanges, SessionInput, SessionRules
+from streams.rules.decision import Decision
+from streams.rules.session import SessionInput, SessionRules
+from streams.rules.session_changes import SessionChanges
 from streams.rules.summary.triggers import SummaryWanted
 from streams.telemetry.spans import NoSpans, Spans
 from tables.windows.short_term import Session, ShortTermStore
@@ -99,6 +101,7 @@ class ShortTermAgent:
         clock: Clock,
         ratings: Ratings | None,
         idle: IdleTracker | None = None,
+        flow: Flow | None = None,
         now: Callable[[], int] = now_ms,
         spans: Spans = NoSpans(),  # noqa: B008 - it is a value
     ) -> None:
@@ -107,6 +110,7 @@ class ShortTermAgent:
         self._inbox, self._metrics, self._clock = inbox, metrics, clock
         self._ratings, self._now = ratings, now
         self.idle = IdleTracker() if idle is None else idle
+        self._flow = Flow() if flow is None else flow
         self._at_end: list[SessionEnd] = []
 
     def when_ended(self, call: SessionEnd) -> None:
@@ -128,6 +132,8 @@ class ShortTermAgent:
             appended = record.timestamp
             if (told.timestamp > now or appended is None or told.timestamp > appended) and type(told) is Message:
                 leads[ids] = max(leads.get(ids, 0), told.timestamp - ingested(appended, now))
+        if self._flow.open:
+            self._flow.heard(by_session)
         # Nothing is awaited before all of it is in the windows and posted: no commit and no rebalance in between.
         advanced = [
             self._advance(partition, *ids, of_session, leads.get(ids, 0)) for ids, of_session in by_session.items()
@@ -146,6 +152,8 @@ class ShortTermAgent:
         `records` are in the order of the log.
         """
         self._count(outcomes)
+        if self._flow.open:
+            self._flow.followed(outcomes)
         for outcome in outcomes:
             for decision, offset in zip_longest(outcome.decisions, outcome.decided_by):
                 if decision.kept:
@@ -261,6 +269,7 @@ class ShortTermAgent:
         What is dated later goes as well where its session dates messages ahead of their records by so much.
         """
         store = self._store
+        self._flow.forget(user_id)
         for session in store.of_user(partition, user_id):
             outcome = self._rules.forgotten(session, until, partial(store.exchange, partition, session))
             store.save(partition, outcome.session, (), outcome.gone)
@@ -279,6 +288,7 @@ class ShortTermAgent:
 
         Messages that are sent again stay known, so that they do not open another exchange.
         """
+        self._flow.forget(user_id)
         for session in self._store.of_user(partition, user_id):
             held = self._held(partition, session)
             seqs = {one.seq for one in held if one.memory_id(user_id, session.session_id) in ids}

@@ -53,6 +53,7 @@ from streams.clock import now_ms
 from streams.coming_back import seconds_left
 from streams.metrics import labelled
 from streams.service import MemoryService
+from streams.ui.dashboard import add_dashboard
 from tables.analysts.copy import described
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
     api.exception_handler(ShardNotHere)(forwarding.to_owner)
     api.exception_handler(MemoryElsewhere)(forwarding.to_others)
     put_before(api, settings, admission, service.spans)
+    add_dashboard(api, service, forwarding, admission)
     api.include_router(page_routes(api))
     consistency = Consistency(service)
 
@@ -269,4 +271,4 @@ def _mcp(settings: Settings) -> McpEndpoint | None:
         return None
     from streams.api.mcp.endpoint import McpEndpoint
 
-    return McpEndpoint(settings)
+    return McpEndpoint()

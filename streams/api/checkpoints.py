@@ -8,6 +8,7 @@ from fastapi import APIRouter, HTTPException, Path
 from pydantic import BaseModel, Field
 
 from schemas.errors import CheckpointError
+from schemas.stores import shown_store
 from streams.api.refusals import because
 from streams.jobs.asked_checkpoints import AskedCheckpoints
 from streams.service import MemoryService
@@ -16,7 +17,7 @@ Partition = Annotated[int, Path(ge=0)]
 
 
 class CheckpointsResponse(BaseModel):
-    store: str = Field(description="`checkpoints.url`; empty where no checkpoints are made")
+    store: str = Field(description="`checkpoints.url`, of a folder its name alone; empty where none are made")
     partitions: int = Field(description="how many there are in all")
     here: list[int] = Field(description="those of this worker")
 
@@ -41,7 +42,7 @@ def checkpoint_routes(service: MemoryService) -> APIRouter:
     async def checkpoints() -> CheckpointsResponse:
         """Where they lie, and of which partitions this worker makes them."""
         return CheckpointsResponse(
-            store=settings.checkpoints.url,
+            store=shown_store(settings.checkpoints.url),
             partitions=settings.kafka.partitions,
             here=sorted(service.shards.partitions()),
         )

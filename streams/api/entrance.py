@@ -13,17 +13,19 @@ from streams.api.hosts import Hosts
 from streams.api.plain import Plain
 from streams.api.policies import route_of
 from streams.telemetry.spans import Spans
+from streams.ui.door import Door
 
 
 def put_before(api: FastAPI, settings: Settings, admission: Admission | None, spans: Spans) -> None:
     """Failures are answered, whoever fails; then come host and page, body, token, and what the body says."""
-    http = settings.http
     # What is added later comes earlier.
     api.add_middleware(Plain)
     if admission is not None:
         api.add_middleware(Guard, admission=admission, open_probes=settings.access.open_probes)
+    # It makes a token of a cookie: behind what asks which page has sent it, and before what asks for a token.
+    api.add_middleware(Door, tokens=admission is not None)
     api.add_middleware(Bodies)
-    api.add_middleware(Hosts, allowed=http.allowed_hosts, own=http.own_names, tokens=admission is not None)
+    api.add_middleware(Hosts, http=settings.http, tokens=admission is not None)
     if spans.on:  # outermost: what is refused is in a span as well
         api.add_middleware(spans.serving, route_of=route_of)
     answer_failures(api)

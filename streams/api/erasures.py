@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 
 from schemas.errors import StoreUnavailable
 from schemas.ids import Id
+from schemas.stores import shown_store
 from schemas.times import iso
 from streams.api.consistency import Consistency
 from streams.clock import now_ms
@@ -34,7 +35,7 @@ class ForgetCommand(BaseModel):
 class CheckpointsLeft(BaseModel):
     """Copies of the partition in object storage, which older bytes leave within `checkpoints.erase_within`."""
 
-    store: str
+    store: str = Field(description="`checkpoints.url`, of a folder its name alone")
     until: str = Field(description="up to then they may hold it; it moves on while bytes of the catalog may")
     may_hold: bool | None = Field(description="whether they may hold it now; null where the store does not answer")
     generations: int | None = Field(description="how many there are of the partition")
@@ -98,6 +99,6 @@ async def _checkpoints(service: MemoryService, partition: int, found: Erasure) -
         store = Checkpoints(settings.url, patience=PATIENCE)
         generations = await asyncio.to_thread(store.generations, partition)
     except StoreUnavailable as exc:
-        return CheckpointsLeft(store=exc.url, until=until, may_hold=None, generations=None)
+        return CheckpointsLeft(store=shown_store(exc.url), until=until, may_hold=None, generations=None)
     held = may_hold(generations, gone_at, now, settings.erase_within)
-    return CheckpointsLeft(store=store.url, until=until, may_hold=held, generations=len(generations))
+    return CheckpointsLeft(store=shown_store(store.url), until=until, may_hold=held, generations=len(generations))

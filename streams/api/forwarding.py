@@ -27,6 +27,11 @@ FORWARDED: Final = "x-siltstone-forwarded"
 LONGEST_RETRY: Final = 60
 #: Longer than the owner itself waits for its shards.
 WAIT_SECONDS: Final = 15.0
+#: Whoever asks for all workers' numbers waits no longer for one of them.
+ASKED_SECONDS: Final = 2.0
+#: What goes back with an answer.
+_KEPT: Final = ("content-disposition", "content-type", "hx-redirect", "location", "retry-after")
+_OF_THE_ASKER: Final = ("authorization", "cookie")
 #: Of one connection, not of the request that it carries.
 _HOP_BY_HOP: Final = frozenset(
     {"connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
@@ -87,11 +92,10 @@ class Forwarding:
         """
         if FORWARDED in request.headers:
             return []
-        owners = [self._owner(partition) for partition in range(self._partitions)]
-        if None in owners and set(owners) != {None}:
+        owners = {self._owner(partition) for partition in range(self._partitions)}
+        if None in owners and owners != {None}:
             raise NotReady("partitions are moving; ask again")
-        others = {url for url in owners if url is not None} - {self._own_url()}
-        return [await self._sent(request, url) for url in sorted(others)]
+        return [await self._sent(request, url) for url in self.others()]
 
     async def _sent(self, request: Request, url: str) -> httpx.Response:
         """The answer of the worker there. Raises `NotReady` where there is none."""
@@ -111,9 +115,26 @@ class Forwarding:
             raise NotReady(f"its worker at {url} does not know the token yet; ask again")
         return answer
 
+    def others(self) -> list[str]:
+        """Where the group's other workers serve, as it was told last."""
+        found = {self._owner(partition) for partition in range(self._partitions)}
+        return sorted(url for url in found if url is not None and url != self._own_url())
+
+    async def ask(self, url: str, request: Request, path: str) -> httpx.Response | None:
+        """What another worker answers whoever asks us, at an address of its own; None where it does not answer.
+
+        It is asked as nobody else than who asks us: with the same token.
+        """
+        asker = {name: request.headers[name] for name in _OF_THE_ASKER if name in request.headers}
+        try:
+            return await self._http.get(f"{url}{path}", headers={**asker, FORWARDED: "1"}, timeout=ASKED_SECONDS)
+        except httpx.HTTPError as exc:
+            log.info("the worker at %s does not answer: %s", url, type(exc).__name__)
+            return None
+
 
 def _passed_on(answer: httpx.Response) -> Response:
-    kept = {name: answer.headers[name] for name in ("content-type", "retry-after") if name in answer.headers}
+    kept = {name: answer.headers[name] for name in _KEPT if name in answer.headers}
     return Response(answer.content, answer.status_code, kept)
 
 

@@ -86,7 +86,7 @@ async def _allowed(principal: Principal, policy: Policy, scope: Scope, receive: 
         return scope, receive
     query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
     named = [value for name, value in query if name in USER_NAMES]
-    content = await _body(receive)
+    content = b"" if policy.about is About.PAGE else await _body(receive)
     body = _parsed(content) if content else None
     entries = body if isinstance(body, list) else [body]
     for entry in entries:
@@ -97,12 +97,14 @@ async def _allowed(principal: Principal, policy: Policy, scope: Scope, receive: 
         named += inside
     if not named:
         named = [_only(principal)]
-        if policy.about is About.QUERY:
+        if policy.about in (About.QUERY, About.PAGE):
             scope = {**scope, "query_string": urlencode([*query, ("user_id", named[0])]).encode("latin-1")}
     for user in named:
         if not isinstance(user, str):
             raise _Unreadable(422, "user_id: is no text")
         authorize(principal, user, policy.scope)
+    if policy.about is About.PAGE:
+        return scope, receive
     return _with_body(scope, receive, content if body is None else orjson.dumps(body))
 
 

@@ -17,8 +17,11 @@ class PatientForHeads(H11Protocol):
     Between requests uvicorn's own time-out holds; of bodies, `Bodies`.
     """
 
-    head_seconds = HEAD_SECONDS
     _closing: asyncio.TimerHandle | None = None
+
+    def __init__(self, *given: Any, head_seconds: float = HEAD_SECONDS, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._head_seconds = head_seconds
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -36,7 +39,7 @@ class PatientForHeads(H11Protocol):
         super().connection_lost(exc)
 
     def _wait(self) -> None:
-        self._closing = self.loop.call_later(self.head_seconds, self.transport.close)
+        self._closing = self.loop.call_later(self._head_seconds, self.transport.close)
 
     def _wait_no_more(self) -> None:
         if self._closing is not None:

@@ -14,12 +14,12 @@ lead to, because it is a page and shows nothing by itself, stands in `ENTRANCES`
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Final
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from schemas.settings import HttpSettings
 from schemas.settings.oidc import LOOPBACK
 from streams.api.refusals import refused
 
@@ -28,21 +28,27 @@ ENTRANCES: Final = frozenset({"/docs", "/redoc", "/ui", "/ui/"})
 _OUR_SITES: Final = frozenset({b"same-origin", b"none"})
 
 
-class Hosts:
-    """ASGI middleware. `own`: names of this worker, beside loopback's; `allowed`: those of the settings."""
+def names_of(http: HttpSettings, tokens: bool) -> frozenset[str]:
+    """By which a worker is asked for, without ports. None: by any name; then a token proves who asks."""
+    if tokens and not http.allowed_hosts:
+        return frozenset()
+    return LOOPBACK | frozenset(map(str.lower, (*http.own_names, *http.allowed_hosts)))
 
-    def __init__(self, app: ASGIApp, allowed: Collection[str], own: Collection[str], tokens: bool) -> None:
+
+class Hosts:
+    """ASGI middleware. `tokens`: whether the worker asks for them."""
+
+    def __init__(self, app: ASGIApp, http: HttpSettings, tokens: bool) -> None:
         self._app, self._tokens = app, tokens
-        self._any_host = tokens and not allowed
-        self._allowed = frozenset(map(str.lower, allowed))
-        self._names = LOOPBACK | self._allowed | frozenset(map(str.lower, own))
+        self._names = names_of(http, tokens)
+        self._allowed = frozenset(map(str.lower, http.allowed_hosts))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             headers: dict[bytes, list[bytes]] = {}
             for name, value in scope["headers"]:
                 headers.setdefault(name, []).append(value)
-            if not self._any_host and not self._ours(headers.get(b"host", [])):
+            if self._names and not self._ours(headers.get(b"host", [])):
                 answer = refused(421, "Host: is no name of this worker; add it to http.allowed_hosts if it should be")
                 await answer(scope, receive, send)
                 return

@@ -14,6 +14,7 @@ from schemas.memories import Memory, State
 from schemas.settings import LifecycleSettings
 from streams.rules.filtering import Filter, matching
 from tables.catalog.archive import Archived
+from tables.shard.items import is_expired
 from tables.shard.shard import Shard
 
 T = TypeVar("T")
@@ -72,6 +73,7 @@ def page_of_memories(shard: Shard, wanted: PageQuery, lifecycle: LifecycleSettin
         memory
         for memory in matching(shard.memories_of(wanted.user_id), wanted.conditions)
         if state_of(score_of(memory, wanted.now, lifecycle), lifecycle) in wanted.states
+        and not is_expired(memory, wanted.now)
     ]
     return _page(found, wanted, lambda memory: memory.id)
 

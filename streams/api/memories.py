@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field, model_validator
 from schemas.events import Edit, Forget, ForgetUser, Pin, Unpin
 from schemas.fields import MAX_METADATA_BYTES, Content, Metadata
 from schemas.ids import Id
+from schemas.memories import Memory
 from schemas.sources import Source
 from schemas.times import iso
 from streams.api.accepted import Accepted
@@ -65,6 +66,14 @@ class HistoryResponse(BaseModel):
     id: uuid.UUID
     user_id: str
     events: list[PastEvent] = Field(description="oldest first")
+
+
+async def history_of(service: MemoryService, found: Memory) -> HistoryResponse:
+    """What was done to a memory, which may be in the archive."""
+    made = PastEvent(at=iso(found.created_at), event="created", details={"kind": found.kind})
+    done = await service.ask(found.user_id, Shard.history, found.user_id, found.id)
+    past = [PastEvent(at=iso(one.occurred_at), event=one.event, details=one.details) for one in done]
+    return HistoryResponse(id=found.id, user_id=found.user_id, events=[made, *past])
 
 
 def memory_routes(service: MemoryService) -> APIRouter:
@@ -121,15 +130,15 @@ def memory_routes(service: MemoryService) -> APIRouter:
     async def history(memory_id: uuid.UUID, user_id: Id) -> HistoryResponse:
         """What was done to a memory since it was made, and how its state changed; archived ones have theirs too."""
         archived = await service.ask(user_id, Shard.archived, user_id, memory_id)
-        found = archived or await service.one(user_id, memory_id)
-        made = PastEvent(at=iso(found.created_at), event="created", details={"kind": found.kind})
-        done = await service.ask(user_id, Shard.history, user_id, found.id)
-        past = [PastEvent(at=iso(one.occurred_at), event=one.event, details=one.details) for one in done]
-        return HistoryResponse(id=found.id, user_id=user_id, events=[made, *past])
+        return await history_of(service, archived or await service.one(user_id, memory_id))
 
     @api.delete("/v1/memories/{memory_id}", status_code=202)
     async def forget(memory_id: uuid.UUID, user_id: Id, wait: Wait) -> Accepted:
-        """Forget a memory: the user's right, whatever pins it. A replay leaves it forgotten."""
+        """Forget a memory: the user's right, whatever pins it. A replay leaves it forgotten.
+
+        It is taken for any id, whether or not the user has such a memory: one that was told a moment ago is nowhere
+        but in the log, and is to be forgotten nevertheless.
+        """
         return await write(command(Forget, user_id, memory_id=memory_id), wait)
 
     @api.delete("/v1/memories", status_code=202)

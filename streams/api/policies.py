@@ -21,6 +21,7 @@ class About(Enum):
     PROBE = "the worker: whether it lives, is ready, and its metrics"
     QUERY = "one user: the parameter user_id"
     BODY = "one user: the body's user_id"
+    PAGE = "one user: the parameter user_id; what else a form says names nobody"
     FOUND = "one user, whom the route finds out: it asks `authorize` itself, before anything is read or written"
     ANYBODY = "no user: whoever has a valid token"
     ALL = "all users at once"
@@ -101,6 +102,40 @@ POLICIES: Final[dict[str, Policy]] = {
     "GET /v1/checkpoints": Policy(About.ALL, ADMIN),
     "GET /v1/checkpoints/{partition}": Policy(About.ALL, ADMIN),
     "POST /v1/checkpoints/{partition}": Policy(About.ALL, ADMIN),
+    "GET /ui": Policy(About.PUBLIC, READ),
+    "GET /ui/start": Policy(About.ANYBODY, READ),
+    "GET /ui/static/{name}": Policy(About.PUBLIC, READ),
+    "GET /ui/login": Policy(About.PUBLIC, READ),
+    "POST /ui/login": Policy(About.PUBLIC, READ),
+    "POST /ui/logout": Policy(About.PUBLIC, READ),
+    "GET /ui/worker": Policy(About.ALL, READ),
+    "GET /ui/worker/flow": Policy(About.ALL, READ),
+    "GET /ui/worker/people": Policy(About.ALL, READ),
+    "GET /ui/worker/lifecycle": Policy(About.ALL, READ),
+    "GET /ui/overview": Policy(About.ALL, READ),
+    "GET /ui/overview/now": Policy(About.ALL, READ),
+    "GET /ui/overview/charts": Policy(About.ALL, READ),
+    "GET /ui/flow": Policy(About.ALL, READ),
+    "GET /ui/flow/steps": Policy(About.ALL, READ),
+    "GET /ui/sessions": Policy(About.ALL, READ),
+    "GET /ui/session": Policy(About.ALL, READ),
+    "GET /ui/memories": Policy(About.ALL, READ),
+    "GET /ui/memories/{memory_id}": Policy(About.ALL, READ),
+    "POST /ui/memories/{memory_id}/pin": Policy(About.PAGE, WRITE),
+    "POST /ui/memories/{memory_id}/unpin": Policy(About.PAGE, WRITE),
+    "POST /ui/memories/{memory_id}/edit": Policy(About.PAGE, WRITE),
+    "POST /ui/memories/{memory_id}/supersede": Policy(About.PAGE, WRITE),
+    "POST /ui/memories/{memory_id}/archive": Policy(About.PAGE, WRITE),
+    "POST /ui/memories/{memory_id}/restore": Policy(About.PAGE, WRITE),
+    "POST /ui/memories/{memory_id}/forget": Policy(About.PAGE, WRITE),
+    "GET /ui/search": Policy(About.ALL, READ),
+    "GET /ui/lifecycle": Policy(About.ALL, READ),
+    "GET /ui/dead-letters": Policy(About.ALL, ADMIN),
+    "POST /ui/dead-letters/{partition}/{offset}": Policy(About.ALL, ADMIN),
+    "GET /ui/me": Policy(About.PAGE, READ),
+    "GET /ui/me/notes/{date}": Policy(About.PAGE, READ),
+    "GET /ui/me/export": Policy(About.PAGE, READ),
+    "POST /ui/me/forget": Policy(About.PAGE, WRITE),
 }
 
 #: The scope of each of MCP's tools, with one user's memories. One that is not here is shown to nobody.

@@ -111,6 +111,36 @@ def _shown(links: Sequence[NewLink], memory_id: uuid.UUID) -> list[ShownLink]:
     ]
 
 
+async def related_of(
+    service: MemoryService, user_id: str, memory_id: uuid.UUID, limit: int, min_similarity: float
+) -> RelatedResponse:
+    """The first `limit` of those that are linked with a memory, or as similar as that. Raises `MemoryNotFound`."""
+    relations = await service.ask(user_id, _relations, user_id, memory_id, min_similarity)
+    if relations is None:
+        raise MemoryNotFound(f"user {user_id} has no memory {memory_id}")
+    found, others, similarity, resembling, links = relations
+
+    def related_one(identity: uuid.UUID, link: ShownLink | None) -> RelatedMemory:
+        memory = shown(others[identity], service)
+        return RelatedMemory(
+            id=identity,
+            memory=memory.memory,
+            state=memory.state,
+            relation="semantic" if link is None else "explicit",
+            similarity=round(similarity[identity], 4),
+            kind=link.kind if link else None,
+            weight=link.weight if link else None,
+            direction=link.direction if link else None,
+        )
+
+    strongest: dict[uuid.UUID, ShownLink] = {}
+    for one in sorted(links, key=lambda link: -link.weight):
+        strongest.setdefault(one.target_id if one.direction == "out" else one.source_id, one)
+    explicit = [(identity, one) for identity, one in strongest.items() if identity in others]
+    semantic = [(identity, None) for identity in resembling if identity not in strongest]
+    return RelatedResponse(id=found.id, related=[related_one(*one) for one in [*explicit, *semantic][:limit]])
+
+
 def relation_routes(service: MemoryService) -> APIRouter:
     """`/v1/links`, and what of `/v1/memories/{memory_id}/…` speaks of two memories."""
     api = APIRouter(tags=["memories"])
@@ -133,8 +163,9 @@ def relation_routes(service: MemoryService) -> APIRouter:
     async def unlink(
         user_id: Id, source_id: uuid.UUID, target_id: uuid.UUID, wait: Wait, kind: Id = "related"
     ) -> Accepted:
-        """Remove a link."""
-        return await write(command(Unlink, user_id, source_id=source_id, target_id=target_id, kind=kind), wait)
+        """Remove a link between two memories of the user's; archived ones may be among them."""
+        source, target = await service.known(user_id, source_id), await service.known(user_id, target_id)
+        return await write(command(Unlink, user_id, source_id=source, target_id=target, kind=kind), wait)
 
     @api.get("/v1/memories/{memory_id}/links", dependencies=reads)
     async def links(memory_id: uuid.UUID, user_id: Id) -> LinksResponse:
@@ -151,30 +182,7 @@ def relation_routes(service: MemoryService) -> APIRouter:
         min_similarity: Annotated[float, Query(ge=-1, le=1, description="of semantic relations")] = 0.5,
     ) -> RelatedResponse:
         """Memories that are linked with this one, or resemble it; each once. What was replaced resembles nothing."""
-        relations = await service.ask(user_id, _relations, user_id, memory_id, min_similarity)
-        if relations is None:
-            raise MemoryNotFound(f"user {user_id} has no memory {memory_id}")
-        found, others, similarity, resembling, links = relations
-
-        def related_one(identity: uuid.UUID, link: ShownLink | None) -> RelatedMemory:
-            memory = shown(others[identity], service)
-            return RelatedMemory(
-                id=identity,
-                memory=memory.memory,
-                state=memory.state,
-                relation="semantic" if link is None else "explicit",
-                similarity=round(similarity[identity], 4),
-                kind=link.kind if link else None,
-                weight=link.weight if link else None,
-                direction=link.direction if link else None,
-            )
-
-        strongest: dict[uuid.UUID, ShownLink] = {}
-        for one in sorted(links, key=lambda link: -link.weight):
-            strongest.setdefault(one.target_id if one.direction == "out" else one.source_id, one)
-        explicit = [(identity, one) for identity, one in strongest.items() if identity in others]
-        semantic = [(identity, None) for identity in resembling if identity not in strongest]
-        return RelatedResponse(id=found.id, related=[related_one(*one) for one in [*explicit, *semantic][:limit]])
+        return await related_of(service, user_id, memory_id, limit, min_similarity)
 
     @api.post("/v1/memories/{memory_id}/supersede", status_code=202)
     async def supersede(memory_id: uuid.UUID, replacement: Replacement, wait: Wait) -> Accepted:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import socket
+from functools import partial
 
 from fastapi import FastAPI
 from faust.contrib.asgi import AsgiService
 
 from schemas.errors import SiltstoneError
 from schemas.settings import HttpSettings
-from streams.api.heads import PatientForHeads
+from streams.api.heads import HEAD_SECONDS, PatientForHeads
 
 
 class ApiServer:
     """Serves one API at the host and port of the settings; with port 0, at a free one."""
 
-    def __init__(self, settings: HttpSettings) -> None:
-        self._settings, self.port = settings, settings.port
+    def __init__(self, settings: HttpSettings, head_seconds: float = HEAD_SECONDS) -> None:
+        self._settings, self.port, self._head_seconds = settings, settings.port, head_seconds
         self._listener: socket.socket | None = None
         self._service: AsgiService | None = None
 
@@ -36,6 +37,7 @@ class ApiServer:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             listener.bind((host, port))
+            listener.listen()  # two may bind, with SO_REUSEADDR; and whoever asks before uvicorn is there waits
         except OSError as exc:
             listener.close()
             raise SiltstoneError(
@@ -49,7 +51,7 @@ class ApiServer:
             port=self.port,
             uvicorn_options={
                 "fd": listener.fileno(),
-                "http": PatientForHeads,
+                "http": partial(PatientForHeads, head_seconds=self._head_seconds),
                 "ws": "none",
                 "log_level": "warning",
                 "access_log": False,

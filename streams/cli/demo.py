@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from streams.cli.client import json_option
 from streams.cli.demo_client import show_client
 from streams.cli.demo_summaries import days_summed_up, show_richest
 from streams.cli.ingest import producing, said
+from streams.cli.ingest_line import ingest_line
 from streams.cli.process import run
 from streams.clients.broker import embedded_broker
 from streams.clock import EventClock
@@ -66,8 +67,9 @@ def _time(_context: click.Context, _parameter: click.Parameter, value: str | Non
     help="Where the memories are left.  [default: a new temporary directory]",
 )
 @click.option("--now", callback=_time, help="The time to look back from.  [default: that of the newest message]")
+@click.option("--keep", is_flag=True, help="Leave it running, with its dashboard, until Ctrl-C.")
 @json_option
-def demo(file: Path | None, data: Path | None, now: int | None, as_json: bool) -> None:
+def demo(file: Path | None, data: Path | None, now: int | None, keep: bool, as_json: bool) -> None:
     """Watch chats become memories: an embedded broker, a worker, and a producer that sends real messages."""
     started = time.monotonic()
     chats = Chats.read(file or SAMPLES / "chats.jsonl")
@@ -84,12 +86,21 @@ def demo(file: Path | None, data: Path | None, now: int | None, as_json: bool) -
             }
         )
         questions = [] if file else orjson.loads((SAMPLES / "questions.json").read_bytes())
-        summary = run(_run(settings, chats, questions, now, console))
-    summary["seconds"] = round(time.monotonic() - started, 2)
-    if as_json:
-        show.as_json(summary)
-    else:
-        console.print(f"The memories are in [bold]{folder}[/]; this took {summary['seconds']:.0f} s.")
+
+        servers = broker.bootstrap_servers
+
+        def told(summary: dict[str, Any], dashboard: str) -> None:
+            summary["seconds"] = round(time.monotonic() - started, 2)
+            if as_json:
+                show.as_json(summary | ({"dashboard": dashboard, "kafka": servers} if keep else {}))
+                return
+            console.print(f"The memories are in [bold]{folder}[/]; this took {summary['seconds']:.0f} s.")
+            if keep:
+                console.print(f"Look at them  [bold]{dashboard}[/]", soft_wrap=True)
+                console.print(f"Say more      {ingest_line(servers)}", soft_wrap=True, markup=False)
+                console.print("Ctrl-C ends it.")
+
+        run(_run(settings, chats, questions, now, console, told, keep))
 
 
 @dataclass(slots=True)
@@ -151,8 +162,15 @@ class Chats:
 
 
 async def _run(
-    settings: Settings, chats: Chats, questions: list[dict[str, Any]], now: int | None, console: Console
-) -> dict[str, Any]:
+    settings: Settings,
+    chats: Chats,
+    questions: list[dict[str, Any]],
+    now: int | None,
+    console: Console,
+    told: Callable[[dict[str, Any], str], None],
+    keep: bool,
+) -> None:
+    """`told` is given what came of it, and the dashboard's address; with `keep` it goes on until a signal."""
     async with contextlib.AsyncExitStack() as stack:
         with console.status("Starting the broker and the worker …"):
             worker = await stack.enter_async_context(running.started(settings))
@@ -174,7 +192,9 @@ async def _run(
             await show_richest(worker, list(chats.newest), summed, console)
             if asked := _asked(chats, questions):
                 await show_client(worker, asked[0], console)
-        return {**await _summary(worker, at), "summaries": summed.written}
+        told({**await _summary(worker, at), "summaries": summed.written}, running.dashboard(worker))
+        if keep:
+            await running.until_interrupted(worker)
 
 
 async def _feed(worker: Siltstone, chats: Chats, console: Console) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import shutil
-import sys
 from pathlib import Path
 
 import click
@@ -12,9 +9,10 @@ import click
 from schemas.settings import Settings
 from streams.app import Siltstone
 from streams.cli import show
+from streams.cli.ingest_line import ingest_line
 from streams.cli.options import LEVELS, port_option
 from streams.cli.process import configure_logging, run
-from streams.cli.running import serve
+from streams.cli.running import dashboard, serve
 from streams.clients.broker import embedded_broker
 from tables.partition_record import recorded_partitions
 from tables.privacy import make_private
@@ -69,11 +67,6 @@ def _announce(worker: Siltstone) -> None:
     console.print(f"produce to  {settings.kafka.bootstrap_servers}, topic {worker.topics.conversations}")
     console.print(f"ingest      {ingest_line(settings.kafka.bootstrap_servers)}", soft_wrap=True, markup=False)
     console.print(f"ask         {base}  (pages at {base}/docs)")
+    console.print(f"look        {dashboard(worker)}")
     console.print(f"data        {settings.data_dir}")
     console.print("Ctrl-C stops it; the next start goes on from there.")
-
-
-def ingest_line(servers: str) -> str:
-    """What to paste into another terminal, however this command was found."""
-    called = "siltstone" if shutil.which("siltstone") else shlex.quote(sys.argv[0])
-    return f"{called} ingest chats.jsonl --bootstrap-servers {servers}"

@@ -40,6 +40,25 @@ async def until_ready(worker: Siltstone) -> None:
         stopped.cancel()
 
 
+async def until_interrupted(worker: Siltstone) -> None:
+    """Wait for SIGINT or SIGTERM; raises what stopped the worker before."""
+    stopped, interrupted = asyncio.ensure_future(worker.stopped()), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, interrupted.set)
+    waiting = asyncio.ensure_future(interrupted.wait())
+    await asyncio.wait([stopped, waiting], return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if not interrupted.is_set():
+        await stopped
+    stopped.cancel()
+
+
+def dashboard(worker: Siltstone) -> str:
+    """Where a browser on this machine finds the worker's dashboard."""
+    return f"{worker.api.url}/ui"
+
+
 async def serve(
     settings: Settings,
     *,

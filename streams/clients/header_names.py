@@ -30,10 +30,16 @@ class FetchedRecord(msgspec.Struct, gc=False):
     timestamp_type: int
     key: Any
     value: Any
-    serialized_key_size: int
-    serialized_value_size: int
-    headers: tuple[tuple[str, bytes], ...]
+    headers: tuple[tuple[str, bytes], ...] = ()
     checksum: None = None
+
+    @property
+    def serialized_key_size(self) -> int:
+        return -1 if self.key is None else len(self.key)
+
+    @property
+    def serialized_value_size(self) -> int:
+        return -1 if self.value is None else len(self.value)
 
 
 def take_any_header_name() -> None:
@@ -51,23 +57,25 @@ class _FetchedRecords(MemoryRecords):  # type: ignore[misc]
 
 class _PartitionRecords(fetcher.PartitionRecords):  # type: ignore[misc]
     _records: Any
+    _records_iterator: Iterator[Any]
 
     def _consumer_record(self, tp: Any, record: Any) -> Any:
         if self._key_deserializer or self._value_deserializer:
             return super()._consumer_record(tp, record)
-        key, value = record.key, record.value
+        topic, partition = tp
         return FetchedRecord(
-            tp.topic,
-            tp.partition,
+            topic,
+            partition,
             record.offset,
             record.timestamp,
             record.timestamp_type,
-            key,
-            value,
-            -1 if key is None else len(key),
-            -1 if value is None else len(value),
+            record.key,
+            record.value,
             tuple(record.headers),
         )
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._records_iterator  # aiokafka's own asks for each record by way of a function
 
     def _unpack_records(self) -> Iterator[Any]:
         try:

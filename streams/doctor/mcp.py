@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 
 from schemas.settings import Settings
-from streams.api.mcp.hosts import names
+from streams.api.hosts import names_of
 from streams.doctor.finding import Finding, failed, ok
 
 CHECK = "mcp"
@@ -18,14 +18,15 @@ _MISDIRECTED = 421
 
 async def check_mcp(settings: Settings) -> list[Finding]:
     """A ping by each name; what answers it otherwise than with 404 or 421 has taken it, or wants a token first."""
-    http, hosts = settings.http, names(settings)
+    http = settings.http
+    hosts = sorted(map(_as_host, names_of(http, settings.access.tokens)))
     if not http.mcp:
         return [ok(CHECK, "not served: http.mcp is false")]
     served = f"served at /mcp to requests for {', '.join(hosts)}: http.allowed_hosts names others"
     found = [ok(CHECK, served if hosts else "served at /mcp, by whatever name it is asked for, to who has a token")]
-    base = f"http://{f'[{http.host}]' if ':' in http.host else http.host}:{http.port}"
+    base = f"http://{_as_host(http.host)}:{http.port}"
     async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=ANSWER_SECONDS) as client:
-        for host in hosts or [http.host]:
+        for host in hosts or [_as_host(http.host)]:
             try:
                 answer = await client.post("/mcp", json=_PING, headers={"Host": f"{host}:{http.port}"})
             except (httpx.HTTPError, httpx.InvalidURL):
@@ -35,3 +36,8 @@ async def check_mcp(settings: Settings) -> list[Finding]:
             if answer.status_code == httpx.codes.NOT_FOUND:
                 return [failed(CHECK, "the worker that runs serves no MCP", ANEW)]
     return found
+
+
+def _as_host(name: str) -> str:
+    """As `Host` and an address have it: IPv6 in brackets."""
+    return f"[{name}]" if ":" in name else name

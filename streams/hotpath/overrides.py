@@ -673,9 +673,7 @@ class _Begun:
 def _whole(records: Sequence[Any]) -> FetchedRecord:
     """All of them as one record, which lies where the last of them does."""
     last = records[-1]
-    return FetchedRecord(
-        last.topic, last.partition, last.offset, last.timestamp, last.timestamp_type, None, records, -1, -1, ()
-    )
+    return FetchedRecord(last.topic, last.partition, last.offset, last.timestamp, last.timestamp_type, None, records)
 
 
 class _Transport(driver.Transport):
@@ -986,19 +984,29 @@ class HotPath:
 
     def lag(self) -> dict[str, int]:
         """Records of the assigned partitions that are not yet committed, by topic."""
+        return self._by_topic(self.lag_by_partition())
+
+    def lag_by_partition(self) -> dict[tuple[str, int], int]:
+        """The same, by topic and partition."""
         return self._lag_from(cast(_Consumer, self.app.consumer).kept)
 
     def backlog(self, topic: str) -> int:
         """Records of the assigned partitions of the topic that are not yet processed."""
-        return self._lag_from(cast(_Consumer, self.app.consumer).done)[topic]
+        return self._by_topic(self._lag_from(cast(_Consumer, self.app.consumer).done))[topic]
 
-    def _lag_from(self, reached: Callable[[TP], int]) -> dict[str, int]:
+    def _lag_from(self, reached: Callable[[TP], int]) -> dict[tuple[str, int], int]:
         consumer = cast(_Consumer, self.app.consumer)
-        behind = dict.fromkeys(self.topics, 0)
-        for tp in consumer.assignment():
-            if tp.topic in self.topics and (end := consumer.highwater(tp)) is not None:
-                behind[tp.topic] += max(0, end - reached(tp))
-        return behind
+        return {
+            (tp.topic, tp.partition): max(0, end - reached(tp))
+            for tp in consumer.assignment()
+            if tp.topic in self.topics and (end := consumer.highwater(tp)) is not None
+        }
+
+    def _by_topic(self, behind: Mapping[tuple[str, int], int]) -> dict[str, int]:
+        totals = dict.fromkeys(self.topics, 0)
+        for (topic, _), records in behind.items():
+            totals[topic] += records
+        return totals
 
     def not_committing(self) -> Failing | None:
         """Since when what is processed could not be committed; None where it can be, or nothing is."""

@@ -56,7 +56,7 @@ Outcome = Literal["taken", "unchanged", "given_up", "fenced", "failed"]
 
 
 class Done(NamedTuple):
-    """What became of the checkpoint of a partition; `why` where none was taken."""
+    """What became of the checkpoint of a partition; `why` where none was taken, without a path of the machine."""
 
     partition: int
     outcome: Outcome
@@ -183,7 +183,8 @@ class CheckpointJob:
             self._away = exc
         else:
             log.warning("shard %d: no checkpoint was taken: %s", partition, exc)
-        return Done(partition, "failed", why=str(exc))
+        why = str(exc) if isinstance(exc, SiltstoneError) else f"{type(exc).__name__}: the worker's log says more"
+        return Done(partition, "failed", why=why)
 
     def _answered(self) -> None:
         if self._away is not None:

@@ -10,12 +10,13 @@ bytes.
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import struct
 import time
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -29,8 +30,21 @@ from tables.windows.short_term import Session, session_key
 _PARTITION_BYTES: Final = 4
 #: In the order of the fields of `_Idle`.
 _PACKED: Final = struct.Struct("<Qdddqqq????")
+#: The place of `last_at` among them.
+_LAST_AT: Final = 6
+#: Of millions of sessions, for whoever wants to see the newest.
+LOOKED_AT: Final = 5_000
 #: In place of a moment: there is none.
 _NEVER: Final = -1
+
+
+class QuietSession(NamedTuple):
+    """A session in the windows, and the event time of its newest message (epoch ms)."""
+
+    partition: int
+    user_id: str
+    session_id: str
+    last_at: int
 
 
 @dataclass(slots=True)
@@ -85,6 +99,12 @@ class IdleTracker:
     def __len__(self) -> int:
         """How many sessions there are."""
         return len(self._sessions)
+
+    def newest(self, most: int) -> list[QuietSession]:
+        """Those that were spoken in last among the `LOOKED_AT` that began last, the newest first."""
+        began_last = itertools.islice(reversed(self._sessions.items()), LOOKED_AT)
+        moments = ((_PACKED.unpack(packed)[_LAST_AT], key) for key, packed in began_last)
+        return [QuietSession(*_named(key), at) for at, key in heapq.nlargest(most, moments) if at]
 
     def forget(self, partition: int, session: Session) -> None:
         """Nothing is known of the session any more."""

@@ -27,6 +27,7 @@ from streams.ending import ended
 from streams.event_log import EventLog
 from streams.metrics import Metrics
 from streams.shards import OwnedShards
+from tables.shard.items import is_item
 from tables.shard.overflow import KIND as SUMMARY
 from tables.shard.pinning import is_request
 from tables.shard.shard import Shard
@@ -99,6 +100,8 @@ class RefiningJob:
     def born(self, partition: int, memories: Sequence[Memory]) -> None:
         """These memories are new: ask about them when there is time."""
         for memory in memories:
+            if is_item(memory):  # only its key says what it replaces
+                continue
             kind: Kind = "summary" if memory.kind == SUMMARY else "supersede"
             if self._wanted[kind]:
                 if self._waiting.full():
@@ -229,6 +232,7 @@ def _may_give_way(memory: Memory, new: Memory) -> bool:
         and memory.current
         and (not memory.pinned or is_request(memory))
         and memory.kind != SUMMARY
+        and not is_item(memory)
         and len(memory.text) <= QUOTED_CHARS
     )
 

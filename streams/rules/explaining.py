@@ -17,8 +17,8 @@ from schemas.conversations import Role
 from schemas.events import Parts
 from schemas.exchanges import Exchange
 from schemas.settings import MemorySettings
+from streams.rules.decision import Decision, Estimator, RatingNeeded
 from streams.rules.heeding import promoter_of
-from streams.rules.promotion import Decision, Estimator, RatingNeeded
 from streams.rules.wording import Wording, lasting
 from tables.windows.short_term import Session
 

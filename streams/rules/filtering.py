@@ -7,6 +7,8 @@
 A memory may have several sources: `eq`, `in` and `contains` ask whether one of them is among those named, or of their
 class, `ne` and `nin` whether none is.
 
+    metadata.namespace:startswith:"a/b/"      metadata.value:matches:{"price":{"$lt":3}}
+
 A value is JSON where it reads as JSON, else text. What is not there equals nothing but null. In a JSON body the same
 reads `{"importance": {"gte": 80}, "kind": "exchange"}`.
 """
@@ -24,6 +26,7 @@ import orjson
 from schemas.memories import Memory
 from schemas.sources import any_covered, sources_in
 from schemas.times import parse_timestamp
+from streams.rules.object_patterns import check_pattern, matches_object
 
 FIELDS: Final = (
     "id",
@@ -65,6 +68,8 @@ OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "in": lambda found, value: found in value,
     "nin": lambda found, value: found not in value,
     "contains": lambda found, value: found is not None and value in found,
+    "startswith": lambda found, value: isinstance(found, str) and found.startswith(value),
+    "matches": lambda found, value: isinstance(found, dict) and matches_object(found, value),
 }
 
 
@@ -110,6 +115,10 @@ class Filter:
             raise ValueError(f"a filter: {name} wants a JSON list")
         if field == "source" and (name not in _OF_SOURCES or not all(isinstance(one, str) for one in _listed(value))):
             raise ValueError(f"a filter: source takes {', '.join(_OF_SOURCES)}, and texts such as tool or token:name")
+        if name == "startswith" and not isinstance(value, str):
+            raise ValueError("a filter: startswith wants a text")
+        if name == "matches":
+            check_pattern(value)
         if name in ("gt", "gte", "lt", "lte") and (
             isinstance(value, bool) or not isinstance(value, str | int | float)
         ):

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from schemas.events import Parts
 from schemas.exchanges import Exchange
 from schemas.settings import MemorySettings
-from streams.rules.promotion import Decision, Estimator, Promoter, RatingNeeded
+from streams.rules.decision import Decision, Estimator, RatingNeeded
+from streams.rules.promotion import Promoter
 
 #: The reason of what is dropped because of who said it.
 EXCLUDED: Final = "excluded_source"

@@ -42,7 +42,7 @@ class Importance:
 
     def weighed(self, event: LongTermEvent) -> LongTermEvent:
         """The event, with the importance of its text where it asks to remember one and gives none."""
-        if isinstance(event, Remember) and "importance" not in event.model_fields_set:
+        if isinstance(event, Remember) and event.kind != "item" and "importance" not in event.model_fields_set:
             importance = self.of(event.text, short_term=event.kind == "short_term")
             return event.model_copy(update={"importance": importance})
         return event

@@ -49,8 +49,7 @@ class Scorer:
 
     def asks_to_remember(self, exchange: Exchange) -> bool:
         """Whether the user's text contains a remember phrase, as a request."""
-        said = [message.content for message in exchange.messages if message.role is Role.USER]
-        return self._phrases.found_in("\n".join(said))
+        return self._phrases.found_in(exchange.said()[0])
 
     def local(self, exchange: Exchange, exchanges_in_session: int, *, leaving: bool) -> Local:
         """What the exchange weighs without a rating."""

@@ -14,43 +14,19 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import attrgetter
 
-import msgspec
-
 from schemas.conversations import Role, SessionEnded, Silence
 from schemas.exchanges import Exchange, Message
 from schemas.settings import MemorySettings
+from streams.rules.decision import Decision, RatingNeeded
 from streams.rules.exchanges import Limits, answered, cut, silence_closes
-from streams.rules.promotion import Decision, Promoter, RatingNeeded
+from streams.rules.promotion import Promoter
+from streams.rules.session_changes import SessionChanges
 from streams.rules.summary.trigger_watch import TriggerWatch
-from streams.rules.summary.triggers import SummaryWanted, Triggers
+from streams.rules.summary.triggers import Triggers
 from tables.windows.short_term import Session
 
 #: What a session's rules are told, in the order of the log.
 SessionInput = Message | SessionEnded | Silence
-
-
-class SessionChanges(msgspec.Struct, gc=False):
-    """What some records made of a session.
-
-    `closed` are exchanges to keep, `gone` the numbers of those that are no more; `questions` are exchanges whose
-    value somebody has to be asked for, now or still; `summaries` are what is to be summed up. `ended_at` is the event
-    time (epoch ms) at which the session ended, the first time where it went on and ended again. `decided_by` are the
-    offsets of the records that made the `decisions`, in step with them; empty where an answer made it.
-    """
-
-    session: Session
-    closed: list[Exchange] = []
-    gone: list[int] = []
-    decisions: list[Decision] = []
-    decided_by: list[int] = []
-    questions: list[Exchange] = []
-    summaries: list[SummaryWanted] = []
-    ended_at: int | None = None
-    messages: int = 0
-    exchanges: int = 0
-    duplicates: int = 0
-    late: int = 0
-    replayed: int = 0
 
 
 class SessionRules:
@@ -59,6 +35,7 @@ class SessionRules:
     def __init__(self, memory: MemorySettings, promoter: Promoter, triggers: Triggers | None = None) -> None:
         self.limits = Limits.of(memory)
         self.shortest_silence = min(self.limits.gap_ms, self.limits.idle_ms)
+        self.most_messages = self.limits.messages
         self.capacity = memory.capacity
         self.ttl_ms = memory.ttl_seconds * 1000
         self.promoter, self.triggers = promoter, triggers
@@ -243,24 +220,20 @@ class _Advance:
         silent = at - (opened[-1].timestamp if opened else self._said_last())
         if silent < 0:
             self._place(message)
-        else:
-            self._add(message, silent)
+        else:  # it is as new as any
+            rules, role = self._rules, message.role
+            if silent >= rules.shortest_silence:
+                self._be_silent_until(at)
+            if (self._answered and role is Role.USER) or len(opened) >= rules.most_messages:
+                self._close()
+            opened.append(message)
+            if role is Role.ASSISTANT:
+                self._answered = True
+            if at > self._last_at:
+                self._last_at = at
+            self._ended = False
         if self._due is not None:
             self._due.hear(message)
-
-    def _add(self, message: Message, silent: int) -> None:
-        """Take in a message that is as new as any, after so much silence (ms)."""
-        rules, at, role = self._rules, message.timestamp, message.role
-        if silent >= rules.shortest_silence:
-            self._be_silent_until(at)
-        if (self._answered and role is Role.USER) or len(self._open) >= rules.limits.messages:
-            self._close()
-        self._open.append(message)
-        if role is Role.ASSISTANT:
-            self._answered = True
-        if at > self._last_at:
-            self._last_at = at
-        self._ended = False
 
     def _open_from(self) -> int:
         return self._open[0].timestamp if self._open else 0

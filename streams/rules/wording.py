@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from schemas.events import Parts
 from schemas.exchanges import Exchange
+from streams.rules.decision import Decision
 from streams.rules.heeding import EXCLUDED
-from streams.rules.promotion import KEEP_RATING, Decision, Promoter
+from streams.rules.promotion import KEEP_RATING, Promoter
 from streams.rules.scoring import KEEP_ABOVE, RATING
 
 

@@ -20,6 +20,8 @@ from streams.event_log import EventLog
 from streams.hotpath import HotPath, Outbox
 from streams.inbox import Inbox, U
 from streams.jobs.retention import Read
+from streams.live.flow import Flow
+from streams.live.readings import Readings
 from streams.memory_shares import memory_here
 from streams.metrics import Metrics
 from streams.rerouting import Rerouting
@@ -57,6 +59,15 @@ class Context:
     @cached_property
     def dead_letters(self) -> DeadLetters:
         return DeadLetters(self.outbox, self.topics.dead_letters, self.metrics)
+
+    @cached_property
+    def flow(self) -> Flow:
+        """What happens, for whoever looks."""
+        return Flow()
+
+    @cached_property
+    def readings(self) -> Readings:
+        return Readings(self.metrics)
 
     @cached_property
     def resident(self) -> Resident:

@@ -24,6 +24,9 @@ from streams.wiring.chats import RatingChat
 from streams.wiring.context import Context, WorkerContext
 from tables.windows.short_term import KeptTables, ShortTermStore
 
+#: Records that are not committed, by topic and partition.
+Lag = Callable[[], Mapping[tuple[str, int], int]]
+
 #: How often silence is looked for, and lag is measured.
 TICK_SECONDS: Final = 1.0
 #: How often expired notes are dropped; no answer shows them meanwhile.
@@ -74,6 +77,7 @@ class Intake:
             ratings=self.ratings,
             idle=idle,
             spans=context.spans,
+            flow=context.flow,
         )
 
     async def __aenter__(self) -> Self:
@@ -85,10 +89,8 @@ class Intake:
         if self.ratings is not None:
             await self.ratings.stop()
 
-    def schedule(
-        self, timers: Timers, recovered: Callable[[], bool], notes: SessionNotes, lag: Callable[[], Mapping[str, int]]
-    ) -> None:
-        """Have done in its time what is done only while the tables are there. `lag`: records to read, by topic."""
+    def schedule(self, timers: Timers, recovered: Callable[[], bool], notes: SessionNotes, lag: Lag) -> None:
+        """Have done in its time what is done only while the tables are there."""
 
         def every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
             async def where_recovered() -> None:
@@ -103,7 +105,7 @@ class Intake:
         every(TICK_SECONDS, partial(self._tick, lag))
         every(NOTES_SECONDS, drop_notes)
 
-    async def _tick(self, lag: Callable[[], Mapping[str, int]]) -> None:
+    async def _tick(self, lag: Lag) -> None:
         context = self._context
         await self.short_term.note_silence(context.settings.memory)
         self.short_term.forget_expired(context.settings.memory)
@@ -113,8 +115,11 @@ class Intake:
         context.metrics.sessions.set(len(self.short_term.idle))
         context.metrics.windows_resident.set(context.resident.held_bytes())
         context.metrics.windows_read_back.set(context.resident.read_back)
-        for topic, records in lag().items():
+        behind = context.readings.take(lag()).lag
+        for topic in (context.topics.conversations, context.topics.long_term, context.topics.summary_requests):
+            records = sum(behind.get((topic, partition), 0) for partition in range(context.partitions))
             context.metrics.lag.labels(topic).set(records)
+        context.flow.tick()
 
 
 def kept_tables(context: WorkerContext) -> KeptTables:

@@ -18,6 +18,7 @@ from streams.clients.refiner import ModelRefiner
 from streams.clock import now_ms
 from streams.jobs.analytics import AnalyticsJob
 from streams.jobs.cleanup import CleanupJob
+from streams.jobs.expiry import ExpiryJob
 from streams.jobs.former import FormerShards
 from streams.jobs.held import NOTED_SECONDS, HeldPartitions
 from streams.jobs.lifecycle import LifecycleJob
@@ -113,6 +114,8 @@ class Jobs:
             lifecycle=settings.lifecycle,
         )
 
+        self.expiry = ExpiryJob(shards=shards, event_log=event_log)
+
     async def __aenter__(self) -> Self:
         if self.refining is not None:
             self.refining.start()
@@ -151,7 +154,9 @@ class Jobs:
         self._newest_forgetting = now_ms()
 
     async def _age(self) -> None:
-        await self.cleanup.tick(await self.lifecycle.recompute())
+        now = await self.lifecycle.recompute()
+        await self.expiry.tick(now)
+        await self.cleanup.tick(now)
 
     async def _drop_replays(self) -> None:
         """One that is at work now may be interrupted later."""

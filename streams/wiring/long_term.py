@@ -35,6 +35,7 @@ def long_term_agent(
         forgetters=forgetters,
         read=read,
         born=born,
+        flow=context.flow,
     )
 
 

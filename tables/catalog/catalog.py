@@ -93,12 +93,28 @@ class Done(NamedTuple):
     details: dict[str, Any]
 
 
+class ExpiredItem(NamedTuple):
+    """An item whose time is over, and when it was (epoch ms)."""
+
+    user_id: str
+    memory_id: uuid.UUID
+    expired_at: int
+
+
 class Holdings(NamedTuple):
     """How many memories a user has, and when the oldest and the newest were made (epoch ms)."""
 
     user_id: str
     memories: int
     oldest: int
+    newest: int
+
+
+class UserCount(NamedTuple):
+    """How many memories a user has, and when one of them was made or read last (epoch ms)."""
+
+    user_id: str
+    memories: int
     newest: int
 
 
@@ -642,8 +658,18 @@ class Catalog:
         now = Fingerprint.of(self._file.path)
         return None if now == copied else (now, export(self._db, self.partition, folder))
 
+    def newest_users(self, most: int) -> list[UserCount]:
+        """Those whose memories were made or read last."""
+        rows = self._db.execute(statement("newest_users"), {"most": most}).fetchall()
+        return [UserCount(*row) for row in rows]
+
     def count(self) -> int:
         return int(self._one("SELECT count(*) FROM memories"))
+
+    def expired_items(self, now: int, most: int) -> list[ExpiredItem]:
+        """Items that have expired as of `now` (epoch ms), at most so many, the first ones first."""
+        rows = self._db.execute(statement("expired_items"), {"now": now, "most": most}).fetchall()
+        return [ExpiredItem(*row) for row in rows]
 
     def newest_event(self) -> int:
         """Epoch ms of the newest creation, access or change of state; 0 in an empty shard."""

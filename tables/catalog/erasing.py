@@ -37,7 +37,7 @@ KEPT: Final = {
 #: Why a recompute found a memory in another state.
 RECOMPUTED: Final = ("decay", "access", "pin", "settings", "clock")
 #: Why a memory went from one state or place to another, where it says nothing of the user's.
-OUR_REASONS: Final = (*RECOMPUTED, "cleanup", "retention", "restore", "forget", "manual", "erased")
+OUR_REASONS: Final = (*RECOMPUTED, "cleanup", "retention", "restore", "forget", "expired", "manual", "erased")
 
 
 class Erasing:

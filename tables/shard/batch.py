@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from schemas.events import (
     Archive,
     Edit,
+    Expire,
     Forget,
     ForgetUser,
     Link,
@@ -33,7 +34,7 @@ from schemas.times import iso
 from tables.catalog.catalog import NewLink, Tombstone
 from tables.catalog.erasing import Named
 from tables.search.search_rows import Living
-from tables.shard import overflow, pinning
+from tables.shard import items, overflow, pinning
 from tables.shard.editing import edited
 from tables.shard.forgetting import forget
 from tables.shard.near_copies import NearCopies
@@ -41,6 +42,9 @@ from tables.shard.sources import said_by_both, sources
 from tables.shard.workspace import Workspace, Workspaces
 from tables.vectors.index import Vectors, cell_of
 from tables.vectors.segmented import SegmentedIndex
+
+#: Kinds of memories that no near-copy goes into.
+_NO_TWINS = (overflow.KIND, items.KIND)
 
 _parts = attrgetter(*Parts.__slots__)
 
@@ -58,6 +62,7 @@ class Applied:
     archived: int = 0
     restored: int = 0
     removed: int = 0
+    expired: int = 0
     repeated: int = 0
     forgotten: int = 0
     unknown: int = 0
@@ -125,7 +130,11 @@ class Batch:
         catalog, applied = self.spaces.catalog, self.spaces.changes.applied
         self.spaces.look_up(_named_ids(self.events))
         self.tombstones = catalog.tombstones({event.user_id for event in self.events})
-        texts = [event for event in self.events if isinstance(event, Promotion | Remember)]
+        texts = [
+            event
+            for event in self.events
+            if isinstance(event, Promotion) or (isinstance(event, Remember) and not items.is_put(event))
+        ]
         self.near = NearCopies(texts, self.vectors, self.index, catalog, self.settings.near_copy)
         for event in self.events:
             self.space = self.spaces[event.user_id]
@@ -137,12 +146,16 @@ class Batch:
 
     def _apply(self, event: LongTermEvent) -> None:
         match event:
+            case Remember() if items.is_put(event):
+                self._put(event)
             case Promotion() | Remember():
                 self._keep(event)
             case Touch():
                 self._touch(event)
             case Pin() | Unpin():
                 for memory in self._mine(event.memory_id):
+                    if items.is_item(memory):  # it ages in no case
+                        continue
                     self.space.change(pinning.pinned_by_command(memory, isinstance(event, Pin)))
                     self.space.note(memory, event.timestamp, f"{event.type}ned")
             case Link():
@@ -168,6 +181,9 @@ class Batch:
                     self._remove(memory, event)
             case Forget():
                 self._forget(event)
+            case Expire():
+                for memory in self._mine(event.memory_id):
+                    self._expire(memory, event)
             case ForgetUser():
                 self._forget_all(event)
 
@@ -197,12 +213,36 @@ class Batch:
             self.result.summarized += len(wholes)
             self.result.born += wholes
 
+    def _put(self, event: Remember) -> None:
+        """Order in the log decides, no clock: a key that was forgotten is free, but for what is read again.
+
+        That is of before all of the user's was forgotten.
+        """
+        assert event.memory_id is not None, "an item has a key"
+        if any(one.memory_id is None and one.forgotten_at >= event.timestamp for one in self._tombstones_of(event)):
+            self.result.forgotten += 1
+            return
+        effect = items.put(self.space, event, self.vectors[event.event_id])
+        setattr(self.result, effect, getattr(self.result, effect) + 1)
+
+    def _tombstones_of(self, event: LongTermEvent) -> Iterator[Tombstone]:
+        return (one for one in self.tombstones if one.user_id == event.user_id)
+
+    def _expire(self, memory: Memory, event: Expire) -> None:
+        if items.expire(self.space, memory, event):
+            self.result.expired += 1
+        else:
+            self.result.spared += 1
+
     def _is_forgotten(self, memory: Memory) -> bool:
         return any(covers(tombstone, memory.user_id, memory.id, memory.created_at) for tombstone in self.tombstones)
 
     def _forget(self, event: Forget) -> None:
         """Under all its names. One that was removed before has left words in its history, and in summaries."""
-        self._of({**self.space.archived, **self.space.known}, event.memory_id)
+        found = self._of({**self.space.archived, **self.space.known}, event.memory_id)
+        if found and items.is_item(found[0]):  # its key may be written again, so no tombstone is left
+            self.result.removed += forget(self.space, {event.memory_id}, event.timestamp)
+            return
         identity = self.space.named(event.memory_id)
         names = self.space.names(identity) | {event.memory_id}
         for name in sorted(names):
@@ -290,7 +330,7 @@ class Batch:
         stored = (known.get(m.id, m) for m in self.near.stored(event) if m.id not in self.space.gone)
         fresh = (known.get(self.born[earlier]) for earlier in self.near.earlier(event) if earlier in self.born)
         for twin in (*stored, *fresh):
-            if twin is not None and twin.current and twin.kind != overflow.KIND and twin.id not in supersedes:
+            if twin is not None and twin.current and twin.kind not in _NO_TWINS and twin.id not in supersedes:
                 return twin
         return None
 
@@ -335,11 +375,13 @@ class Batch:
             self.result.touched += number
 
     def _accessed(self, memory: Memory, at: int, times: int) -> Memory:
-        return replace(
-            memory,
-            importance=min(100.0, memory.importance + self.settings.access_increment * times),
-            last_accessed=max(memory.last_accessed, at),
-            access_count=memory.access_count + times,
+        return items.renewed(
+            replace(
+                memory,
+                importance=min(100.0, memory.importance + self.settings.access_increment * times),
+                last_accessed=max(memory.last_accessed, at),
+                access_count=memory.access_count + times,
+            )
         )
 
     def _edit(self, memory: Memory, event: Edit) -> None:

@@ -14,7 +14,7 @@ from schemas.memories import Memory
 from schemas.sources import SOURCES, sources_in, together
 
 #: What of a memory's metadata is Siltstone's own: no edit changes it.
-OURS = ("promotion", "speakers", "summary", "transitions", SOURCES)
+OURS = ("promotion", "speakers", "stored", "summary", "transitions", SOURCES)
 
 
 def edited(memory: Memory, event: Edit) -> tuple[Memory, dict[str, Any]]:

@@ -20,6 +20,7 @@ from schemas.memories import Memory, State
 from schemas.settings import LongTermSettings
 from schemas.sources import SOURCES, USUAL
 from schemas.times import iso
+from tables.shard import items
 from tables.shard.sources import said_by, sources
 from tables.shard.workspace import Workspace
 from tables.vectors.index import Vectors
@@ -44,7 +45,8 @@ def make_room(
     together what they said in it.
     """
     space.load_current()
-    memories, limit = list(space.known.values()), settings.max_memories_per_user
+    memories = [memory for memory in space.known.values() if not items.is_item(memory)]
+    limit = settings.max_memories_per_user
     excess = sum(memory.current for memory in memories) - limit
     if excess <= 0:
         return []

@@ -24,7 +24,7 @@ from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.analysts.copy import Fingerprint
 from tables.analysts.statistics import StateChange, StateOnDay
 from tables.catalog.archive import Archived
-from tables.catalog.catalog import Catalog, Changes, Done, Holdings, NewLink
+from tables.catalog.catalog import Catalog, Changes, Done, ExpiredItem, Holdings, NewLink, UserCount
 from tables.catalog.cleanup import Verdicts
 from tables.catalog.database import ALONE
 from tables.catalog.watermarks import Watermark
@@ -368,6 +368,10 @@ class Shard:
         self._catalog.rest()
         return verdicts
 
+    def expired_items(self, now: int, most: int) -> list[ExpiredItem]:
+        """Items that have expired as of `now` (epoch ms), at most so many, the first ones first."""
+        return self._catalog.expired_items(now, most)
+
     def rating(self, memory_id: uuid.UUID, model: str) -> int | None:
         """What the model answered when it was asked about this exchange; None where it was not."""
         return self._catalog.rating(memory_id, model)
@@ -385,6 +389,13 @@ class Shard:
     def erasure(self, user_id: str) -> Erasure:
         """What was forgotten of a user, and what is left of it here."""
         return self._catalog.erasure(user_id)
+
+    def newest_users(self, most: int) -> list[UserCount]:
+        """The users whose memories were made or read last, with how many they have."""
+        try:
+            return self._catalog.newest_users(most)
+        finally:
+            self._catalog.rest()
 
     def count(self) -> int:
         """How many memories it holds."""

@@ -99,8 +99,9 @@ class Rows(Generic[Row]):
         rows = self._fresh.get(partition)
         if rows is None:
             rows = self._fresh[partition] = {}
-        if (partition, key) not in self._changed:
-            self._changed[partition, key] = rows.get(key, KEPT)
+        place = partition, key
+        if place not in self._changed:
+            self._changed[place] = rows.get(key, KEPT)
         rows[key] = row
 
     def delete(self, partition: int, key: bytes) -> None:

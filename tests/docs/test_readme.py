@@ -158,6 +158,7 @@ def test_an_unwritable_data_directory_is_one_clear_line(settings: Settings, tmp_
     assert (result.returncode, len(result.stderr.strip().splitlines())) == (1, 1)
 
 
+@pytest.mark.slow
 def test_the_demo_prints_one_json_object(tmp_path: Path) -> None:
     """With bad lines too: they become dead letters."""
     chats = tmp_path / "chats.jsonl"

@@ -36,6 +36,7 @@ SEEDS = st.integers(0, 2**32)
 ANY_BYTES = st.binary(max_size=200) | JSON.map(orjson.dumps) | SEEDS.map(said).map(lambda said: said.value)
 
 
+@pytest.mark.slow
 @examples(500)
 @given(ANY_BYTES, st.none() | st.integers(-(2**63), 2**63 - 1))
 @example(b"", None)
@@ -49,6 +50,7 @@ def test_any_bytes_are_read_or_refused_with_a_reason(value: bytes, timestamp: An
         assert str(found)
 
 
+@pytest.mark.slow
 @examples(8)
 @given(st.lists(st.tuples(SEEDS, st.integers(1, 60)), min_size=1, max_size=3))
 def test_what_is_read_goes_all_the_way(

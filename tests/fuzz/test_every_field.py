@@ -68,6 +68,7 @@ def test_what_is_in_a_field_stops_nobody(taken: list[list[Said]], tmp_path: Path
         way.assert_all_accounted_for()
 
 
+@pytest.mark.slow
 def test_much_of_what_is_tried_is_refused_and_enough_is_not(taken: list[list[Said]]) -> None:
     tried = sum(1 for _ in attempts())
     assert len(taken) > 3000

@@ -14,6 +14,7 @@ from schemas.events import (
     LONG_TERM_EVENT,
     Archive,
     Edit,
+    Expire,
     Forget,
     ForgetUser,
     Link,
@@ -52,6 +53,7 @@ EVENTS: dict[type[Any], dict[str, Any]] = {
     Link: {"type": "link", "source_id": ID, "target_id": OTHER},
     Unlink: {"type": "unlink", "source_id": ID, "target_id": OTHER},
     Forget: {"type": "forget", "memory_id": ID},
+    Expire: {"type": "expire", "memory_id": ID, "expired_at": START},
     ForgetUser: {"type": "forget_user"},
     Pin: {"type": "pin", "memory_id": ID},
     Unpin: {"type": "unpin", "memory_id": ID},
@@ -171,7 +173,7 @@ def test_a_short_term_memory_belongs_to_a_session() -> None:
 
 
 def test_a_long_term_memory_does_not_expire() -> None:
-    with pytest.raises(ValidationError, match="ttl_seconds is for kind short_term alone"):
+    with pytest.raises(ValidationError, match="ttl_seconds is for kinds short_term and item"):
         remembered(ttl_seconds=60)
 
 

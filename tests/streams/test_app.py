@@ -12,6 +12,7 @@ from streams.app import Siltstone
 from streams.cli import running
 
 
+@pytest.mark.slow
 async def test_a_part_that_cannot_be_stopped_keeps_no_other_from_it(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,6 +103,7 @@ EVENT = b'{"event_id": "6ba7b810-9dad-11d1-80b4-00c04fd430c8", "user_id": "u", "
 MESSAGE = line(1, "u", "user", 0)[:-1] + b", "
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decode", [short_term.decode, long_term.decode])
 @pytest.mark.parametrize(
     "value",

@@ -11,7 +11,6 @@ from streams.detail import SHOWN_CHARS, detail_of
     ("content", "line"),
     [
         (b'{"detail": "there is no such memory"}', "there is no such memory"),
-        (b'{"detail": [{"loc": ["body", "a", 0], "msg": "m"}, {"loc": ["query", "b"], "msg": "n"}]}', "a.0: m; b: n"),
         (b'{"error": 1}', '{"error": 1}'),
         (b'{"detail": [{}]}', '{"detail": [{}]}'),
         (b"Invalid Host header", "Invalid Host header"),

@@ -62,6 +62,7 @@ def owned(folder: Path, limit: int) -> OwnedShards:
     )
 
 
+@pytest.mark.slow
 async def test_shards_share_as_they_come_and_go(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     shards = owned(tmp_path, 2 * GIB)
     try:

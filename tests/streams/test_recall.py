@@ -103,6 +103,7 @@ def one_by_one(shard: Shard, question: PreparedQuery) -> list[SearchHit]:
 EVERY = Query("u", "where do I live, hiking?", 10, frozenset(State))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("days", [0, 7.5, 30, 300])
 @pytest.mark.parametrize(
     "query",

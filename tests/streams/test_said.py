@@ -24,6 +24,9 @@ from tests.support.talk import Talk, talk
 
 OSLO = "I just moved to Oslo, I'm a structural engineer"
 
+#: What changes something says that it is written so, without a body too.
+JSON = {"Content-Type": "application/json"}
+
 
 @pytest.fixture
 async def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Talk]:
@@ -49,7 +52,12 @@ async def test_what_was_just_said_is_found_while_its_exchange_is_open(here: Talk
     assert hit.id == memory_id("u", "u-s", ("u-0", "u-1"))
     assert (hit.state, hit.kind, hit.session_id, hit.message_ids) == ("short_term", "exchange", "u-s", ["u-0", "u-1"])
     assert (hit.memory, hit.agent_id) == (f"Ann: {OSLO}\nWelcome!", "planner")
-    assert hit.metadata == {"mood": "fine", "emotion": "happy", "speakers": ["Ann"]}
+    assert hit.metadata == {
+        "mood": "fine",
+        "emotion": "happy",
+        "speakers": ["Ann"],
+        "siltstone.sources": ["assistant", "user:Ann"],
+    }
     assert 0 < hit.importance == hit.score <= 100
     assert hit.relevance > 0.5
 
@@ -303,7 +311,7 @@ async def test_a_session_is_ended_over_http(here: Talk, body: bool) -> None:
         {"json": {"user_id": "u", "timestamp": START + 5_000}} if body else {"params": {"user_id": "u"}}
     )
     async with here.http() as http:
-        answer = await http.post("/v1/sessions/a%2Fb/end", **named)
+        answer = await http.post("/v1/sessions/a%2Fb/end", **named, headers=JSON)
         assert answer.status_code == 202
         told = answer.json()
         assert (told["topic"], told["partition"], told["offset"]) == (here.worker.topics.conversations, 0, 1)
@@ -322,6 +330,6 @@ async def test_a_session_is_ended_over_http(here: Talk, body: bool) -> None:
 )
 async def test_whose_session_ends_has_to_be_said(here: Talk, named: dict[str, Any]) -> None:
     async with here.http() as http:
-        answer = await http.post("/v1/sessions/s/end", **named)
+        answer = await http.post("/v1/sessions/s/end", **named, headers=JSON)
     assert answer.status_code == 422
     assert here.log.records[here.worker.topics.conversations] == []

@@ -494,6 +494,7 @@ ASKED = st.builds(
 )
 
 
+@pytest.mark.slow
 @examples(40)
 @given(st.lists(ASKED, max_size=25, unique_by=lambda event: event.text), st.data())
 def test_cuts_redeliveries_and_crashes_change_nothing(events: list[Remember], data: st.DataObject) -> None:
@@ -525,6 +526,7 @@ def test_cuts_redeliveries_and_crashes_change_nothing(events: list[Remember], da
     assert all(event == once[event.event_id] for event in room.outbox.sent)
 
 
+@pytest.mark.slow
 @examples(30)
 @given(st.lists(ASKED, min_size=1, max_size=12, unique_by=lambda event: event.text), st.data())
 def test_what_is_forgotten_is_gone_however_often_the_log_is_read(events: list[Remember], data: st.DataObject) -> None:

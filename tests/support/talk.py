@@ -100,7 +100,7 @@ class Talk:
     def http(self) -> httpx.AsyncClient:
         """The worker's API, to be closed."""
         transport = httpx.ASGITransport(build(self.worker.service, self.worker.forwarding))
-        return httpx.AsyncClient(transport=transport, base_url="http://worker")
+        return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from schemas.events import (
     Archive,
     Edit,
+    Expire,
     Forget,
     ForgetUser,
     Link,
@@ -42,6 +43,8 @@ SAID = [
     for place, vector in enumerate(VECTORS)
 ]
 IDS = [one.memory_id for one, _ in SAID]
+KEYS = [uuid.UUID(int=number) for number in range(2)]
+KEY = st.sampled_from(KEYS)
 USERS, ID, TIMES = st.sampled_from(WHO), st.sampled_from(IDS), st.integers(START, START + 9)
 COMMANDS: st.SearchStrategy[LongTermEvent] = st.one_of(
     st.sampled_from([one for one, _ in SAID]),
@@ -58,6 +61,12 @@ COMMANDS: st.SearchStrategy[LongTermEvent] = st.one_of(
     st.builds(lambda user, i, place: event(Edit, user, memory_id=i, text=f"edited {place}"), USERS, ID,
               st.integers(0, len(VECTORS) - 1)),
     st.builds(lambda user, old, at: event(Remember, user, at, text="edited 0", supersedes=[old]), USERS, ID, TIMES),
+    st.builds(lambda user, key, at, place, seconds: event(Remember, user, at, kind="item", memory_id=key,
+              text=f"item {place}", ttl_seconds=seconds), USERS, KEY, TIMES, st.integers(0, len(VECTORS) - 1),
+              st.sampled_from([None, 1])),
+    st.builds(lambda kind, user, key, at: event(kind, user, at, memory_id=key),
+              st.sampled_from([Unpin, Archive, Restore, Remove, Forget]), USERS, KEY, TIMES),
+    st.builds(lambda user, key, at: event(Expire, user, memory_id=key, expired_at=at + 1000), USERS, KEY, TIMES),
     st.builds(lambda user, at: event(ForgetUser, user, at), USERS, st.integers(START, START + 4)),
 )  # fmt: skip
 

@@ -55,6 +55,7 @@ def test_a_record_that_is_no_number_is_told(tmp_path: Path, written: bytes) -> N
     assert "remove the file" in finding.todo
 
 
+@pytest.mark.slow
 async def test_a_worker_of_another_number_does_not_begin(settings: Settings) -> None:
     """It says so before it looks for a broker. One of the same number notes it."""
     elsewhere = settings.kafka.model_copy(update={"partitions": 3, "bootstrap_servers": "127.0.0.1:9"})

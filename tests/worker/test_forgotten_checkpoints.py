@@ -55,7 +55,8 @@ async def test_what_was_forgotten_is_in_no_object_after_the_term_and_the_receipt
                 return bool((await receipt())["commands"])
 
             await until_it_is(begun)
-            assert (await receipt())["checkpoints"]["may_hold"] is True
+            left = (await receipt())["checkpoints"]
+            assert (left["may_hold"], left["store"]) == (True, "file://…/store")
 
             async def ended() -> bool:
                 return (await receipt())["checkpoints"]["may_hold"] is False

@@ -115,6 +115,7 @@ def left_in(data: Path, words: Sequence[str] = (*SECRETS, SPOKEN, NOTED)) -> lis
     return found
 
 
+@pytest.mark.slow
 @examples(15)
 @given(
     commands=st.lists(COMMANDS, min_size=1, max_size=8),

@@ -68,6 +68,7 @@ async def test_what_is_another_users_is_not_there(worker: Siltstone, http: httpx
         assert (await http.request(method, path, params={"user_id": "bob"})).status_code == 404
     link = {"user_id": "bob", "source_id": own, "target_id": memory_id}
     assert (await http.post("/v1/links", json=link)).status_code == 404
+    assert (await http.delete("/v1/links", params=link)).status_code == 404
     assert (await http.get("/v1/memories", params={"user_id": "bob"})).json()["total"] == 1
     assert (await http.delete(f"/v1/memories/{memory_id}", params={"user_id": "bob"})).status_code == 202
     await http.delete(f"/v1/memories/{own}", params={"user_id": "bob"})
@@ -182,8 +183,16 @@ async def test_related_memories_are_linked_ones_and_those_that_resemble(
     assert shown == [(bees, "explicit", "cause", "in"), (more_tea, "semantic", None, None)]
     (back,) = [one for one in await related(bees) if one["relation"] == "explicit"]
     assert (back["id"], back["weight"], back["direction"]) == (tea, 0.4, "out")
+    gone = {"user_id": "ann", "source_id": bees, "target_id": tea, "kind": "cause"}
+    assert (await http.delete("/v1/links", params=gone)).status_code == 202
+    await until_it_is(lambda: unlinked(http, tea))
     assert (await http.get(f"/v1/memories/{tea}/related", params={"user_id": "bob"})).status_code == 404
     assert (await http.get(f"/v1/memories/{tea}/links", params={"user_id": "bob"})).status_code == 404
+
+
+async def unlinked(http: httpx.AsyncClient, memory_id: str) -> bool:
+    found = await http.get(f"/v1/memories/{memory_id}/links", params={"user_id": "ann"})
+    return not found.raise_for_status().json()["links"]
 
 
 async def test_filters_come_before_the_ranking(worker: Siltstone, http: httpx.AsyncClient) -> None:

@@ -159,7 +159,7 @@ async def test_a_long_term_memory_can_be_posted(client: Client) -> None:
 async def test_a_wrong_request_is_refused(settings: Settings) -> None:
     """Misspelt fields too: a time to live that is not read would be a day."""
     transport = httpx.ASGITransport(api_of(settings))  # nothing is written, so nothing needs to run
-    api = httpx.AsyncClient(transport=transport, base_url="http://worker")
+    api = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
     for wrong in (
         *(fields for fields, _ in BAD),
         {"text": ""},
@@ -174,10 +174,10 @@ async def test_a_wrong_request_is_refused(settings: Settings) -> None:
 
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"kind": "short_term"}, "a short-term memory belongs to a session: session_id is missing"),
-    ({"ttl_seconds": 60}, "ttl_seconds is for kind short_term alone"),
+    ({"ttl_seconds": 60}, "ttl_seconds is for kinds short_term and item"),
     ({"kind": "short_term", "session_id": "s", "ttl_seconds": 0}, "ttl_seconds: Input should be greater than"),
     ({"kind": "short_term", "session_id": "s", "importance": 101}, "importance: Input should be less than"),
-    ({"kind": "eternal"}, "kind: Input should be 'long_term' or 'short_term'"),
+    ({"kind": "eternal"}, "kind: Input should be 'long_term', 'short_term' or 'item'"),
 ]
 
 

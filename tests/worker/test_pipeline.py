@@ -52,6 +52,7 @@ def samples() -> Records:
     return [(orjson.loads(text)["user_id"].encode(), text) for text in lines]
 
 
+@pytest.mark.every_time
 async def test_chats_become_memories_that_answer_in_both_languages(worker: Siltstone) -> None:
     """Every bundled question finds its exchange first; the same input twice makes no memory twice."""
     await feed(worker, samples())
@@ -98,7 +99,8 @@ BAD: list[tuple[str, bytes | None]] = [
 ]
 
 
-async def test_bad_input_is_buried_and_disturbs_nothing(worker: Siltstone) -> None:
+@pytest.mark.every_time
+async def test_bad_input_becomes_dead_letters_and_disturbs_nothing(worker: Siltstone) -> None:
     """Each bad record is one dead letter: the original bytes, its coordinates, and a reason."""
     good: Records = [(b"u", line(i, "u", ("user", "assistant")[i % 2], i)) for i in range(4)]
     mixed = [record for i, bad in enumerate(BAD) for record in (*good[i : i + 1], (b"u", bad[1]))]
@@ -174,6 +176,7 @@ async def test_a_message_can_be_posted_and_read_back(worker: Siltstone) -> None:
         assert (await client.get("/docs")).status_code == 200
 
 
+@pytest.mark.every_time
 async def test_another_user_sees_nothing(worker: Siltstone) -> None:
     await feed(worker, samples())
     async with api(worker) as client:
@@ -194,6 +197,7 @@ async def test_users_of_the_shards_lie_by_the_number_of_partitions(settings: Set
     assert all(partition_of(user, settings.kafka.partitions) == partition for user, partition in stored)
 
 
+@pytest.mark.every_time
 async def test_windows_survive_a_restart(settings: Settings) -> None:
     """A worker that takes over has the windows of the one before, and counts nothing twice."""
     records: Records = [(b"u", line(i, "u", ("user", "assistant")[i % 2], i)) for i in range(7)]

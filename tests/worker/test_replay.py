@@ -22,6 +22,7 @@ from schemas.events import Archive, Edit, Forget, ForgetUser, Link, LongTermEven
 from schemas.ids import memory_id
 from schemas.settings import LifecycleSettings, MemorySettings, ScoringSettings, Settings
 from schemas.topics import Topics, key_of, partition_of
+from streams.agents.long_term import decode
 from streams.app import Siltstone
 from streams.cli import running
 from streams.clients.broker import EmbeddedBroker, client_options, ensure_topics
@@ -141,7 +142,7 @@ async def produce(settings: Settings, topic: str, records: Sequence[tuple[str, b
 
 
 async def log(settings: Settings) -> list[Promotion]:
-    """The promotions in the log, partition by partition."""
+    """The promotions in the log, as agents read them, partition by partition."""
     topic, found = Topics.with_prefix(settings.kafka.topic_prefix).long_term, []
     asked = ReplayOptions(EARLIEST, NOW, (), False, settings.kafka.topic_prefix, settings.kafka.partitions)
     with tempfile.TemporaryDirectory() as folder:
@@ -150,8 +151,7 @@ async def log(settings: Settings) -> list[Promotion]:
         end = plan.long_term[partition].end
         if end:
             async for records in records_between(settings.kafka, topic, partition, 0, end):
-                fields = [orjson.loads(record.value) for record in records]
-                found += [Promotion.model_validate(one) for one in fields if one["type"] == "promotion"]
+                found += [event for event in map(decode, records) if isinstance(event, Promotion)]
     return found
 
 

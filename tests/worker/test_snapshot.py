@@ -16,6 +16,8 @@ from tests.support.quick_commands import siltstone
 from tests.worker.test_statistics import remember
 
 NOBODY = "http://127.0.0.1:1"
+#: Within the data directory.
+COPY = Path("analytics", "siltstone.duckdb")
 
 
 async def test_a_worker_makes_it_on_a_timer_and_when_asked(settings: Settings, tmp_path: Path) -> None:
@@ -26,24 +28,26 @@ async def test_a_worker_makes_it_on_a_timer_and_when_asked(settings: Settings, t
         await running.until_ready(worker)
         await remember(worker, 100, 50)
         await until(lambda: labelled(worker.metrics.snapshots).get(("unchanged",), 0) > 0)
-        with duckdb.connect(str(data / "analytics" / "siltstone.duckdb"), read_only=True) as db:
+        with duckdb.connect(str(data / COPY), read_only=True) as db:
             assert db.execute("SELECT count(*) FROM scores").fetchall() == [(2,)]
         url = f"http://127.0.0.1:{worker.api.port}"
         made = await snapshot("--url", url)
-        assert made == await snapshot("--url", url, "--data", str(data))
+        assert made["path"] == str(COPY), "the worker does not say where its directory is"
+        assert await snapshot("--url", url, "--data", str(data)) == {**made, "path": str(data / COPY)}
+        assert await snapshot("--url", url, SILTSTONE_DATA_DIR=str(data)) == {**made, "path": str(data / COPY)}
         assert (made["memories"], made["partitions"]) == (2, worker.shards.partitions())
         locked = await siltstone("snapshot", "--data", str(data), "--url", NOBODY)
         assert (locked.returncode, locked.stderr.startswith("siltstone: shard ")) == (1, True)
     made = await snapshot("--data", str(data), "--url", NOBODY)
-    assert (made["memories"], made["path"]) == (2, str(data / "analytics" / "siltstone.duckdb"))
+    assert (made["memories"], made["path"]) == (2, str(data / COPY))
     alone = await siltstone("snapshot", "--url", NOBODY, SILTSTONE_DATA_DIR=str(data))
     assert (alone.returncode, "2 memories" in alone.stdout) == (0, True)
     nothing = await siltstone("snapshot", "--url", NOBODY)
     assert (nothing.returncode, "no worker answers" in nothing.stderr) == (1, True)
 
 
-async def snapshot(*words: str) -> dict[str, Any]:
-    result = await siltstone("snapshot", "--json", *words)
+async def snapshot(*words: str, **environment: str) -> dict[str, Any]:
+    result = await siltstone("snapshot", "--json", *words, **environment)
     assert result.returncode == 0, result.stderr
     made: dict[str, Any] = orjson.loads(result.stdout)
     return made

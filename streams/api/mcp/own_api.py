@@ -25,7 +25,7 @@ class Refused(ToolError):
 
 
 class OwnApi:
-    """To be closed. What nobody foresaw is raised, so that it is logged."""
+    """To be closed. What nobody foresaw is logged there, and refused like all else."""
 
     def __init__(self, api: ASGIApp) -> None:
         self._http = httpx.AsyncClient(

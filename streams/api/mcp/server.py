@@ -17,6 +17,7 @@ from schemas.errors import AccessDenied
 from streams.admission.authorize import Principal
 from streams.api.mcp.caller import CALLER
 from streams.api.policies import TOOLS
+from streams.api.wording import complaints
 
 USER: Final = "user_id"
 INSTRUCTIONS: Final = (
@@ -95,7 +96,7 @@ def _line(exc: ToolError) -> str:
     """Of the first cause: what the SDK puts around it is left out, and so is what was given."""
     cause = exc.__cause__ or exc
     if isinstance(cause, ValidationError):
-        return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in cause.errors())
+        return complaints({**one, "loc": ("arguments", *one["loc"])} for one in cause.errors())
     return str(cause)
 
 

@@ -11,6 +11,7 @@ from streams.api.mem0.changing import changing_routes
 from streams.api.mem0.owners import Owners
 from streams.api.mem0.reading import reading_routes
 from streams.api.mem0.wire import WireRoute
+from streams.api.refusals import because
 from streams.service import MemoryService
 
 WHOLE: Final = "siltstone"
@@ -18,7 +19,7 @@ WHOLE: Final = "siltstone"
 
 def mem0_routes(service: MemoryService, forwarding: Forwarding) -> APIRouter:
     """`MemoryClient(host=…, api_key=…)` of `mem0ai` asks these."""
-    api = APIRouter(route_class=WireRoute, responses={400: {"description": "What cannot be done, in one line"}})
+    api = APIRouter(route_class=WireRoute, responses=because(400, "What cannot be done, in one line"))
     owners = Owners(service)
 
     @api.get("/v1/ping/", tags=["mem0"])

@@ -29,7 +29,7 @@ def refused(detail: str) -> HTTPException:
 
 
 class WireRoute(APIRoute):
-    """A route whose input is refused with 400 and one line, where the API's own are with 422 and a list."""
+    """A route whose input is refused with 400 and one line, where the API's own are with 422."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handler = super().get_route_handler()

@@ -20,7 +20,8 @@ from streams.hotpath.outbox import Headers
 from streams.inbox import Inbox
 from streams.metrics import Metrics
 from streams.rerouting import Rerouting
-from streams.rules.promotion import Estimator, Promoter
+from streams.rules.decision import Estimator
+from streams.rules.promotion import Promoter
 from streams.rules.session import SessionRules
 from tables.windows.short_term import ShortTermStore
 from tests.crash.chatter import Said

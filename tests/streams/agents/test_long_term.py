@@ -220,6 +220,7 @@ async def test_a_batch_that_is_ahead_of_the_shard_is_preceded_by_what_the_log_ho
     assert sorted(memory.text for memory in kept) == ["bread", "milk", "tea"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 async def test_however_a_partition_comes_and_goes_each_event_is_in_once_and_none_is_committed_before(
     worker: Worker, seed: int

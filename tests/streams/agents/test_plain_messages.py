@@ -70,6 +70,7 @@ def taken(value: bytes | None) -> bool:
     return True
 
 
+@pytest.mark.slow
 @examples(2_000, few=100)
 @given(FIELDS, st.sets(st.sampled_from(sorted(PLAIN))), st.booleans())
 def test_what_it_takes_it_reads_as_the_models_do(fields: dict[str, Any], without: set[str], indented: bool) -> None:

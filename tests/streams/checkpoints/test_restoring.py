@@ -43,6 +43,7 @@ async def generations(tmp_path: Path, store: Checkpoints, log: Log, count: int) 
     shutil.rmtree(tmp_path / "lost")
 
 
+@pytest.mark.slow
 async def test_an_empty_disk_is_filled_from_the_newest_and_the_tail(
     tmp_path: Path, store: Checkpoints, log: Log
 ) -> None:
@@ -113,6 +114,7 @@ async def test_where_the_log_has_not_all_and_no_checkpoint_fits_the_worker_says_
         assert "siltstone checkpoint restore" in str(fault)
 
 
+@pytest.mark.slow
 async def test_a_disk_that_is_far_behind_makes_place(
     tmp_path: Path, store: Checkpoints, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,6 +132,7 @@ async def test_a_disk_that_is_far_behind_makes_place(
         assert await worker.users() == everybody(log)
 
 
+@pytest.mark.slow
 async def test_a_disk_that_the_log_does_not_reach_makes_place(tmp_path: Path, store: Checkpoints, log: Log) -> None:
     async with at_work(Worker(tmp_path / "disk", store, log)):
         pass

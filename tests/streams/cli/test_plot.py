@@ -224,6 +224,7 @@ def test_nothing_to_draw_is_said_in_each_panel(tmp_path: Path) -> None:
     assert png_size(figure, tmp_path / "empty.png") == (1540, 880)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("days", [1, 3650])
 def test_a_day_and_ten_years_can_be_drawn(tmp_path: Path, days: int) -> None:
     """With few enough dates below to be read."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from streams.cli import dev
+from streams.cli.ingest_line import ingest_line
 from streams.cli.memory_ids import MEMORY_ID
 from streams.cli.search import elsewhere, worth_showing
 
@@ -46,10 +46,10 @@ def test_the_flag_is_named_that_finds_what_is_better(
 def test_the_line_that_ingests_is_to_be_pasted(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the name in the PATH, else by the one that this command was started with."""
     monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/siltstone")
-    assert dev.ingest_line("127.0.0.1:9092") == "siltstone ingest chats.jsonl --bootstrap-servers 127.0.0.1:9092"
+    assert ingest_line("127.0.0.1:9092") == "siltstone ingest chats.jsonl --bootstrap-servers 127.0.0.1:9092"
     monkeypatch.setattr("shutil.which", lambda _: None)
     monkeypatch.setattr("sys.argv", ["my folder/siltstone", "dev"])
-    assert dev.ingest_line("h:1") == "'my folder/siltstone' ingest chats.jsonl --bootstrap-servers h:1"
+    assert ingest_line("h:1") == "'my folder/siltstone' ingest chats.jsonl --bootstrap-servers h:1"
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ def _raising_what_cannot_be_told() -> None:
     raise Unpicklable(1, 2)
 
 
+@pytest.mark.slow
 async def test_each_caller_gets_its_own_answer(process: CalledProcess) -> None:
     assert process.pid is None
     answers = await asyncio.gather(*(process.call(_told, number) for number in range(20)))
@@ -68,6 +69,7 @@ async def test_what_a_function_raises_is_raised(process: CalledProcess) -> None:
     assert (await process.call(_told, 1))[0] == 1
 
 
+@pytest.mark.slow
 async def test_who_is_cancelled_gets_nobody_elses_answer(process: CalledProcess) -> None:
     await process.call(_told, 0)
     waiting = asyncio.ensure_future(process.call(_told, 1, 0.3))
@@ -110,6 +112,7 @@ async def test_nothing_is_left_of_one_that_is_closed() -> None:
         await waiting
 
 
+@pytest.mark.slow
 async def test_it_ends_when_nobody_can_ask_it_any_more() -> None:
     """As where its parent dies on a system that tells no child."""
     one = CalledProcess({})

@@ -62,6 +62,7 @@ def kill(embedding: Embedding) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 async def test_a_killed_process_is_started_again(caplog: pytest.LogCaptureFixture) -> None:
     """What is asked afterwards is answered as before."""
     async with started(EmbeddingSettings()) as embedding:
@@ -97,6 +98,7 @@ async def threads(embedding: Embedding) -> int:
     return len(await process_of(embedding).call(os.listdir, "/proc/self/task"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
 @pytest.mark.parametrize("said", [None, "4"])
 async def test_embedding_takes_one_thread(monkeypatch: pytest.MonkeyPatch, said: str | None) -> None:
@@ -147,6 +149,7 @@ def _die(_: EmbeddingSettings) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 async def test_a_process_that_dies_while_it_loads_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.clients.embedding_process._load", _die)
     async with started(EmbeddingSettings()) as embedding:
@@ -183,6 +186,7 @@ def _refuse(texts: list[str]) -> None:
     embedding_process._embed(texts)
 
 
+@pytest.mark.slow
 async def test_what_a_model_raises_comes_through_without_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
     async with started(EmbeddingSettings()) as embedding:
         await embedding.model()

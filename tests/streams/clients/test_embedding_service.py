@@ -224,6 +224,7 @@ FOR_ONE = Answer(body=embeddings([ONE]))
 LASTING = [Answer(status=401), Answer(status=404), Answer(status=400)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", [*FAILING, *LASTING, *(answer for answer in UNUSABLE if answer != FOR_ONE)])
 async def test_patience_waits_until_the_service_is_back(server: OpenAIServer, answer: Answer) -> None:
     """Whatever the failure: what is to be kept has all its vectors in the end."""

@@ -65,6 +65,7 @@ def troubled(process: ExtractionProcess, monkeypatch: pytest.MonkeyPatch) -> Ext
     return process
 
 
+@pytest.mark.slow
 async def test_a_draft_is_what_it_would_be_here(process: ExtractionProcess) -> None:
     """There is no process before the first order."""
     assert process.pid is None
@@ -73,6 +74,7 @@ async def test_a_draft_is_what_it_would_be_here(process: ExtractionProcess) -> N
     assert process.pid is not None
 
 
+@pytest.mark.slow
 async def test_it_gives_way_and_has_one_thread(process: ExtractionProcess) -> None:
     await process.drafted([order("I like tea")])
     assert process.pid is not None
@@ -81,6 +83,7 @@ async def test_it_gives_way_and_has_one_thread(process: ExtractionProcess) -> No
     assert os.getpriority(os.PRIO_PROCESS, process.pid) == min(19, nice)
 
 
+@pytest.mark.slow
 def test_it_loads_neither_faust_nor_a_model() -> None:
     script = (
         "import sys, streams.clients.extraction;"
@@ -90,6 +93,7 @@ def test_it_loads_neither_faust_nor_a_model() -> None:
     assert done.stdout.strip() == b"[]"
 
 
+@pytest.mark.slow
 async def test_one_that_is_killed_is_started_again(process: ExtractionProcess) -> None:
     asked = order("I like tea")
     (first,) = await process.drafted([asked])
@@ -101,6 +105,7 @@ async def test_one_that_is_killed_is_started_again(process: ExtractionProcess) -
     assert process.pid not in (None, former)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", ["die now", "divide by zero"])
 async def test_what_cannot_be_summed_up_costs_nobody_else_a_summary(troubled: ExtractionProcess, word: str) -> None:
     orders = [order("I like tea"), order(word), order("我喜欢猫")]
@@ -109,6 +114,7 @@ async def test_what_cannot_be_summed_up_costs_nobody_else_a_summary(troubled: Ex
     assert (first, last) == (drafted(orders[0]), drafted(orders[2]))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("troubled")
 async def test_what_does_not_come_to_an_end_is_ended() -> None:
     quick = ExtractionProcess(seconds=0.5)
@@ -119,11 +125,13 @@ async def test_what_does_not_come_to_an_end_is_ended() -> None:
     await quick.close()
 
 
+@pytest.mark.slow
 async def test_what_it_prints_is_no_answer(troubled: ExtractionProcess) -> None:
     asked = order("print it, I like tea")
     assert await troubled.drafted([asked]) == [drafted(asked)]
 
 
+@pytest.mark.slow
 async def test_who_is_cancelled_gets_nobody_elses_answer(troubled: ExtractionProcess) -> None:
     waiting = asyncio.ensure_future(troubled.drafted([order("go on for ever")]))
     await asyncio.sleep(0.5)
@@ -138,6 +146,7 @@ async def test_a_process_that_cannot_be_started_is_a_failure(monkeypatch: pytest
     assert await ExtractionProcess().drafted([order("I like tea")]) == [None]
 
 
+@pytest.mark.slow
 def test_one_that_died_while_it_had_nothing_to_do_costs_no_summary() -> None:
     """On the worker's own event loop as well."""
 
@@ -155,6 +164,7 @@ def test_one_that_died_while_it_had_nothing_to_do_costs_no_summary() -> None:
     uvloop.run(died_in_between())
 
 
+@pytest.mark.slow
 def test_it_dies_with_the_worker(tmp_path: Path) -> None:
     """However the worker dies."""
     script = f"""

@@ -39,6 +39,7 @@ def _cosines(one: Any, other: Any) -> Any:
     return np.einsum("ij,ij->i", one, other)
 
 
+@pytest.mark.slow
 def test_what_people_say_has_the_wheels_vectors(ours: UseModel, wheel: Any) -> None:
     """In both languages. The bar is 0.999; what is left out would show at once in the last digits."""
     made, expected = ours.encode(SAID), wheel.encode(SAID)
@@ -46,6 +47,7 @@ def test_what_people_say_has_the_wheels_vectors(ours: UseModel, wheel: Any) -> N
     np.testing.assert_allclose(made, expected, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("texts", [ODDITIES, ODDITIES[::-1], [" ".join(SAID)[:20_000], "and a short one"]])
 def test_odd_texts_have_the_wheels_vectors(ours: UseModel, wheel: Any, texts: list[str]) -> None:
     """Long beside short, and texts of more tokens than are worked on at a time."""
@@ -75,6 +77,7 @@ def test_no_vector_changes_when_another_is_made(ours: UseModel) -> None:
     np.testing.assert_array_equal(first, copy)
 
 
+@pytest.mark.slow
 def test_without_sentencepiece_the_wheels_tokenizer_is_used(
     monkeypatch: pytest.MonkeyPatch, ours: UseModel, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -168,6 +171,7 @@ def test_what_is_remembered_has_a_bound(ours: UseModel) -> None:
     assert TOGETHER < REMEMBERED
 
 
+@pytest.mark.slow
 def test_a_text_of_more_different_tokens_than_there_is_room_for_has_the_wheels_vector(
     wheel: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

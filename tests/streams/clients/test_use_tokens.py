@@ -47,6 +47,7 @@ def wheels() -> Any:
     return UseTokenizer(str(MODEL))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ODDITIES.values(), ids=list(ODDITIES))
 def test_odd_texts_have_the_wheels_ids(ours: PieceTokenizer, wheels: Any, text: str) -> None:
     assert ours.encode(text) == wheels.encode(text)
@@ -84,6 +85,7 @@ TEXTS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @examples(2_000)
 @given(text=TEXTS)
 def test_any_text_has_the_wheels_ids(ours: PieceTokenizer, wheels: Any, text: str) -> None:

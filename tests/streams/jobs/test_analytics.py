@@ -103,6 +103,7 @@ async def setting(tmp_path: Path) -> AsyncIterator[Setting]:
     await setting.shards.close()
 
 
+@pytest.mark.slow
 async def test_a_copy_is_made_when_a_shard_has_changed(setting: Setting) -> None:
     await setting.keep(0, "a")
     await setting.agent.tick()
@@ -113,6 +114,7 @@ async def test_a_copy_is_made_when_a_shard_has_changed(setting: Setting) -> None
     assert (setting.turns, setting.texts()) == ({"made": 2, "unchanged": 1}, ["a", "bb"])
 
 
+@pytest.mark.slow
 async def test_the_timers_copies_take_a_twentieth_of_a_core(setting: Setting) -> None:
     """Each part of a copy takes a second here, two shards and the whole: the next one is made a minute later."""
     seconds = [0.0]
@@ -128,6 +130,7 @@ async def test_the_timers_copies_take_a_twentieth_of_a_core(setting: Setting) ->
         agent.close()
 
 
+@pytest.mark.slow
 async def test_one_that_is_asked_for_waits_for_no_share_and_counts(setting: Setting) -> None:
     seconds = [0.0]
     agent = setting.made(monotonic=lambda: seconds[0], processor=map(float, itertools.count()).__next__)
@@ -144,6 +147,7 @@ async def test_one_that_is_asked_for_waits_for_no_share_and_counts(setting: Sett
         agent.close()
 
 
+@pytest.mark.slow
 async def test_what_is_forgotten_waits_for_no_share(setting: Setting) -> None:
     agent = setting.made(monotonic=lambda: 0.0, processor=map(float, itertools.count()).__next__)
     try:
@@ -159,6 +163,7 @@ async def test_what_is_forgotten_waits_for_no_share(setting: Setting) -> None:
         agent.close()
 
 
+@pytest.mark.slow
 async def test_only_the_changed_shards_are_exported(setting: Setting) -> None:
     await setting.agent.tick()
     parquet = setting.data / "analytics" / "parquet" / "memories"
@@ -169,6 +174,7 @@ async def test_only_the_changed_shards_are_exported(setting: Setting) -> None:
     assert [name for name in before if before[name] != after[name]] == ["1.parquet"]
 
 
+@pytest.mark.slow
 async def test_a_folder_that_was_deleted_is_made_again(setting: Setting) -> None:
     """With the shards that have not changed."""
     await setting.keep(0, "a")
@@ -187,6 +193,7 @@ async def test_a_backlog_goes_first(setting: Setting) -> None:
     assert (made.partitions, setting.turns) == ([0, 1], {"postponed": 1, "made": 1})
 
 
+@pytest.mark.slow
 async def test_a_copy_that_is_asked_for_is_made_though_nothing_changed(setting: Setting) -> None:
     """On the event clock, before any event, its moment is that of the newest memory."""
     await setting.keep(0, "a")
@@ -234,6 +241,7 @@ async def forget(setting: Setting, text: str) -> None:
     setting.agent.forgot()
 
 
+@pytest.mark.slow
 async def test_where_none_are_made_one_that_is_there_is_made_anew_when_something_is_forgotten(
     setting: Setting,
 ) -> None:

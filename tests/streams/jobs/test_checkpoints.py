@@ -123,6 +123,7 @@ async def test_a_store_that_takes_nothing_is_a_warning_and_asked_again(
         assert await worker.users() == everybody(log)
 
 
+@pytest.mark.slow
 async def test_of_two_that_believe_to_own_a_partition_the_former_is_fenced(
     tmp_path: Path, store: Checkpoints, log: Log
 ) -> None:

@@ -116,6 +116,7 @@ def of_now(kind: type[Any], about: dict[str, Any], at: int = DUE) -> Any:
     return kind(event_id=some_id(), timestamp=at, **about)
 
 
+@pytest.mark.slow
 async def test_what_is_due_is_asked_for_once_and_moves_when_it_comes_back(setting: Setting) -> None:
     """The shard is left alone until then; an event that was sent twice counts once."""
     about = await setting.keep("a")
@@ -132,6 +133,7 @@ async def test_what_is_due_is_asked_for_once_and_moves_when_it_comes_back(settin
     assert labelled(setting.metrics.cleanup) == {("archived",): 1}
 
 
+@pytest.mark.slow
 async def test_another_worker_asks_by_the_same_event_id(setting: Setting) -> None:
     await setting.keep("a")
     await setting.tick()
@@ -154,6 +156,7 @@ async def test_before_the_first_event_the_event_clock_cleans_nothing(setting: Se
     assert setting.asked() == []
 
 
+@pytest.mark.slow
 async def test_what_is_accessed_meanwhile_is_spared(setting: Setting) -> None:
     about = await setting.keep("a")
     await setting.tick()
@@ -162,6 +165,7 @@ async def test_what_is_accessed_meanwhile_is_spared(setting: Setting) -> None:
     assert await setting.counts() == (1, 0)
 
 
+@pytest.mark.slow
 async def test_what_was_spared_for_a_pin_that_is_gone_is_asked_for_again(setting: Setting) -> None:
     """A day later, under another event id."""
     about = await setting.keep("a")
@@ -173,6 +177,7 @@ async def test_what_was_spared_for_a_pin_that_is_gone_is_asked_for_again(setting
     assert await setting.apply(*setting.asked()) == {"archived": 1}
 
 
+@pytest.mark.slow
 async def test_what_was_archived_for_long_enough_is_removed(setting: Setting) -> None:
     await setting.apply(of_now(Archive, await setting.keep("a")))
     setting.clock.observe(DUE + 90 * DAY_MS)
@@ -187,6 +192,7 @@ async def test_what_was_archived_for_long_enough_is_removed(setting: Setting) ->
     assert labelled(setting.metrics.cleanup) == {("removed",): 1}
 
 
+@pytest.mark.slow
 async def test_what_was_restored_meanwhile_is_not_removed(setting: Setting) -> None:
     """Though it is archived again when the event comes: a shard that is behind its log decides on the past."""
     about = await setting.keep("a")
@@ -198,6 +204,7 @@ async def test_what_was_restored_meanwhile_is_not_removed(setting: Setting) -> N
     assert await setting.counts() == (0, 1)
 
 
+@pytest.mark.slow
 async def test_each_access_is_decided_on_anew(setting: Setting) -> None:
     """Also on the same day."""
     about = await setting.keep("a", importance=20)
@@ -220,6 +227,7 @@ async def test_one_users_cleanup_leaves_the_others_alone(setting: Setting) -> No
     assert len((await setting.agent.verdicts(DUE, None, 10)).going) == 3
 
 
+@pytest.mark.slow
 async def test_a_great_many_go_little_by_little(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that wait are counted; nothing more is asked for before the first have come back."""
     monkeypatch.setattr(cleanup, "EVENTS_A_SHARD", 2)
@@ -250,6 +258,7 @@ async def test_a_shard_that_moves_away_is_cleaned_by_its_new_owner(setting: Sett
     setting.shards.partitions = partitions  # type: ignore[method-assign]
 
 
+@pytest.mark.slow
 async def test_the_log_counts_and_tells_no_text(setting: Setting, caplog: pytest.LogCaptureFixture) -> None:
     """Nothing where there is nothing to be done."""
     caplog.set_level(logging.INFO, "streams.jobs.cleanup")

@@ -80,6 +80,7 @@ def forget_user() -> ForgetUser:
     return ForgetUser(event_id=uuid.uuid4(), user_id=USERS[0], timestamp=START + 5)
 
 
+@pytest.mark.slow
 async def test_a_former_owner_forgets_shard_day_files_and_the_analysts_rows(moved: Worker, tmp_path: Path) -> None:
     """What comes before the command in the log, and is not here, is not needed for it."""
     logged(moved, *said(0, "bread"), forget_user())
@@ -93,6 +94,7 @@ async def test_a_former_owner_forgets_shard_day_files_and_the_analysts_rows(move
     assert (tmp_path / "shards" / "0" / "catalog.duckdb").stat().st_ino == inode
 
 
+@pytest.mark.slow
 async def test_a_single_memory_is_forgotten_there_too(moved: Worker, tmp_path: Path) -> None:
     (tea,) = said(0, OTHER)
     logged(moved, Forget(event_id=uuid.uuid4(), user_id=USERS[0], timestamp=START + 5, memory_id=tea.event_id))
@@ -100,6 +102,7 @@ async def test_a_single_memory_is_forgotten_there_too(moved: Worker, tmp_path: P
     assert of_partition_0(tmp_path) == ["2026-01-01.md"]  # a day's summary is not one memory's
 
 
+@pytest.mark.slow
 async def test_what_comes_back_is_as_if_it_had_never_been_forgotten_early(moved: Worker, tmp_path: Path) -> None:
     """Each event once; the tombstone is there, once, and what was said after the command."""
     late = said(0, "late")[0].model_copy(update={"timestamp": START + 9})
@@ -113,6 +116,7 @@ async def test_what_comes_back_is_as_if_it_had_never_been_forgotten_early(moved:
     assert await moved.shards.call(0, Shard.in_step)
 
 
+@pytest.mark.slow
 async def test_a_shard_that_another_process_has_is_its_owners(
     moved: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -132,6 +136,7 @@ async def test_a_shard_that_another_process_has_is_its_owners(
     assert of_partition_0(tmp_path) == []
 
 
+@pytest.mark.slow
 async def test_a_partition_that_comes_back_meanwhile_is_opened_afterwards(moved: Worker) -> None:
     """Its files are in one hand at a time."""
     seen = []

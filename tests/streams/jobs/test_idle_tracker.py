@@ -5,6 +5,8 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Callable
 
+import pytest
+
 from schemas.conversations import Role
 from schemas.exchanges import Message
 from schemas.settings import MemorySettings
@@ -178,6 +180,7 @@ def test_thirty_days_with_a_rebalance_each_keep_no_more_than_two_days_of_session
     assert kept[-1] == kept[2]
 
 
+@pytest.mark.slow
 def test_nobody_looks_at_sessions_whose_turn_it_is_not() -> None:
     """Ten thousand that are silent: each is looked at a few times, not every second."""
     now = Now()

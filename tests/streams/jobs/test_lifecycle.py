@@ -16,6 +16,7 @@ def published(setting: Setting) -> list[Transition]:
     return [Transition.model_validate_json(value or b"") for value in values]
 
 
+@pytest.mark.slow
 async def test_what_the_broker_does_not_take_is_published_at_the_next_recompute(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

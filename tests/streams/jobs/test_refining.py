@@ -382,6 +382,7 @@ async def test_where_the_model_fails_a_summary_keeps_its_words(crowded: Room) ->
     assert (crowded.outbox.sent, crowded.outcomes("summary")) == ([], {"asked": 1, "failed": 1})
 
 
+@pytest.mark.slow
 async def test_a_summary_whose_member_is_forgotten_meanwhile_gets_no_words(crowded: Room) -> None:
     """They would hold what the user wants forgotten."""
     summary = crowded.sum_up()
@@ -415,6 +416,7 @@ async def test_a_summary_without_all_its_members_is_not_asked_about(crowded: Roo
 # Beside the stream
 
 
+@pytest.mark.slow
 async def test_of_too_many_questions_the_oldest_are_dropped(room: Room) -> None:
     """Telling of new memories waits for nothing, and what waits does not grow."""
     room.say("older", 0.8)

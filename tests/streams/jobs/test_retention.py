@@ -89,6 +89,7 @@ async def broker(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> Broker:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 5, 100])
 @pytest.mark.parametrize("reopened", [True, False])
 async def test_what_is_read_again_from_its_beginning_is_applied_once_though_no_id_is_known(
@@ -105,12 +106,14 @@ async def test_what_is_read_again_from_its_beginning_is_applied_once_though_no_i
     assert await broker.accesses() == [12]
 
 
+@pytest.mark.slow
 async def test_it_is_asked_once_whether_the_log_is_the_same(broker: Broker) -> None:
     before = broker.reads
     await broker.deliver(0, 1)
     assert broker.reads == before + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 100])
 @pytest.mark.parametrize("events", [3, 30])
 async def test_the_events_of_a_new_log_are_new_at_whatever_offset(broker: Broker, events: int, size: int) -> None:
@@ -128,6 +131,7 @@ async def test_the_events_of_a_new_log_are_new_at_whatever_offset(broker: Broker
     assert await broker.accesses() == [11 + events]
 
 
+@pytest.mark.slow
 async def test_ids_of_a_new_log_are_dropped_in_their_turn(broker: Broker) -> None:
     """Though its offsets never come near those of the former one."""
     broker.empty()
@@ -140,6 +144,7 @@ async def test_ids_of_a_new_log_are_dropped_in_their_turn(broker: Broker) -> Non
     assert await broker.accesses() == [12]
 
 
+@pytest.mark.slow
 async def test_a_broker_that_is_down_is_asked_the_next_time(broker: Broker) -> None:
     await broker.say(touch(said(0, "tea")[0]))
     broker.down = True
@@ -150,6 +155,7 @@ async def test_a_broker_that_is_down_is_asked_the_next_time(broker: Broker) -> N
     assert await broker.ids() == 0
 
 
+@pytest.mark.slow
 async def test_a_day_asks_the_log_twice(broker: Broker) -> None:
     await broker.say(touch(said(0, "tea")[0]))
     before = broker.reads

@@ -12,8 +12,8 @@ from schemas.conversations import ConversationRecord, Role
 from schemas.exchanges import Exchange
 from schemas.ids import memory_id
 from schemas.settings import MemorySettings, ScoringSettings
+from streams.rules.decision import Estimator
 from streams.rules.explaining import Explainer, Explanation, Status, Waits
-from streams.rules.promotion import Estimator
 from streams.rules.wording import lasting
 from tables.windows.short_term import Session
 from tests.streams.rules.test_session import Window, end, talk

@@ -9,9 +9,10 @@ from schemas.exchanges import Exchange, Message
 from schemas.settings import MemorySettings, ScoringSettings
 from schemas.sources import SOURCES
 from streams.agents.short_term import promotion
+from streams.rules.decision import Decision, RatingNeeded
 from streams.rules.explaining import Explainer, Status
 from streams.rules.heeding import EXCLUDED, HeedingPromoter, promoter_of
-from streams.rules.promotion import Decision, Promoter, RatingNeeded
+from streams.rules.promotion import Promoter
 from tables.windows.short_term import Session
 from tests.support.making import START
 

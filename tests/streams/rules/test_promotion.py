@@ -6,8 +6,9 @@ import pytest
 
 from schemas.exchanges import Exchange
 from schemas.settings import MemorySettings, ScoringSettings
+from streams.rules.decision import Decision, Estimator, RatingNeeded
 from streams.rules.phrases import Phrases
-from streams.rules.promotion import Decision, Promoter, RatingNeeded
+from streams.rules.promotion import Promoter
 from streams.rules.scoring import Scorer
 from tests.support.making import exchange, spoken
 
@@ -25,16 +26,25 @@ class FixedEstimator:
         return self.value
 
 
-class Deciding(Promoter):
-    """With a estimator that answers at once there are decisions only."""
+class Deciding:
+    """With a estimator that answers at once there are decisions only.
+
+    It has a promoter and is none: `make test-compiled` runs this with compiled rules, which nobody inherits from.
+    """
+
+    def __init__(self, memory: MemorySettings, estimator: Estimator) -> None:
+        self._promoter = Promoter(memory, estimator)
+
+    def rolls(self, exchanges_in_session: int) -> bool:
+        return self._promoter.rolls(exchanges_in_session)
 
     def at_close(self, exchange: Exchange) -> Decision | None:
-        verdict = super().at_close(exchange)
+        verdict = self._promoter.at_close(exchange)
         assert not isinstance(verdict, RatingNeeded)
         return verdict
 
     def score(self, exchange: Exchange, exchanges_in_session: int, *, leaving: bool) -> Decision:
-        verdict = super().score(exchange, exchanges_in_session, leaving=leaving)
+        verdict = self._promoter.score(exchange, exchanges_in_session, leaving=leaving)
         assert isinstance(verdict, Decision)
         return verdict
 

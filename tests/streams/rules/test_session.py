@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.conversations import ChatMessage, ConversationRecord, SessionEnded, Silence
 from schemas.exchanges import Exchange, Message
 from schemas.settings import MemorySettings, ScoringSettings
-from streams.rules.promotion import Decision, Promoter
+from streams.rules.decision import Decision
+from streams.rules.promotion import Promoter
 from streams.rules.session import SessionInput, SessionRules
 from tables.windows.short_term import Session, ShortTermStore
 from tests.support.examples import examples
@@ -355,6 +357,7 @@ def test_silence_ends_a_session_once() -> None:
 KINDS = st.sampled_from(["u", "a", "u", "a", "s", "gap", "idle", "end", "again", "late", "quiet", "please"])
 
 
+@pytest.mark.slow
 @examples(150)
 @given(st.lists(KINDS, min_size=12, max_size=50), st.data())
 def test_a_crash_anywhere_changes_nothing(kinds: list[str], data: st.DataObject) -> None:

@@ -54,6 +54,7 @@ def read(made: Copy, sql: str) -> list[tuple[Any, ...]]:
         return db.execute(sql).fetchall()
 
 
+@pytest.mark.slow
 def test_it_holds_all_shards_with_their_partitions_and_no_vectors(tmp_path: Path) -> None:
     zero, three = shard(tmp_path, 0), shard(tmp_path, 3)
     one, two = memory(1), memory(2)
@@ -79,6 +80,7 @@ def test_it_holds_all_shards_with_their_partitions_and_no_vectors(tmp_path: Path
     three.close()
 
 
+@pytest.mark.slow
 def test_empty_shards_make_an_empty_copy_with_every_view(catalog: Catalog, tmp_path: Path) -> None:
     made = copy_of(tmp_path, catalog)
     views = read(made, "SELECT view_name FROM duckdb_views() WHERE NOT internal")
@@ -119,6 +121,7 @@ def test_rates_cover_the_days_since_the_first_change(catalog: Catalog, tmp_path:
     assert read(made, "FROM transition_rates") == [("active", "cold", 2, 0.5, 25.0)]
 
 
+@pytest.mark.slow
 def test_states_over_time_are_the_shards(catalog: Catalog, tmp_path: Path) -> None:
     """From the day of the first memory on; two changes at one moment stay in their order."""
     kept = [memory(1), memory(2, pinned=True), memory(3, importance=10.0)]
@@ -146,6 +149,7 @@ for _ in sys.stdin:
 """
 
 
+@pytest.mark.slow
 def test_who_has_the_old_copy_open_goes_on_reading_it(catalog: Catalog, tmp_path: Path) -> None:
     """And who opens it afterwards reads the new one."""
     catalog.write(adding(memory(1)), START)
@@ -215,6 +219,7 @@ def test_leftovers_of_a_killed_worker_do_no_harm(catalog: Catalog, tmp_path: Pat
     assert copy_of(tmp_path, catalog).memories == 0
 
 
+@pytest.mark.slow
 def test_a_copy_is_made_of_files_that_nobody_has_open(tmp_path: Path) -> None:
     """Of those that a killed worker left, too; on the event clock it is of the newest access or change."""
     one = shard(tmp_path, 5)

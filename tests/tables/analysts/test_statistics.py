@@ -99,6 +99,7 @@ def over_time(catalog: Catalog, days: int) -> list[tuple[int, int, int]]:
     ]
 
 
+@pytest.mark.slow
 def test_states_over_time_are_those_that_were_counted_each_day(tmp_path: Path) -> None:
     """Sixty days of births, accesses and recomputes: looking back gives what stood there on each evening."""
     catalog, chance, counted = opened(tmp_path), random.Random(8), []

@@ -74,6 +74,7 @@ MEMORIES = st.lists(
 )
 
 
+@pytest.mark.slow
 @examples(12)
 @given(aged=MEMORIES, lifecycle=st.just(LIFECYCLE) | SETTINGS, data=st.data())
 @example(aged=[(60.0, 0, False), (100.0, 5, False)], lifecycle=LIFECYCLE, data=None)

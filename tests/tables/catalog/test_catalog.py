@@ -104,6 +104,7 @@ def test_a_memory_reads_back_as_it_was_written(catalog: Catalog) -> None:
     assert catalog.of_user("v") == []
 
 
+@pytest.mark.slow
 @examples(30)
 @given(
     text=st.text(st.characters(codec="utf-8"), max_size=50), name=st.text(st.characters(codec="utf-8"), min_size=1)
@@ -327,6 +328,7 @@ def test_a_first_change_is_written_as_a_merge_would_write_it(catalog: Catalog, m
     assert catalog._db.execute("SELECT meta FROM memories").fetchall() == expected
 
 
+@pytest.mark.slow
 def test_a_memorys_meta_keeps_its_newest_20_changes(catalog: Catalog) -> None:
     catalog.write(adding(memory(1)), START)
     moments = [HALVED + step if step % 2 == 0 else START + step for step in range(25)]
@@ -399,6 +401,7 @@ SETTINGS = st.builds(
 )
 
 
+@pytest.mark.slow
 @examples(40)
 @given(st.lists(st.tuples(IMPORTANCES, AGES, st.booleans()), min_size=1, max_size=20), st.just(LIFECYCLE) | SETTINGS)
 @example([(70.0, 0, False), (30.0, 0, False), (60.0, 22 * DAY_MS, False), (100.0, -5, True)], LIFECYCLE)

@@ -71,6 +71,7 @@ def in_use(file: CatalogFile) -> int:
     return int(used)
 
 
+@pytest.mark.slow
 def test_a_file_at_rest_gives_back_what_a_scan_has_read_and_what_changed(tmp_path: Path) -> None:
     """Changes by a checkpoint; its share of the memory is what it was."""
     file = CatalogFile(tmp_path / "catalog.duckdb", 0, 256 << 20)
@@ -90,6 +91,7 @@ def test_a_file_at_rest_gives_back_what_a_scan_has_read_and_what_changed(tmp_pat
         file.close()
 
 
+@pytest.mark.slow
 def test_a_file_at_rest_makes_no_checkpoint_where_it_was_put_off(tmp_path: Path) -> None:
     """Somebody copies the file then: it has to stay as it is."""
     file = CatalogFile(tmp_path / "catalog.duckdb", 0, 256 << 20)

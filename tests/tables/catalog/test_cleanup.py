@@ -178,6 +178,7 @@ def expected(rules: LifecycleSettings, memories: list[Memory], links: list[NewLi
     return found
 
 
+@pytest.mark.slow
 @examples(60)
 @given(held())
 def test_each_verdict_is_that_of_a_second_reckoning(
@@ -200,6 +201,7 @@ def test_each_verdict_is_that_of_a_second_reckoning(
     catalog.close()
 
 
+@pytest.mark.slow
 @examples(30)
 @given(
     importance=st.floats(0, 100),

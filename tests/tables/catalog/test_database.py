@@ -40,6 +40,7 @@ def test_what_needs_more_fails_in_memory_and_goes_beside_the_file_of_one_that_ha
         assert setting(db, "temp_directory") == str(tmp_path / "a.duckdb.tmp")
 
 
+@pytest.mark.slow
 def test_every_database_is_opened_with_a_bound() -> None:
     """Nobody calls `duckdb.connect` but the room that gives the bound."""
     found = {

@@ -276,6 +276,7 @@ HALF = 20
 TABLES = ("applied", "history", "transitions", "ratings", "links", "tombstones", "watermarks", "memories", "archive")
 
 
+@pytest.mark.slow
 def test_over_simulated_months_rows_stay_as_many_as_they_were(tmp_path: Path) -> None:
     """Each day's end is read again; the log begins anew in the middle. But `merged`: a row for each near-copy.
 
@@ -315,6 +316,7 @@ def test_over_simulated_months_rows_stay_as_many_as_they_were(tmp_path: Path) ->
     shard.close()
 
 
+@pytest.mark.slow
 def test_a_shard_that_dropped_rows_is_as_one_that_has_them_all(tmp_path: Path) -> None:
     """Where shards are compared, as after a rebuilding from the log."""
     settings = LongTermSettings(max_memories_per_user=0, retention=KEPT)

@@ -75,6 +75,7 @@ def test_vectors_lie_in_the_order_in_which_they_came(tmp_path: Path) -> None:
     assert [held.tolist() for held in stored_in(tmp_path).values()] == [vector(n).tolist() for n in range(3)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["forget", "forget_user", "edit", "removed from the archive"])
 def test_what_is_forgotten_is_written_over(tmp_path: Path, how: str) -> None:
     """At once in the file of vectors, with the index in all others; a neighbour stays."""
@@ -99,6 +100,7 @@ def test_what_is_forgotten_is_written_over(tmp_path: Path, how: str) -> None:
     shard.close()
 
 
+@pytest.mark.slow
 def test_what_a_crash_kept_from_being_written_over_goes_with_the_catalogs_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +118,7 @@ def test_what_a_crash_kept_from_being_written_over_goes_with_the_catalogs_pages(
     shard.close()
 
 
+@pytest.mark.slow
 def test_a_batch_that_was_not_committed_leaves_no_vector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Died(BaseException):
         pass
@@ -184,6 +187,7 @@ def test_a_vector_that_is_not_what_the_catalog_says_is_not_believed(
     shard.close()
 
 
+@pytest.mark.slow
 def test_many_free_slots_are_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest is brought together in a file of the next number."""
     monkeypatch.setattr(stored_vectors, "_WORTH_IT", 2)
@@ -233,6 +237,7 @@ def in_next(shard: Shard, numbers: Sequence[int]) -> list[list[float]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interrupted", [False, True])
 def test_a_shard_of_an_earlier_version_has_its_vectors_moved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupted: bool

@@ -16,6 +16,7 @@ def checkpoints(url: str) -> Checkpoints:
     return Checkpoints(url)
 
 
+@pytest.mark.slow
 def test_what_was_taken_is_restored(checkpoints: Checkpoints, tmp_path: Path) -> None:
     state = written(tmp_path / "state", shard__catalog_duckdb=noise(3_000_001), windows__1_sst=b"rows", empty=b"")
     taken = checkpoints.take(snapshot(state))

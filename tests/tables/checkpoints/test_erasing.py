@@ -120,6 +120,7 @@ def test_what_was_left_by_a_take_that_was_killed_goes_too(tmp_path: Path, clock:
     assert checkpoints.verify(newest) == []
 
 
+@pytest.mark.slow
 def test_generations_beyond_keep_are_removed_with_what_they_alone_need(
     url: str, tmp_path: Path, clock: Clock
 ) -> None:

@@ -299,6 +299,7 @@ class TestDisks:
 class TestKilled:
     """A process that is killed (SIGKILL) at any of its writes leaves what the next one can use."""
 
+    @pytest.mark.slow
     def test_while_it_uploads(self, checkpoints: Checkpoints, tmp_path: Path, store: Path) -> None:
         """Killed before its first object, its second, …: the newest generation is sound each time."""
         sizes = {}

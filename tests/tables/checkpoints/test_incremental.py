@@ -21,6 +21,7 @@ def overwritten(path: Path, offset: int, content: bytes) -> None:
         file.write(content)
 
 
+@pytest.mark.slow
 def test_after_one_percent_changed_no_more_than_five_percent_travels(url: str, tmp_path: Path) -> None:
     """100 blocks of a catalog, one of them changed, and a file that grew by a little."""
     checkpoints = Checkpoints(url)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,6 +32,7 @@ def edited(state: Path, edit: tuple[str, int, int, int]) -> None:
         )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.lists(EDITS, max_size=4), min_size=1, max_size=6), st.integers(1, 3), st.integers(1, 9))
 def test_each_generation_that_is_kept_is_what_was_taken(

@@ -6,7 +6,7 @@ import numpy as np
 
 from schemas.events import Parts
 from streams.agents.short_term import promotion
-from streams.rules.promotion import Decision
+from streams.rules.decision import Decision
 from tables.search.candidates import Candidates
 from tables.search.said import SaidRow, SaidRows, with_said
 from tables.search.search_rows import Sessions, session_number

@@ -64,6 +64,7 @@ def the_same(shard: Shard) -> None:
             assert getattr(found.terms, name).tolist() == getattr(wanted.terms, name).tolist(), name
 
 
+@pytest.mark.slow
 @examples(15)
 @given(events=st.lists(COMMANDS, min_size=5, max_size=25), limit=st.sampled_from([0, 2, 3]), data=st.data())
 def test_what_is_searched_is_what_the_catalog_holds(
@@ -121,6 +122,7 @@ def counting(monkeypatch: pytest.MonkeyPatch, shard: Shard) -> dict[str, int]:
     return counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("others", [0, 40])
 def test_a_first_search_asks_no_sql_however_many_other_users_there_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: int
@@ -175,6 +177,7 @@ def test_terms_of_other_rules_are_made_anew(tmp_path: Path, monkeypatch: pytest.
     shard.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("damage", [lambda held: bytes(len(held)), lambda held: held[:200], lambda held: b"x" * 300])
 def test_what_the_disk_has_lost_is_made_again(tmp_path: Path, file: str, damage: Callable[[bytes], bytes]) -> None:
@@ -204,6 +207,7 @@ def test_rows_of_another_catalog_are_not_believed(tmp_path: Path) -> None:
     shard.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", [False, True])
 def test_no_word_of_a_forgotten_memory_stays(tmp_path: Path, killed: bool) -> None:
     """Nor of what it was before an edit of its metadata; after a kill the next opening sees to it."""
@@ -276,6 +280,7 @@ def test_a_full_disk_costs_speed_and_no_memory(shard: Shard, monkeypatch: pytest
     the_same(shard)
 
 
+@pytest.mark.slow
 def test_waste_is_thrown_away_at_an_opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tables.search.search_rows._WASTE", 0)
     shard = opened(tmp_path / "0")
@@ -310,6 +315,7 @@ def test_another_users_rows_of_the_same_cell_are_not_found(shard: Shard) -> None
     assert [m.text for m in shard.shown(shard._rows.of_user("v", lambda: every).places)] == ["2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restored", ["catalog.duckdb", "search.*"])
 def test_an_older_copy_of_catalog_or_rows_shows_nothing_of_another_time(tmp_path: Path, restored: str) -> None:
     """Of one opening, too: numbers that were given to others, bodies that were edited since."""

@@ -166,6 +166,7 @@ def test_a_memory_does_not_go_into_the_one_that_it_replaces(shard: Shard) -> Non
     assert held(shard)[old.memory_id].superseded_by == new.event_id
 
 
+@pytest.mark.slow
 def test_a_near_copy_lends_its_id(shard: Shard) -> None:
     """Whoever asked for it can name it, and what is forgotten by its id is forgotten."""
     first, copy, other = promotion("text 1", "a"), promotion("text 1", "b"), promotion("text 2", "c")
@@ -321,6 +322,7 @@ def test_a_pinned_memory_is_not_summed_up(make: Make) -> None:
     assert held(shard)[said[0].memory_id].current
 
 
+@pytest.mark.slow
 def test_summaries_are_the_same_however_batches_are_cut(make: Make) -> None:
     whole, cut, said = make(10, "whole"), make(10, "cut"), many(40)
     vectors = {one.event_id: leaning(n % 4, 4 + n // 4 % 4, 0.9 - 0.1 * (n // 16)) for n, one in enumerate(said)}
@@ -402,6 +404,7 @@ def test_a_text_after_a_restoration_is_compared_with_what_came_back(shard: Shard
     assert apply(shard, *told) == {"restored": 1, "merged": 1}
 
 
+@pytest.mark.slow
 def test_a_users_memory_is_its_own_whatever_ids_others_give(shard: Shard) -> None:
     """The same id of a memory, of an event, or of both: each is in, once, and each has its own history."""
     identity, event_id = uuid.uuid4(), uuid.uuid4()
@@ -463,6 +466,7 @@ def test_a_shown_score_is_never_beyond_a_border_that_the_score_is_not(shard: Sha
     assert archived.memory.meta["transitions"][-1]["score"] == 69.99
 
 
+@pytest.mark.slow
 @examples(200)
 @given(score=st.one_of(st.floats(0, 100), st.sampled_from([70.0, 30.0, 69.995, 70.1, 69.07, 0.29, 99.99])))
 def test_a_score_is_shown_in_two_decimals_on_its_side_of_every_border(score: float) -> None:

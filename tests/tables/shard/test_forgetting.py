@@ -195,6 +195,7 @@ def test_a_forgotten_summary_does_not_come_back(tmp_path: Path) -> None:
     shard.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("away", ["there", "archived", "removed"])
 @pytest.mark.parametrize("whole", ["there", "archived"])
 def test_a_summary_goes_with_the_first_memory_whose_words_it_has(tmp_path: Path, away: str, whole: str) -> None:
@@ -285,6 +286,7 @@ def found_in(folder: Path, secrets: Sequence[str] = SECRETS) -> list[tuple[str, 
     ]
 
 
+@pytest.mark.slow
 @examples(15)
 @given(
     commands=st.lists(COMMANDS, min_size=1, max_size=12),
@@ -330,6 +332,7 @@ def secretive(folder: Path) -> tuple[Shard, LongTermEvent]:
     return shard, event(Forget, memory_id=told[0].memory_id)
 
 
+@pytest.mark.slow
 def test_what_was_forgotten_is_erased_in_the_first_quiet_minute(tmp_path: Path) -> None:
     """Not while events come in; nor is a file written anew where nothing was forgotten since."""
     shard, forget = secretive(tmp_path)
@@ -347,6 +350,7 @@ def test_what_was_forgotten_is_erased_in_the_first_quiet_minute(tmp_path: Path) 
     shard.close()
 
 
+@pytest.mark.slow
 def test_a_shard_that_is_never_quiet_erases_after_an_hour_of_minutes(tmp_path: Path) -> None:
     shard, forget = secretive(tmp_path)
     tell(shard, forget)
@@ -362,6 +366,7 @@ def test_a_shard_that_is_never_quiet_erases_after_an_hour_of_minutes(tmp_path: P
     shard.close()
 
 
+@pytest.mark.slow
 def test_a_large_shard_leaves_the_erasing_to_its_next_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waits for it does not wait for a copy of it; that is made after an hour of minutes, and not more often."""
     shard, forget = secretive(tmp_path)
@@ -378,6 +383,7 @@ def test_a_large_shard_leaves_the_erasing_to_its_next_owner(tmp_path: Path, monk
     shard.close()
 
 
+@pytest.mark.slow
 def test_a_shard_works_on_after_its_file_was_written_anew(tmp_path: Path) -> None:
     """All that it keeps, in its order; new events, ageing, the archive and another model's vectors."""
     shard, forget = secretive(tmp_path)
@@ -417,6 +423,7 @@ def calls() -> list[str]:
     return ["the copy", "fsync of the copy", "its replacement", "fsync of the folder", "the new connection"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fatal", calls())
 @pytest.mark.parametrize("after", [False, True])
 def test_a_crash_while_a_file_is_written_anew_loses_nothing(
@@ -472,6 +479,7 @@ def test_a_crash_while_a_file_is_written_anew_loses_nothing(
     shard.close()
 
 
+@pytest.mark.slow
 def test_a_full_disk_puts_the_erasing_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -40,6 +40,7 @@ def copied(frozen: Frozen, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_copy_that_is_made_while_batches_are_written_is_the_state_at_the_freezing(tmp_path: Path) -> None:
     """However much is written meanwhile: more than DuckDB's log would take otherwise."""
     shard = opened(tmp_path / "0")
@@ -127,6 +128,7 @@ def test_after_the_thawing_the_log_is_written_into_the_file_again(tmp_path: Path
     shard.close()
 
 
+@pytest.mark.slow
 def test_a_copy_that_is_made_at_any_moment_of_the_hold_is_the_same(tmp_path: Path) -> None:
     shard = opened(tmp_path / "0")
     tell(shard, 0, 20)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.shard.shard import Shard
@@ -63,6 +64,7 @@ def held_by_opening(folder: Path) -> int:
     return held
 
 
+@pytest.mark.slow
 def test_no_vector_of_a_shard_that_was_closed_is_in_memory_when_it_is_opened(tmp_path: Path) -> None:
     before = vectors_in_memory()
     shard = opened(tmp_path / "0")
@@ -75,6 +77,7 @@ def test_no_vector_of_a_shard_that_was_closed_is_in_memory_when_it_is_opened(tmp
     shard.close()
 
 
+@pytest.mark.slow
 def test_what_is_held_of_each_memory_is_a_fraction_of_its_vector(tmp_path: Path) -> None:
     for name, memories in (("few", 1_000), ("many", MEMORIES)):
         shard = opened(tmp_path / name)

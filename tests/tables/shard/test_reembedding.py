@@ -113,6 +113,7 @@ def shard(tmp_path: Path) -> Iterator[Shard]:
     shard.close()
 
 
+@pytest.mark.slow
 @NEXT
 def test_the_shard_works_with_the_new_vectors_at_once_and_when_it_is_opened_again(tmp_path: Path, new: Toy) -> None:
     shard = filled(tmp_path / "0")
@@ -131,6 +132,7 @@ def test_the_shard_works_with_the_new_vectors_at_once_and_when_it_is_opened_agai
     shard.close()
 
 
+@pytest.mark.slow
 @NEXT
 def test_an_interrupted_change_goes_on_where_it_was(tmp_path: Path, new: Toy) -> None:
     """Meanwhile the shard is as it was, for the old model alone."""
@@ -147,6 +149,7 @@ def test_an_interrupted_change_goes_on_where_it_was(tmp_path: Path, new: Toy) ->
     shard.close()
 
 
+@pytest.mark.slow
 @NEXT
 def test_what_comes_changes_and_goes_meanwhile(shard: Shard, new: Toy) -> None:
     """Added, edited, archived, restored, removed and forgotten: each memory ends with the new vector of its text."""
@@ -172,6 +175,7 @@ def test_what_comes_changes_and_goes_meanwhile(shard: Shard, new: Toy) -> None:
     assert has_vectors_of(shard, new)
 
 
+@pytest.mark.slow
 def test_no_vector_of_what_is_forgotten_stays_in_the_side_table(shard: Shard) -> None:
     """Neither what was there, nor what was on its way from the model."""
     side = shard.reembedding
@@ -197,6 +201,7 @@ def test_another_models_half_done_change_is_not_lost_unasked(shard: Shard) -> No
     assert has_vectors_of(shard, LARGER)
 
 
+@pytest.mark.slow
 def test_a_whole_change_is_adopted_by_whoever_opens_the_shard_with_its_model(tmp_path: Path) -> None:
     """A worker ended between two shards: this one was ready, and the other one has the new model already."""
     shard = filled(tmp_path / "0")
@@ -216,6 +221,7 @@ def test_an_empty_shard_changes_its_model_too(tmp_path: Path) -> None:
     shard.close()
 
 
+@pytest.mark.slow
 def test_a_commit_that_fails_leaves_the_shard_as_it_was(shard: Shard, tmp_path: Path) -> None:
     """The manifest of the segments is gone by then: it is written again."""
     embed_missing(shard, SAME_SIZE)
@@ -230,6 +236,7 @@ def test_a_commit_that_fails_leaves_the_shard_as_it_was(shard: Shard, tmp_path: 
     assert has_vectors_of(shard, SAME_SIZE)
 
 
+@pytest.mark.slow
 @NEXT
 def test_a_crash_between_any_two_steps_leaves_a_shard_of_one_model(tmp_path: Path, new: Toy) -> None:
     """The files as they are before each line of the way is run: what a killed process would leave."""

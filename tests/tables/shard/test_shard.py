@@ -361,6 +361,7 @@ def test_a_near_copy_of_what_is_forgotten_is_a_new_memory(reopen: Open) -> None:
     shard.close()
 
 
+@pytest.mark.slow
 def test_a_near_copy_is_found_however_many_others_of_the_cell_said_the_same(reopen: Open) -> None:
     """Users share cells; what others said stands between a user and their own words."""
     cell = cell_of("u")
@@ -538,6 +539,7 @@ def test_a_forgotten_memory_does_not_come_back_from_an_older_index(reopen: Open,
     shard.close()
 
 
+@pytest.mark.slow
 def test_a_new_memory_never_has_a_forgotten_ones_vector(reopen: Open, tmp_path: Path) -> None:
     """Forgotten and crashed, then remembered and crashed: no index file was saved in between."""
     shard, one, two = reopen(), promotion("1", "a"), promotion("2", "b")
@@ -569,6 +571,7 @@ def test_a_refused_model_lets_go_of_the_file(reopen: Open, tmp_path: Path) -> No
     reopen().close()
 
 
+@pytest.mark.slow
 def test_a_closed_shard_keeps_no_connection(reopen: Open) -> None:
     """Whoever still names it, as the traceback of a cancelled call does."""
     shard = reopen()
@@ -592,6 +595,7 @@ HELD = {
 }
 
 
+@pytest.mark.slow
 @examples(8)
 @given(events=st.lists(COMMANDS, min_size=5, max_size=25), limit=st.sampled_from([0, 2, 3]), data=st.data())
 def test_cuts_redeliveries_and_crashes_change_nothing(

@@ -75,6 +75,7 @@ def test_a_memory_beside_those_that_were_summed_up_costs_no_statement_more(shard
     assert [cost(shard, counted, one) for one in said(*range(16, 16 + room))] == [plain] * room
 
 
+@pytest.mark.slow
 def test_a_memory_beside_pinned_ones_that_are_too_many_costs_no_statement_more(
     shard: Shard, counted: Statements
 ) -> None:
@@ -108,6 +109,7 @@ TALK = {
 }
 
 
+@pytest.mark.slow
 def test_what_is_summed_up_together_is_about_the_same(tmp_path: Path) -> None:
     """Roses, a bicycle, a cat and soup, said in turn, with the embedded model: no summary has two of them."""
     texts = [text for turn in zip(*TALK.values(), strict=True) for text in turn]
@@ -125,6 +127,7 @@ def test_what_is_summed_up_together_is_about_the_same(tmp_path: Path) -> None:
     assert all(sum(word in whole.text for word in TALK) == 1 for whole in wholes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("together", [True, False])
 def test_what_holds_again_counts_again(shard: Shard, together: bool) -> None:
     """A successor is forgotten, and a pin taken back: the next memory is one too many, in the same batch or not."""

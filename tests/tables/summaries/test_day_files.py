@@ -596,6 +596,7 @@ print(lines)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ["append", "begin", "forget"])
 def test_a_crash_before_any_line_leaves_the_old_or_the_new_and_is_repeatable(tmp_path: Path, action: str) -> None:
     """A file that is there, one that begins, and forgetting; done again, all is as if nothing had been."""
@@ -623,6 +624,7 @@ for place in range(int(sys.argv[2]), int(sys.argv[3])):
 """
 
 
+@pytest.mark.slow
 def test_processes_that_write_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     """Half of their runs are the same ones. A reader meanwhile sees whole additions alone."""
     files = DayFiles(tmp_path)

@@ -144,6 +144,7 @@ def test_a_rebuilding_tells_how_far_it_is(
     assert caplog.messages == [f"shard 0: {done} of 5 missing vectors added to the index" for done in (2, 4, 5)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", [True, False], ids=["room", "full"])
 def test_much_that_is_missing_goes_into_one_segment(
     reopen: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: bool
@@ -202,6 +203,7 @@ def ended(shard: Shard) -> None:
     shard._catalog.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restored", ["catalog.duckdb", "segments.json"])
 def test_an_older_copy_of_one_file_takes_no_memory_for_another(
     reopen: Open,
@@ -243,6 +245,7 @@ def test_a_file_of_another_shard_is_not_believed(reopen: Open, tmp_path: Path) -
     shard.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fails", ["before it is written", "after it is written"])
 def test_a_save_that_a_crash_cuts_off_costs_no_rebuilding(
     reopen: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fails: str

@@ -369,6 +369,7 @@ index.merge_all()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "moment", ["while a segment is merged", "before the manifest is swapped", "after the manifest is swapped"]
 )

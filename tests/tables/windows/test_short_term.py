@@ -15,7 +15,7 @@ from schemas.conversations import Role
 from schemas.events import LONG_TERM_EVENT, Parts
 from schemas.exchanges import Exchange, Message
 from streams.agents.short_term import promotion
-from streams.rules.promotion import Decision
+from streams.rules.decision import Decision
 from tables.windows.rows import Change
 from tables.windows.short_term import (
     EXCHANGE_KEY,

@@ -206,6 +206,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.slow
 def test_a_kill_takes_whole_batches_and_the_newest_ones(tmp_path: Path, opened: Callable[..., Worker]) -> None:
     """Without a log of its own, what is not in a file yet is gone; the tail of the changelog brings it again."""
     root = Path(__file__).parents[3]

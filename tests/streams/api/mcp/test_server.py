@@ -109,16 +109,16 @@ async def test_another_users_memories_are_none(settings: Settings, users: str) -
     [
         ("remember", {}, "text: is missing"),
         ("remember", {"text": None}, "text: is missing"),
-        ("remember", {"text": ""}, "text: String should have at least 1 character"),
-        ("remember", {"text": 7}, "text: Input should be a valid string"),
-        ("remember", {"text": "a", "importance": 101}, "importance: Input should be less than or equal to 100"),
-        ("remember", {"text": "a" * 40_000}, "text: Value error, must be at most 32768 bytes of UTF-8"),
+        ("remember", {"text": ""}, "text: string should have at least 1 character"),
+        ("remember", {"text": 7}, "text: should be a valid string"),
+        ("remember", {"text": "a", "importance": 101}, "importance: should be less than or equal to 100"),
+        ("remember", {"text": "a" * 40_000}, "text: must be at most 32768 bytes of UTF-8"),
         ("search_memory", {"query": "a", "topk": 3}, "topk: is no parameter; there are query, top_k, include_cold"),
-        ("search_memory", {"query": "a", "top_k": 0}, "top_k: Input should be greater than or equal to 1"),
+        ("search_memory", {"query": "a", "top_k": 0}, "top_k: should be greater than or equal to 1"),
         ("search_memory", {"query": "a", "user_id": ["ann"]}, "user_id: is no text"),
-        ("search_memory", {"query": "a", "user_id": "a" * 257}, "user_id: String should have at most 256 characters"),
-        ("get_memory", {"memory_id": "../stats"}, "memory_id: Input should be a valid UUID"),
-        ("daily_summary", {"date": "yesterday"}, "date: Input should be a valid date"),
+        ("search_memory", {"query": "a", "user_id": "a" * 257}, "user_id: string should have at most 256 characters"),
+        ("get_memory", {"memory_id": "../stats"}, "memory_id: must be a UUID"),
+        ("daily_summary", {"date": "yesterday"}, "date: should be a valid date"),
     ],
 )
 async def test_what_cannot_be_used_is_refused_in_a_line_that_names_it(
@@ -137,7 +137,7 @@ async def test_a_tool_that_there_is_not_is_an_error_of_the_protocol(settings: Se
 async def test_what_nobody_foresaw_is_told_without_its_text(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The worker's log has it."""
+    """The worker's log has where it happened, and its text neither."""
 
     def broken(*_: object) -> None:
         raise ZeroDivisionError("slt_secret")
@@ -145,10 +145,10 @@ async def test_what_nobody_foresaw_is_told_without_its_text(
     worker = Siltstone(settings)
     monkeypatch.setattr(worker.service, "search", broken)
     async with asking(build(worker.service, worker.forwarding)) as client:
-        assert (
-            await refused(client, "search_memory", query="a", user_id="ann") == "Error executing tool search_memory"
-        )
-    assert "ZeroDivisionError" in caplog.text
+        told = await refused(client, "search_memory", query="a", user_id="ann")
+    assert told == "ZeroDivisionError: the worker's log says more"
+    assert "POST /v1/search: ZeroDivisionError < " in caplog.text
+    assert "slt_secret" not in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -198,8 +198,7 @@ async def test_it_answers_while_the_api_lives_and_begins_once(settings: Settings
         for _ in range(2):
             async with api.router.lifespan_context(api):
                 assert (await asked.post("/mcp", json=PING)).status_code == 200
-            with pytest.raises(AssertionError, match="lifespan"):
-                await asked.post("/mcp", json=PING)
+            assert (await asked.post("/mcp", json=PING)).status_code == 500
 
 
 async def test_who_does_not_want_it_has_no_address_for_it(settings: Settings) -> None:

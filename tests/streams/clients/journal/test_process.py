@@ -78,6 +78,7 @@ def kill(broker: EmbeddedBroker) -> None:
         process.wait()
 
 
+@pytest.mark.slow
 async def test_a_broker_that_was_killed_has_all_that_it_had_acknowledged(path: Path) -> None:
     """Topics with their ids, records at their offsets, and what groups have committed."""
     place = aiokafka.TopicPartition("log", 0)
@@ -103,6 +104,7 @@ async def test_a_broker_that_was_killed_has_all_that_it_had_acknowledged(path: P
             assert await consumer.position(place) == 17
 
 
+@pytest.mark.slow
 async def test_offsets_stay_when_the_journal_is_written_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A changelog has fewer records then; whoever reads from an offset that is gone gets what is behind it."""
     with embedded_broker(journal=path) as broker:
@@ -126,6 +128,7 @@ async def test_offsets_stay_when_the_journal_is_written_anew(path: Path, monkeyp
     assert size(path) == again, "it is written anew when it has grown, not at each start"
 
 
+@pytest.mark.slow
 async def test_what_is_a_week_old_and_was_read_leaves_a_log_whose_offsets_go_on(path: Path) -> None:
     """Whoever reads from the earliest offset begins behind it."""
     place = aiokafka.TopicPartition("log", 0)
@@ -149,6 +152,7 @@ async def test_what_is_a_week_old_and_was_read_leaves_a_log_whose_offsets_go_on(
         assert await produce(broker, "log", [30]) == [30]
 
 
+@pytest.mark.slow
 async def test_a_journal_whose_last_frame_is_torn_is_whole_without_it(
     path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -162,6 +166,7 @@ async def test_a_journal_whose_last_frame_is_torn_is_whole_without_it(
     assert "were not whole" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 async def test_a_deleted_topic_is_gone_after_a_start_as_well(path: Path) -> None:
     with embedded_broker(journal=path) as broker:
         await create(broker)
@@ -175,6 +180,7 @@ async def test_a_deleted_topic_is_gone_after_a_start_as_well(path: Path) -> None
         assert await read(broker, "log") == []
 
 
+@pytest.mark.slow
 async def test_records_may_be_as_large_as_ever(path: Path) -> None:
     """Of several megabytes, and many to a batch."""
     with embedded_broker(journal=path) as broker:
@@ -189,6 +195,7 @@ async def test_records_may_be_as_large_as_ever(path: Path) -> None:
         assert [len(value) for _, value in found] == [7 << 20] + [1] * 500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["the journal", "the broker"])
 async def test_the_end_of_either_process_is_told(path: Path, which: str) -> None:
     with embedded_broker(journal=path) as broker:
@@ -201,6 +208,7 @@ async def test_the_end_of_either_process_is_told(path: Path, which: str) -> None
         assert broker.process.wait(5) != 0
 
 
+@pytest.mark.slow
 def test_a_journal_that_cannot_be_opened_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "journal").write_text("a file")
     with (
@@ -210,6 +218,7 @@ def test_a_journal_that_cannot_be_opened_is_one_line(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.slow
 async def test_a_page_in_a_browser_gets_nothing(path: Path) -> None:
     with embedded_broker(journal=path) as broker:
         assert broker.journal is not None

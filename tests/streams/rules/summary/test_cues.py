@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from streams.rules.summary import cues, extracted
 from streams.rules.summary.sentences import CHINESE, ENGLISH
 from tests.streams.rules.summary.talking import turns
@@ -24,6 +26,7 @@ def test_an_apostrophe_stands_for_both_of_its_forms() -> None:
     assert ENGLISH.likes.search("I can’t stand rain")
 
 
+@pytest.mark.slow
 def test_no_text_takes_long() -> None:
     """Patterns that backtrack without bound show on repeated pieces of themselves."""
     pieces = ["，", ",", "。", " ", "?", "-"]

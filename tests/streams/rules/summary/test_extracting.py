@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -174,6 +175,7 @@ def test_the_same_day_gives_the_same_summary() -> None:
     assert summary(*said) == summary(*said)
 
 
+@pytest.mark.slow
 def test_twice_the_turns_cost_little_more_than_twice_as_much() -> None:
     """What compares each turn with each other would cost four times as much."""
     said = [

@@ -57,6 +57,7 @@ def ids(wanted: SummaryWanted) -> list[str]:
     return [one.message_id for one in wanted.messages]
 
 
+@pytest.mark.slow
 def test_a_batch_leaves_nothing_to_the_garbage_collector(monkeypatch: pytest.MonkeyPatch) -> None:
     """What counts and what is counted know one another while it lasts."""
     talk = Talk(plan(monkeypatch))

@@ -57,6 +57,7 @@ def test_any_number_of_words_has_a_bounded_number_of_columns() -> None:
     assert word_vectors(texts)[0].shape == (10, MOST_COLUMNS)
 
 
+@pytest.mark.slow
 def test_they_are_the_same_in_every_process() -> None:
     """Whatever order its sets have."""
     script = (

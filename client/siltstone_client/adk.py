@@ -1,0 +1,188 @@
+"""Siltstone for Google's Agent Development Kit: a memory service.
+
+    Runner(…, memory_service=SiltstoneMemoryService(Memory("http://127.0.0.1:8000")))
+
+As the scheme `siltstone`, for `adk web --memory_service_uri siltstone://127.0.0.1:8000`: in an agent's `services.py`,
+
+    from siltstone_client.adk import register
+
+    register()
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from google.adk.cli.service_registry import get_service_registry
+from google.adk.events.event import Event
+from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
+from google.adk.memory.memory_entry import MemoryEntry
+from google.adk.sessions.session import Session
+from google.genai import types
+
+from siltstone_client.answers import Hit
+from siltstone_client.memory import Memory
+from siltstone_client.said import MOST_MESSAGES, found, said
+
+SCHEME: Final = "siltstone"
+#: Of events that belong to no session that is known.
+NO_SESSION: Final = "__unknown_session_id__"
+#: Sessions of which it is known what was added: those that were added to last.
+MOST_SESSIONS: Final = 1000
+
+
+def scoped(app_name: str, user_id: str) -> str:
+    """Whose memory it is in Siltstone: a user of one application is another one in the next."""
+    return f"{quote(app_name, safe='')}/{quote(user_id, safe='')}"
+
+
+class SiltstoneMemoryService(BaseMemoryService):
+    """What is said in sessions becomes memory, in Siltstone's way: found at once, and for good where it matters.
+
+    An event's id is its message's id, so a session may be added again and again. `user_of` says whose memory it is,
+    where that is not to be `scoped`: `lambda app, user: user` has all applications share. `touch=False` has being
+    found count as no access. Failures are `SiltstoneError`s.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        *,
+        user_of: Callable[[str, str], str] = scoped,
+        top_k: int = 10,
+        touch: bool = True,
+    ) -> None:
+        self._memory, self._user_of, self._top_k, self._touch = memory, user_of, top_k, touch
+        self._added: OrderedDict[tuple[str, str], set[str]] = OrderedDict()
+
+    def close(self) -> None:
+        """The client's connections; it can be used no more."""
+        self._memory.close()
+
+    async def add_session_to_memory(self, session: Session) -> None:
+        """What of it was not added before."""
+        await self.add_events_to_memory(
+            app_name=session.app_name, user_id=session.user_id, events=session.events, session_id=session.id
+        )
+
+    async def add_events_to_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        events: Sequence[Event],
+        session_id: str | None = None,
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Texts of users and agents, each event once; `custom_metadata` becomes the messages'."""
+        user, session = self._user_of(app_name, user_id), session_id or NO_SESSION
+        added = self._added_to(user, session)
+        metadata = {"metadata": dict(custom_metadata)} if custom_metadata else {}
+        records = [
+            {**record, **metadata}
+            for event in events
+            if event.id not in added and (record := _record(event)) is not None
+        ]
+        for start in range(0, len(records), MOST_MESSAGES):
+            part = records[start : start + MOST_MESSAGES]
+            await asyncio.to_thread(self._memory.add, part, user_id=user, session_id=session)
+            added.update(record["message_id"] for record in part)
+
+    async def add_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        memories: Sequence[MemoryEntry],
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Remember texts. An entry's id is the memory's, where it is a UUID."""
+        for entry in memories:
+            text = _text(entry.content)
+            metadata = {**(custom_metadata or {}), **entry.custom_metadata}
+            if text:
+                await asyncio.to_thread(
+                    self._memory.remember,
+                    text,
+                    user_id=self._user_of(app_name, user_id),
+                    memory_id=_uuid(entry.id),
+                    metadata=metadata or None,
+                )
+
+    async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
+        """What answers, most relevant first."""
+        user = self._user_of(app_name, user_id)
+        hits = await asyncio.to_thread(found, self._memory, query, user_id=user, top_k=self._top_k, touch=self._touch)
+        return SearchMemoryResponse(memories=[_entry(hit) for hit in hits])
+
+    async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
+        """Forget the memory of the id that `search_memory` gave; no other id is one."""
+        if (found_id := _uuid(memory_id)) is not None:
+            await asyncio.to_thread(self._memory.forget, found_id, user_id=self._user_of(app_name, user_id))
+
+    def _added_to(self, user: str, session: str) -> set[str]:
+        added = self._added.setdefault((user, session), set())
+        self._added.move_to_end((user, session))
+        if len(self._added) > MOST_SESSIONS:
+            self._added.popitem(last=False)
+        return added
+
+
+def from_uri(uri: str, **_: Any) -> SiltstoneMemoryService:
+    """Of `siltstone://host:port`, `siltstone+https://` with TLS; the token is `SILTSTONE_TOKEN`'s."""
+    parts = urlsplit(uri)
+    if not parts.hostname:
+        raise ValueError(f"{uri!r}: give it as {SCHEME}://host:port")
+    scheme = "https" if parts.scheme.endswith("+https") else "http"
+    url = f"{scheme}://{parts.netloc}{parts.path}"
+    return SiltstoneMemoryService(Memory(url, token=os.environ.get("SILTSTONE_TOKEN") or None))
+
+
+def register() -> None:
+    """Have ADK know the schemes `siltstone` and `siltstone+https`."""
+    for scheme in (SCHEME, f"{SCHEME}+https"):
+        get_service_registry().register_memory_service(scheme, from_uri)
+
+
+def _record(event: Event) -> dict[str, Any] | None:
+    """The message of an event that says something, whole."""
+    text = "" if event.partial else _text(event.content)
+    if not text:
+        return None
+    by_user = event.author == "user"
+    record = {
+        "role": "user" if by_user else "assistant",
+        "content": text,
+        "message_id": event.id,
+        "timestamp": round(event.timestamp * 1000),
+    }
+    return record if by_user or not event.author else {**record, "agent_id": event.author}
+
+
+def _text(content: types.Content | None) -> str:
+    """Without thoughts, which nobody has said."""
+    parts = content.parts or [] if content else []
+    return said(part.text for part in parts if not part.thought)
+
+
+def _entry(hit: Hit) -> MemoryEntry:
+    about = {"relevance": hit.relevance, "state": hit.state, "session_id": hit.session_id}
+    return MemoryEntry(
+        id=str(hit.id),
+        content=types.Content(role="user", parts=[types.Part(text=hit.memory)]),
+        timestamp=hit.created_at.isoformat(),
+        custom_metadata={**hit.metadata, **about},
+    )
+
+
+def _uuid(given: str | None) -> uuid.UUID | None:
+    try:
+        return uuid.UUID(given) if given else None
+    except ValueError:
+        return None

@@ -1,0 +1,122 @@
+"""Siltstone for the OpenAI Agents SDK: a session that also remembers.
+
+session = SiltstoneSession(SQLiteSession("s1", "log.db"), memory, user_id="ann")
+config = RunConfig(session_input_callback=session.recall)
+await Runner.run(agent, "Where do I live?", session=session, run_config=config)
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from agents import SessionSettings, TResponseInputItem
+from agents.memory import Session
+
+from siltstone_client.memory import Memory
+from siltstone_client.said import is_injected, said
+from siltstone_client.talk import Talk, recalled
+
+_ROLES = ("user", "assistant")
+
+
+class SiltstoneSession:
+    """The framework's own session, whose log stays exact, and a copy in Siltstone of what is said.
+
+    `inner` is any session. Texts of users and assistants are copied; tools' and what was recalled are not. While no
+    worker answers, the agent goes on, and the copy follows. `touch=False` has recalling count as no access.
+    """
+
+    def __init__(self, inner: Session, memory: Memory, *, user_id: str, top_k: int = 5, touch: bool = True) -> None:
+        self._inner, self._memory = inner, memory
+        self._user_id, self._top_k, self._touch = user_id, top_k, touch
+        self._talk = Talk(memory, user_id, inner.session_id)
+        #: What was taken back: a run that is tried again adds the same once more, and it was said once.
+        self._popped: Counter[str] = Counter()
+
+    @property
+    def session_id(self) -> str:
+        return self._inner.session_id
+
+    @session_id.setter
+    def session_id(self, session_id: str) -> None:
+        self._inner.session_id = session_id
+        self._talk = Talk(self._memory, self._user_id, session_id)
+
+    @property
+    def session_settings(self) -> SessionSettings | None:
+        return self._inner.session_settings
+
+    @session_settings.setter
+    def session_settings(self, settings: SessionSettings | None) -> None:
+        self._inner.session_settings = settings
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """The framework's log."""
+        return await self._inner.get_items(limit)
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Into the framework's log, and what is said into Siltstone; what was recalled goes into neither."""
+        own = [item for item in items if not _is_recalled(item)]
+        await self._inner.add_items(own)
+        await self._talk.say(self._new(own))
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Out of the framework's log. What was said stays said."""
+        item = await self._inner.pop_item()
+        if item is not None:
+            self._popped[_key(item)] += 1
+        return item
+
+    async def clear_session(self) -> None:
+        """The framework's log; `Memory.forget_user` and `forget` are for what is remembered."""
+        self._popped.clear()
+        await self._inner.clear_session()
+
+    async def recall(
+        self, history: list[TResponseInputItem], new: list[TResponseInputItem]
+    ) -> list[TResponseInputItem]:
+        """For `RunConfig(session_input_callback=…)`: what is remembered of the new input, before the history.
+
+        Without it, where no worker answers.
+        """
+        query = said(_text(item) for item in new if _role(item) == "user")
+        text = await recalled(
+            self._memory, query, user_id=self._user_id, top_k=self._top_k, touch=self._touch, beside=self.session_id
+        )
+        before: list[TResponseInputItem] = [{"role": "user", "content": text}] if text else []
+        return before + history + new
+
+    def _new(self, items: Iterable[TResponseInputItem]) -> list[tuple[str, str]]:
+        messages = []
+        for item in items:
+            if self._popped[key := _key(item)] > 0:
+                self._popped[key] -= 1
+                continue
+            role, text = _role(item), said([_text(item)])
+            if role in _ROLES and text:
+                messages.append((role, text))
+        return messages
+
+
+def _role(item: Any) -> str:
+    return str(item.get("role", ""))
+
+
+def _text(item: Any) -> str:
+    """Of a message: a text, or parts of which some are. Other items say nothing."""
+    content = item.get("content")
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    return "\n".join(part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str))
+
+
+def _is_recalled(item: Any) -> bool:
+    return _role(item) == "user" and is_injected(_text(item))
+
+
+def _key(item: Any) -> str:
+    return json.dumps(item, sort_keys=True, default=str)

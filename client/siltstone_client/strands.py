@@ -1,0 +1,119 @@
+"""Siltstone for Strands Agents: a store for its memory manager.
+
+store = SiltstoneStore(memory, user_id="ann", session_id="s1", extraction=True)
+agent = Agent(memory_manager=MemoryManager(stores=[store]))
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from strands.memory import AddMessagesContext, ExtractionConfig, MemoryEntry, MemoryStore, SearchOptions
+from strands.types.content import Message
+
+from siltstone_client.answers import Accepted, AcceptedMessages
+from siltstone_client.memory import Memory
+from siltstone_client.said import MOST_MESSAGES, found, said
+
+#: Where neither the manager nor the store says how many.
+DEFAULT_RESULTS = 5
+
+
+class SiltstoneStore(MemoryStore):
+    """One user's memory. `extraction=True` has the manager hand over what is said, and Siltstone decide what stays.
+
+    A message that the manager hands over again, after a failure, is taken once. `touch=False` has being found count
+    as no access. Failures are `SiltstoneError`s: the manager goes on without, and tries again.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        *,
+        user_id: str,
+        session_id: str,
+        name: str = "siltstone",
+        description: str | None = "What the user said in earlier conversations",
+        max_search_results: int | None = None,
+        writable: bool = True,
+        extraction: ExtractionConfig | bool | None = None,
+        touch: bool = True,
+    ) -> None:
+        self.name, self.description, self.max_search_results = name, description, max_search_results
+        self.writable, self.extraction = writable, extraction
+        self._memory, self._user_id, self._session_id, self._touch = memory, user_id, session_id, touch
+        self._run = uuid.uuid4().hex
+
+    async def initialize(self) -> None:
+        """An agent begins: it numbers its messages from 0 again."""
+        self._run = uuid.uuid4().hex
+
+    async def search(self, query: str, options: SearchOptions | None = None) -> list[MemoryEntry]:
+        """What answers, most relevant first; `metadata` has its id, relevance, state and when it was."""
+        asked = (options or {}).get("max_search_results")
+        most = next(one for one in (asked, self.max_search_results, DEFAULT_RESULTS) if one is not None)
+        if most < 1:
+            return []
+        hits = await asyncio.to_thread(
+            found, self._memory, query, user_id=self._user_id, top_k=most, touch=self._touch
+        )
+        return [
+            MemoryEntry(
+                content=hit.memory,
+                metadata={
+                    **hit.metadata,
+                    "id": str(hit.id),
+                    "relevance": hit.relevance,
+                    "state": hit.state,
+                    "created_at": hit.created_at.isoformat(),
+                },
+            )
+            for hit in hits
+        ]
+
+    async def add(self, content: str, metadata: dict[str, Any] | None = None) -> Accepted | None:
+        """Remember a text. One that says what is remembered already is merged with it."""
+        text = said([content])
+        if not text:
+            return None
+        return await asyncio.to_thread(
+            self._memory.remember, text, user_id=self._user_id, session_id=self._session_id, metadata=metadata
+        )
+
+    async def add_messages(
+        self, messages: list[Message], context: AddMessagesContext | None = None
+    ) -> list[AcceptedMessages]:
+        """Say what users and assistants said, in the session."""
+        given = context.sequence_numbers if context is not None else None
+        numbers: Sequence[int | None] = given or [None] * len(messages)
+        records = [
+            {"role": message["role"], "content": text, **self._id(number, message["role"], text)}
+            for number, message in zip(numbers, messages, strict=True)
+            if (text := said(_text(block) for block in message["content"]))
+        ]
+        return [
+            await asyncio.to_thread(
+                self._memory.add,
+                records[start : start + MOST_MESSAGES],
+                user_id=self._user_id,
+                session_id=self._session_id,
+            )
+            for start in range(0, len(records), MOST_MESSAGES)
+        ]
+
+    def _id(self, number: int | None, role: str, text: str) -> dict[str, str]:
+        """The same when it is handed over again; without a number nobody can tell."""
+        if number is None:
+            return {}
+        digest = hashlib.sha256(f"{self._run}\0{number}\0{role}\0{text}".encode()).hexdigest()
+        return {"message_id": digest[:32]}
+
+
+def _text(block: Mapping[str, Any]) -> str | None:
+    """Of a block of content; those of tools and of reasoning say nothing."""
+    text = block.get("text")
+    return text if isinstance(text, str) else None
