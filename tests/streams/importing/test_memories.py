@@ -159,6 +159,15 @@ def test_what_was_remembered_and_pinned_comes_as_two_events() -> None:
     assert [one.in_file for one in read if isinstance(one, Record)] == [True, False]
 
 
+@pytest.mark.parametrize("kind", ["exchange", "remember", "short_term", "summary_item"])
+def test_who_wrote_it_is_what_its_line_says_and_not_its_metadata(kind: str) -> None:
+    """A shard and the notes of a session pass over sources in metadata: the event alone says them."""
+    line = {**EXCHANGE, "kind": kind, "pinned": False, "sources": ["token:app"]}
+    (event,) = events(found([{**line, "metadata": {"siltstone.sources": ["token:other"]}}], GIVEN))
+    assert isinstance(event, Promotion | Remember)
+    assert event.sources == ["token:app"]
+
+
 def test_what_lasts_for_a_while_lasts_as_long() -> None:
     line = {**EXCHANGE, "kind": "short_term", "pinned": False, "expires_at": iso(START + 60_000)}
     (event,) = events(found([line], GIVEN))
