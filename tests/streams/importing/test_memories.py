@@ -168,6 +168,19 @@ def test_who_wrote_it_is_what_its_line_says_and_not_its_metadata(kind: str) -> N
     assert event.sources == ["token:app"]
 
 
+@pytest.mark.parametrize("seconds", [None, 60])
+def test_an_item_is_one_again_and_one_that_was_written_since_is_another_event(seconds: int | None) -> None:
+    """It is one event: an item is born pinned. What expires lasts from its last access on."""
+    stored = {} if seconds is None else {"stored": {"ttl_seconds": seconds, "expires_at": iso(START)}}
+    line = {**EXCHANGE, "kind": "item", "metadata": stored or None}
+    (event,) = events(found([line], GIVEN))
+    (later,) = events(found([{**line, "created_at": iso(START + 1000), "last_accessed": iso(START + 9000)}], GIVEN))
+    assert isinstance(event, Remember)
+    assert (event.kind, str(event.memory_id), event.ttl_seconds) == ("item", FIRST, seconds)
+    assert event.timestamp == (START if seconds is None else START + 5000)
+    assert event.event_id != later.event_id
+
+
 def test_what_lasts_for_a_while_lasts_as_long() -> None:
     line = {**EXCHANGE, "kind": "short_term", "pinned": False, "expires_at": iso(START + 60_000)}
     (event,) = events(found([line], GIVEN))
