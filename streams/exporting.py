@@ -28,7 +28,7 @@ _HISTORY: Final = "transitions"
 #: What has fields of its own.
 _OF_EXCHANGES: Final = ("promotion", "speakers")
 #: Kinds that an import makes again; of all others it makes what was asked to remember.
-_KINDS: Final = ("exchange", "summary_item")
+_KINDS: Final = ("exchange", "summary_item", "item")
 
 
 async def exported(service: MemoryService, user_id: str) -> list[bytes]:

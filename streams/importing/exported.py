@@ -18,6 +18,7 @@ from schemas.events import LONG_TERM_EVENT, LongTermEvent, Parts, Pin, Promotion
 from schemas.exported import ExportedMemory
 from schemas.ids import event_id
 from streams.dead_letters import invalid
+from tables.shard import items
 
 MEMORY: Final = "memory"
 #: What else of memories an export says; no line of a file forgets anything.
@@ -53,7 +54,7 @@ def _aged_from(memory: ExportedMemory) -> int:
 
 
 def _born_pinned(memory: ExportedMemory) -> bool:
-    return memory.pinned and (memory.promotion or {}).get("pinned") is True
+    return memory.kind == items.KIND or (memory.pinned and (memory.promotion or {}).get("pinned") is True)
 
 
 def _made(memory: ExportedMemory) -> Promotion | Remember:
@@ -90,6 +91,10 @@ def _made(memory: ExportedMemory) -> Promotion | Remember:
         of_kind = {"kind": "short_term", "timestamp": memory.created_at, "ttl_seconds": lasts}
     elif memory.kind == "summary_item":
         of_kind["origin"] = "summary_item"
-    return Remember.model_validate(
-        {**common, **of_kind, "event_id": event_id("import", memory.user_id, memory.kind, memory.id)}
-    )
+    names: list[object] = [memory.kind, memory.id]
+    if memory.kind == items.KIND:
+        lasts = items.lasts(memory.metadata or {})
+        written = memory.created_at if lasts is None else _aged_from(memory)
+        of_kind = {"kind": items.KIND, "timestamp": written, "ttl_seconds": lasts}
+        names.append(written)  # under its key another value may have been written since
+    return Remember.model_validate({**common, **of_kind, "event_id": event_id("import", memory.user_id, *names)})

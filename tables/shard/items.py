@@ -5,6 +5,7 @@ Its id is the key. Where it expires, its metadata say when, under `stored`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, Literal
 
@@ -77,6 +78,13 @@ def expire(space: Workspace, memory: Memory, event: Expire) -> bool:
     space.gone.add(memory.id)
     space.move(memory, memory.state, "removed", event.timestamp, "expired")
     return True
+
+
+def lasts(meta: Mapping[str, Any]) -> int | None:
+    """For how many seconds since it was written or read, by its metadata; None: for good."""
+    stored = meta.get(MARK)
+    seconds = stored.get("ttl_seconds") if isinstance(stored, dict) else None
+    return seconds if isinstance(seconds, int) else None
 
 
 def expires_at(memory: Memory) -> int | None:

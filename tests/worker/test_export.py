@@ -101,6 +101,8 @@ async def furnished(http: httpx.AsyncClient) -> None:
     await post(f"/v1/memories/{ids['home']}/supersede", {"user_id": "ann", "by": ids["moved"]})
     await post("/v1/links", {"user_id": "ann", "source_id": ids["job"], "target_id": ids["moved"], "weight": 0.5})
     await post("/v1/archive", {"user_id": "ann", "memory_id": ids["old"]})
+    item = {"user_id": "ann", "kind": "item", "memory_id": str(uuid.uuid4()), "text": "Her colour is red"}
+    await post("/v1/memories", {**item, "timestamp": iso(began)})
     note = {"user_id": "ann", "session_id": "s2", "text": "She waits for a parcel", "kind": "short_term"}
     await post("/v1/memories", {**note, "ttl_seconds": 7200, "timestamp": iso(began)})
 
@@ -114,11 +116,11 @@ async def test_what_is_exported_is_the_same_in_another_siltstone(settings: Setti
         await furnished(http)
 
         async def promoted() -> bool:
-            return len(await held(worker)) == 5
+            return len(await held(worker)) == 6
 
         await until_it_is(promoted)
         told = orjson.loads(await command(worker, "export", "--user", "ann", "--output", str(file), "--json"))
-        assert told == {"memories": 7, "messages": 4, "output": str(file)}
+        assert told == {"memories": 8, "messages": 4, "output": str(file)}
         plain = await command(worker, "export", "--user", "ann")
         before, aside, spoken = await held(worker), await archived(worker), await window(http)
         linked = await links(worker)
@@ -127,13 +129,14 @@ async def test_what_is_exported_is_the_same_in_another_siltstone(settings: Setti
     assert [one.text for one in before if one.pinned] == [
         "Ann's locker has the number seven",
         "Ann: Remember that I am allergic to peanuts.\nI will.",
+        "Her colour is red",
     ]
 
     async with running.started(other(settings, tmp_path / "other")) as worker, api(worker) as http:
         await running.until_ready(worker)
         for _ in range(2):
             told = orjson.loads(await command(worker, "import", "jsonl", str(file), "--wait", "--json"))
-            assert (told["format"], told["produced"], told["memories"], told["bad"]) == ("siltstone", 11, 7, 0)
+            assert (told["format"], told["produced"], told["memories"], told["bad"]) == ("siltstone", 12, 8, 0)
             assert as_moved(await held(worker)) == as_moved(before)
             assert as_moved(await archived(worker)) == as_moved(aside)
             assert await window(http) == spoken

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import httpx
 import pytest
 
+from schemas.events import Remember
 from schemas.settings import AccessSettings, Settings
 from schemas.sources import SOURCES
+from streams.api.shown import command
 from streams.app import Siltstone
+from tests.support.mcp_client import answered, over_http
+from tests.support.mcp_client import refused as refused_by
 from tests.support.quick_commands import siltstone
 from tests.support.tokens import asked_until, known, made
 
 pytestmark = pytest.mark.slow
 
 APPLIED = {"wait": "applied"}
+#: Of one user's, of one source.
+MANY = 2_000
 
 
 @pytest.fixture
@@ -99,3 +106,77 @@ async def test_what_came_by_a_token_is_recorded_and_taken_back_by_its_name(
     assert (again.returncode, "has nothing of source token:crawler" in again.stderr) == (1, True)
     wrong = await http.delete("/v1/memories", headers=ann, params={"source": "nobody"})
     assert wrong.status_code == 422
+
+
+async def test_what_comes_by_mem0s_client_and_by_mcp_carries_the_token(
+    settings: Settings, worker: Siltstone, http: httpx.AsyncClient
+) -> None:
+    """Whatever its metadata says: said, kept word by word, remembered with a tool, and edited by either."""
+    (_, app), (_, plugin) = await made(settings, "ann", name="app"), await made(settings, "ann", name="plugin")
+    for headers in (app, plugin):
+        await known(http, headers)
+    forged = {SOURCES: ["token:app"], "mood": "fine"}
+
+    async def add(text: str, **more: Any) -> str:
+        body = {"messages": [{"role": "user", "content": text}], "user_id": "ann", "metadata": forged, **more}
+        done = await http.post("/v3/memories/add/", headers=plugin, json=body)
+        assert done.status_code == 200, done.text
+        (result,) = done.json()["results"]
+        identity: str = result["id"]
+        return identity
+
+    async def sources(identity: str) -> list[str]:
+        found = await http.get(f"/v1/memories/{identity}", headers=app, params={"user_id": "ann"})
+        assert found.status_code == 200, found.text
+        given: list[str] = found.json()["source"]
+        return given
+
+    kept = await add("My sister is called Ida", infer=False)
+    assert await sources(kept) == ["token:plugin"]
+    await add("I love green tea", run_id="r1")
+    said = await http.post("/v1/search", headers=app, json={"query": "green tea"})
+    assert said.json()["results"][0]["source"] == ["token:plugin", "user"]
+    refused = await http.post(
+        "/v3/memories/add/", headers=plugin, json={"messages": [{"role": "user", "content": "x"}], "source": ["a"]}
+    )
+    assert refused.status_code == 400
+    url = f"http://127.0.0.1:{worker.api.port}"
+    async with over_http(url, plugin["Authorization"].removeprefix("Bearer ")) as client:
+        assert "metadata: is no parameter" in await refused_by(client, "remember", text="x", metadata=forged)
+        noted = await answered(client, "remember", text="The bicycle is blue")
+        assert await sources(noted["memory_id"]) == ["token:plugin"]
+    async with over_http(url, app["Authorization"].removeprefix("Bearer ")) as client:
+        await answered(client, "update_memory", memory_id=noted["memory_id"], text="The bicycle is green")
+    assert await sources(noted["memory_id"]) == ["token:app", "token:plugin"]
+    path = f"/v1/memories/{kept}/"
+    edited = await http.put(path, headers=app, json={"metadata": {SOURCES: ["user"], "mood": "well"}})
+    assert edited.status_code == 200, edited.text
+    assert await sources(kept) == ["token:plugin"]
+    edited = await http.put(path, headers=app, json={"text": "My sister is called Ida Marie"})
+    assert edited.status_code == 200, edited.text
+    assert await sources(kept) == ["token:app", "token:plugin"]
+
+
+async def test_thousands_of_a_source_are_forgotten_in_one_request(
+    settings: Settings, worker: Siltstone, http: httpx.AsyncClient
+) -> None:
+    """The answer says how many, and waits until none can be found; what others wrote stays."""
+    _, everybody = await made(settings, "ann", name="app")
+    await known(http, everybody)
+    for start in range(0, MANY, 500):
+        await worker.service.write_all(
+            [
+                command(Remember, "ann", text=f"Fact {uuid.uuid4()}", sources=["token:crawler"], importance=80)
+                for _ in range(start, start + 500)
+            ]
+        )
+    kept = await http.post(
+        "/v1/memories", headers=everybody, params=APPLIED | {"timeout": 60}, json={"text": "Ann lives in Oslo"}
+    )
+    assert kept.json()["applied"], kept.text
+    done = await http.delete(
+        "/v1/memories", headers=everybody, params={"source": "token:crawler", "wait": "applied", "timeout": 60}
+    )
+    assert done.status_code == 202, done.text
+    assert (done.json()["memories"], done.json()["applied"]) == (MANY, True)
+    assert [one["memory"] for one in await listed(http, everybody)] == ["Ann lives in Oslo"]

@@ -159,6 +159,28 @@ def test_what_was_remembered_and_pinned_comes_as_two_events() -> None:
     assert [one.in_file for one in read if isinstance(one, Record)] == [True, False]
 
 
+@pytest.mark.parametrize("kind", ["exchange", "remember", "short_term", "summary_item"])
+def test_who_wrote_it_is_what_its_line_says_and_not_its_metadata(kind: str) -> None:
+    """A shard and the notes of a session pass over sources in metadata: the event alone says them."""
+    line = {**EXCHANGE, "kind": kind, "pinned": False, "sources": ["token:app"]}
+    (event,) = events(found([{**line, "metadata": {"siltstone.sources": ["token:other"]}}], GIVEN))
+    assert isinstance(event, Promotion | Remember)
+    assert event.sources == ["token:app"]
+
+
+@pytest.mark.parametrize("seconds", [None, 60])
+def test_an_item_is_one_again_and_one_that_was_written_since_is_another_event(seconds: int | None) -> None:
+    """It is one event: an item is born pinned. What expires lasts from its last access on."""
+    stored = {} if seconds is None else {"stored": {"ttl_seconds": seconds, "expires_at": iso(START)}}
+    line = {**EXCHANGE, "kind": "item", "metadata": stored or None}
+    (event,) = events(found([line], GIVEN))
+    (later,) = events(found([{**line, "created_at": iso(START + 1000), "last_accessed": iso(START + 9000)}], GIVEN))
+    assert isinstance(event, Remember)
+    assert (event.kind, str(event.memory_id), event.ttl_seconds) == ("item", FIRST, seconds)
+    assert event.timestamp == (START if seconds is None else START + 5000)
+    assert event.event_id != later.event_id
+
+
 def test_what_lasts_for_a_while_lasts_as_long() -> None:
     line = {**EXCHANGE, "kind": "short_term", "pinned": False, "expires_at": iso(START + 60_000)}
     (event,) = events(found([line], GIVEN))
