@@ -6,6 +6,7 @@ It is the embedded one, or with `--broker kafka` (`make test-kafka`) Apache Kafk
 from __future__ import annotations
 
 import functools
+import os
 import uuid
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -20,9 +21,10 @@ from schemas.settings import SUMMARY_VARIABLES, Settings
 from streams.clients.broker import EmbeddedBroker, embedded_broker
 from tests.kafka.cluster import Cluster, cluster
 from tests.kafka.source import found
-from tests.support import shared_servers
-from tests.support.examples import USUAL, examples
+from tests.support import shared_servers, soak
+from tests.support.examples import ALL_EXAMPLES, USUAL, examples
 from tests.support.late_api import late
+from tests.support.second_look import NAME, SecondLook
 from tests.support.shared_catalog import migrated
 from tests.support.shared_model import of_its_own, shared
 
@@ -33,22 +35,33 @@ properties.load_profile("any machine")
 #: Each is a shard, which takes most of a worker's start: where tests are to be quick, two show what there is to show.
 FEW_PARTITIONS = 2
 
+#: After so many seconds a test that is not among the quick ones hangs; pyproject.toml has the quick ones' limit. Both
+#: are far beyond what any of them takes.
+SLOW_TEST_SECONDS = 600
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--broker", choices=["embedded", "kafka"], default="embedded", help="see tests/kafka")
+    parser.addoption("--soak", default=soak.ALL, help="which tests marked soak run: all, none, or a commit's sample")
+    parser.addoption("--second-look", action="store_true", help="run what failed once more, alone, at the end")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput") and getattr(config.option, "numprocesses", None):
         shared_servers.begin()
+    if config.getoption("--second-look") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(SecondLook(config), NAME)
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is tried on a broker, most often with a worker, is `wired`, but for what is to be seen every time."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what uses a broker as `wired`, give slow tests their time, and choose from those marked `soak`."""
     for item in items:
         if "broker" in getattr(item, "fixturenames", ()) and item.get_closest_marker("every_time") is None:
             item.add_marker("wired")
+        if any(item.get_closest_marker(name) for name in ("slow", "wired")) or os.environ.get(ALL_EXAMPLES):
+            item.add_marker(pytest.mark.timeout(SLOW_TEST_SECONDS))
+    soak.leave_out(config, items)
 
 
 @pytest.fixture(autouse=True)

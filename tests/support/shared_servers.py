@@ -27,7 +27,7 @@ SERVERS: Final = {
     "commands": "from tests.support.quick_commands import serve; serve({}, {})",
 }
 #: Where their sockets are, for the processes that were started by the one that began them.
-_VARIABLE: Final = "TEST_SERVERS"
+VARIABLE: Final = "TEST_SERVERS"
 
 _one_at_a_time = threading.Lock()
 
@@ -37,7 +37,7 @@ def begin() -> None:
     folder = _folder()
     for name in SERVERS:
         _start(folder / name)
-    os.environ[_VARIABLE] = str(folder)
+    os.environ[VARIABLE] = str(folder)
 
 
 def connected(name: str) -> socket.socket:
@@ -61,7 +61,7 @@ def accepted(listening: int, alive: int) -> Generator[socket.socket, None, None]
 
 @functools.cache
 def _folder() -> Path:
-    if given := os.environ.get(_VARIABLE):
+    if given := os.environ.get(VARIABLE):
         return Path(given)
     folder = tempfile.mkdtemp(prefix="servers-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
