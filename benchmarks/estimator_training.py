@@ -23,6 +23,7 @@ import schemas.one_blas_thread  # noqa: F401 - before numpy is loaded
 # isort: split
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -33,6 +34,9 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.evidence.promotions import Row, figures_of
 from streams.rules import reading_en, reading_zh
 from streams.rules.estimator import bounded, readable, spoken_chinese, told
 from streams.rules.evidence import (
@@ -275,8 +279,6 @@ def written(models: dict[str, Model]) -> bytes:
 @click.option("--write", is_flag=True, help=f"Make {FILE.name} of it.")
 def main(files: tuple[Path, ...], messages: tuple[Path, ...], write: bool) -> None:
     """Fit the local estimator's coefficients."""
-    from benchmarks.promotion_quality import Row, figures_of  # which imports this
-
     said_by = speakers(messages or beside(files))
     by_language: dict[str, list[Exchange]] = {}
     for file in sorted(files):

@@ -24,11 +24,12 @@ import schemas.one_blas_thread  # noqa: F401 - before numpy is loaded
 
 import json
 import re
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import click
 import numpy as np
@@ -37,48 +38,16 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 from benchmarks import estimator_training as training
+from benchmarks.evidence.promotions import Figures, Row, auc, correlation, figures_of
 from streams.rules.estimator import bounded, estimate
-
-Figures = dict[str, float | int | str | None]
-
-
-class Row(NamedTuple):
-    """A labelled exchange."""
-
-    user: str
-    assistant: str
-    worthy: bool
-    hard: bool
-
-
-EQUAL_LENGTH: Final = 0.10
-"""Two texts are equally long when the shorter lacks at most this share of the longer."""
-
-KEEP_RATING: Final = 1
-"""What keeps a border exchange: the least rating that does, by default."""
-
-HIGHER_VALUES: Final = (5, 7)
-"""5 is what a model would call worth it; 7 is kept whatever else speaks for it, where the rating alone decides."""
 
 SPEED_SECONDS: Final = 1.0
 """How long the speed is measured: the best of as many passes as fit."""
 
 _CJK: Final = re.compile("[\u4e00-\u9fff]")
-
-
-def auc(
-    positive: NDArray[np.float64], negative: NDArray[np.float64], pairs: NDArray[np.bool_] | None = None
-) -> float | None:
-    """The share of (positive, negative) pairs that are in order, ties one half; None without pairs."""
-    ahead = (positive[:, None] > negative) + 0.5 * (positive[:, None] == negative)
-    chosen = ahead if pairs is None else ahead[pairs]
-    return round(float(chosen.mean()), 4) if chosen.size else None
-
-
-def share(of: NDArray[np.bool_], among: NDArray[np.bool_]) -> float | None:
-    """The share of those among which the first holds; None among none."""
-    return round(float(of[among].mean()), 4) if among.any() else None
 
 
 def speed(rows: list[Row]) -> int:
@@ -110,34 +79,6 @@ def language(rows: list[Row]) -> str:
     return "zh" if sum(bool(_CJK.search(row.user)) for row in rows) * 2 > len(rows) else "en"
 
 
-def figures_of(rows: list[Row], score: NDArray[np.float64]) -> Figures:
-    """How well scores tell the rows apart: as values, 0-10, and as they are."""
-    worthy = np.array([row.worthy for row in rows])
-    hard = np.array([row.hard for row in rows]) & ~worthy
-    plain = ~worthy & ~hard
-    value = score.round()
-    length = np.array([float(len(row.user) + len(row.assistant)) for row in rows])
-    longer = np.maximum(length[worthy][:, None], length[~worthy])
-    equal = np.abs(length[worthy][:, None] - length[~worthy]) <= EQUAL_LENGTH * longer
-    kept = value >= KEEP_RATING
-    figures: Figures = {
-        "auc": auc(value[worthy], value[plain]),
-        "auc_hard": auc(value[worthy], value[hard]),
-        "auc_equal_length": auc(value[worthy], value[~worthy], equal),
-        "score_auc": auc(score[worthy], score[plain]),
-        "score_auc_hard": auc(score[worthy], score[hard]),
-        "precision": share(worthy, kept),
-        "precision_against_plain": share(worthy, kept & ~hard),
-        "recall": share(kept, worthy),
-    }
-    for border in (KEEP_RATING, *HIGHER_VALUES):
-        kept = value >= border
-        figures[f"precision_at_{border}"] = share(worthy, kept)
-        figures[f"recall_at_{border}"] = share(kept, worthy)
-        figures[f"plain_kept_at_{border}"] = share(kept, plain)
-    return figures
-
-
 def measure(rows: list[Row], unseen: NDArray[np.float64] | None = None) -> Figures:
     """The figures of some exchanges: as they are estimated, and, named `cv_…`, by the points of the unseen."""
     worthy = np.array([row.worthy for row in rows])
@@ -161,11 +102,6 @@ def measure(rows: list[Row], unseen: NDArray[np.float64] | None = None) -> Figur
     if unseen is not None:
         figures |= {f"cv_{name}": figure for name, figure in figures_of(rows, unseen).items()}
     return figures
-
-
-def correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> float | None:
-    """Pearson's; None where one of them is always the same."""
-    return round(float(np.corrcoef(one, other)[0, 1]), 4) if one.std() and other.std() else None
 
 
 def unseen_scores(paths: Iterable[Path], messages: Iterable[Path]) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ from benchmarks.estimator_training import (
     ours,
     weights,
 )
-from benchmarks.promotion_quality import auc, correlation
+from benchmarks.evidence.promotions import auc, correlation
 from streams.rules.estimator import bounded, estimate, spoken_chinese
 from streams.rules.evidence import WEIGHTS
 
