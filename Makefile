@@ -21,11 +21,16 @@ unexport PYTHONDONTWRITEBYTECODE
 # Tests wait for brokers and workers most of the time, so several run at once.
 BESIDE := --numprocesses 3 --dist worksteal
 
+# Of the tests that repeat one fault many times: the sample that the commit's hash chooses. Also `all` and `none`.
+SOAK ?= $(shell git rev-parse --verify --quiet HEAD || echo none)
+# What fails in a slow suite is run once more, alone: CONTRIBUTING.md says what to do with what passes then.
+SLOWLY := --second-look --soak $(SOAK)
+
 # The sources with their rules compiled beside them. Here they stay pure Python, which is what tests run.
 COMPILED := build/compiled
 SOURCES := schemas tables streams
 
-.PHONY: demo test quick-tests test-all test-compiled test-adapters test-fresh test-kafka test-newest lint docs mutants wheel bench update clean
+.PHONY: demo test quick-tests test-all test-compiled test-adapters test-fresh test-kafka soak test-newest lint docs mutants wheel bench update clean
 
 # An installation that was interrupted leaves no stamp, and is begun anew.
 $(STAMP): pyproject.toml client/pyproject.toml $(CONSTRAINTS)
@@ -72,7 +77,7 @@ test: $(STAMP)  ## Lint, types and the quick tests, beside each other: a minute.
 test-all: $(STAMP_ALL) $(STAMP_MEM0) test-adapters  ## What takes longer: real models, crash tests, and properties on all of their examples.
 	@command -v chromium > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update && apt-get install --yes --no-install-recommends chromium; } > /dev/null 2>&1 \
 		|| echo "There is no chromium: the dashboard's tests in a browser are left out; apt-get install chromium"
-	ALL_EXAMPLES=1 $(BIN)/pytest -m "slow or wired or hypothesis" --numprocesses 3 --dist worksteal
+	ALL_EXAMPLES=1 $(BIN)/pytest -m "slow or wired or hypothesis" $(BESIDE) $(SLOWLY)
 
 test-adapters: $(STAMP) $(STAMP_ADAPTERS)  ## Adapters beside the agent frameworks' own packages, and a worker of $(VENV).
 	cd client && ../$(VENV_ADAPTERS)/bin/mypy --config-file ../tests/adapters/mypy.ini --package siltstone_client
@@ -84,7 +89,12 @@ test-fresh:  ## The README's two commands on bare Debians; needs root and deboot
 	tests/fresh/bare_debian.sh $(FRESH)
 
 test-kafka: $(STAMP)  ## On Apache Kafka, of a distribution in KAFKA_HOME or of Docker's image: see CONTRIBUTING.md.
-	@$(BIN)/python -m tests.kafka
+	@$(BIN)/python -m tests.kafka $(SLOWLY)
+
+soak: $(STAMP)  ## Everything that repeats one fault many times, on Apache Kafka too where KAFKA_HOME is; then bare Debians. Hours.
+	$(BIN)/pytest -m soak --second-look $(BESIDE) $(ONLY)
+	@if [ -n "$(KAFKA_HOME)" ]; then $(BIN)/python -m tests.kafka -m soak --second-look; fi
+	@$(MAKE) --no-print-directory test-fresh
 
 test-newest:  ## The tests with the newest of every package: what will come.
 	rm -f .venv-newest/.installed
