@@ -6,6 +6,7 @@ It is the embedded one, or with `--broker kafka` (`make test-kafka`) Apache Kafk
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import uuid
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from tests.kafka.source import found
 from tests.support import shared_servers, soak
 from tests.support.examples import ALL_EXAMPLES, USUAL, examples
 from tests.support.late_api import late
+from tests.support.routes_forgotten import forget_routes
 from tests.support.second_look import NAME, SecondLook
 from tests.support.shared_catalog import migrated
 from tests.support.shared_model import of_its_own, shared
@@ -64,6 +66,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     soak.leave_out(config, items)
 
 
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays until the end: the garbage collector need not look at it again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """What is frozen is never freed, which DuckDB's binding takes for a leak when the process ends."""
+    gc.unfreeze()
+
+
 @pytest.fixture(autouse=True)
 def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No test sees the settings of the machine that it runs on."""
@@ -99,6 +112,13 @@ def _quick_starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def _own_model(request: pytest.FixtureRequest) -> Iterator[None]:
     with of_its_own() if request.node.get_closest_marker("own_model") else nullcontext():
         yield
+
+
+@pytest.fixture(autouse=True)
+def _forgotten_routes() -> Iterator[None]:
+    """A worker that is closed is garbage, whatever answered its requests."""
+    yield
+    forget_routes()
 
 
 @pytest.fixture(scope="session")
