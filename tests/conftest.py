@@ -10,7 +10,7 @@ import gc
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import httpcore2
@@ -29,6 +29,7 @@ from tests.support.routes_forgotten import forget_routes
 from tests.support.second_look import NAME, SecondLook
 from tests.support.shared_catalog import migrated
 from tests.support.shared_model import of_its_own, shared
+from tests.support.toy_model import toy
 
 #: How long an example takes says something of the machine.
 properties.register_profile("any machine", examples(USUAL))
@@ -96,7 +97,7 @@ def _one_certificate_store() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_model() -> Iterator[None]:
-    """All workers that a test process starts embed and sum up in one process; one marked `own_model` has its own."""
+    """All workers that a test process starts sum up in one process, and embed there if a test has the real model."""
     with shared():
         yield
 
@@ -109,8 +110,15 @@ def _quick_starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _own_model(request: pytest.FixtureRequest) -> Iterator[None]:
-    with of_its_own() if request.node.get_closest_marker("own_model") else nullcontext():
+def _model_of_the_test(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A toy, unless retrieval is what the test is about."""
+    if request.node.get_closest_marker("own_model"):
+        model: AbstractContextManager[None] = of_its_own()
+    elif request.node.get_closest_marker("real_model"):
+        model = nullcontext()
+    else:
+        model = toy()
+    with model:
         yield
 
 
