@@ -52,8 +52,10 @@ class Assignment:
 
     async def tables_recovered(self) -> None:
         """To be called when all tables are back."""
-        windows, stores = self._intake.windows, self._context.stores
+        windows, stores, assignments = self._intake.windows, self._context.stores, self._hot.assignments
         await self._intake.short_term.recovered()
+        if assignments != self._hot.assignments:
+            return  # other tables are being read: these are told when they are back
         for partition in stores.partitions():
             stores.fitted(partition)
             if not windows.has_changes(partition):  # else the next flush says so, with what made them fit
@@ -89,7 +91,7 @@ class Assignment:
         committed = self._hot.committed(topics.long_term)
         for partition in self._long_term.catching_up:
             if partition in committed:
-                self._timers.beside(self._catch_up(partition, committed[partition]))
+                self._timers.beside(self._catch_up(partition, committed[partition], self._hot.assignments))
 
     async def _look_for_losses(self) -> None:
         """In the windows' changelogs, and between what was read and the offsets that the group has now."""
@@ -102,8 +104,8 @@ class Assignment:
         for partition, committed in hot.moved(requests).items():
             self._timers.beside(self._losses.moved(requests, partition, None, committed))
 
-    async def _catch_up(self, partition: int, committed: int) -> None:
-        while True:
+    async def _catch_up(self, partition: int, committed: int, assignments: int) -> None:
+        while assignments == self._hot.assignments:  # else it is begun again, with what is committed by then
             try:
                 await self._long_term.catch_up(partition, committed)
                 return

@@ -144,10 +144,19 @@ class OwnedShards:
             raise
 
     async def _shard(self, partition: int) -> Shard:
-        task = self._open.get(partition)
+        task, asking = self._open.get(partition), asyncio.current_task()
         if task is None:
             raise ShardNotHere(partition, "its partition is on another worker, or moving; ask again")
-        return await asyncio.shield(task)
+        try:
+            shard = await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not task.cancelled() or (asking is not None and asking.cancelling()):
+                raise
+            # Its opening was cancelled, and not the work that waits for it: that would end without a word.
+            raise ShardNotHere(partition, "its partition has just moved; ask again") from None
+        if self._open.get(partition) is not task:  # it is being closed, or opened again
+            raise ShardNotHere(partition, "its partition has just moved; ask again")
+        return shard
 
     async def call_each(
         self, method: Callable[Concatenate[Shard, P], T], *args: P.args, **kwargs: P.kwargs

@@ -187,14 +187,21 @@ class LongTermAgent:
         await self._caught_up[partition].wait()
 
     async def catch_up(self, partition: int, committed: int) -> None:
-        """Have all in the shard that the group has `committed`: it may be new here, or have lost its disk."""
-        caught_up = self._caught_up[partition]
+        """Have all in the shard that the group has `committed`: it may be new here, or have lost its disk.
+
+        Nothing follows where partitions are assigned meanwhile: what is committed is asked for again then.
+        """
+        caught_up = self._caught_up.get(partition)
+        if caught_up is None:
+            return  # it has moved on
         try:
             async with self._order[partition]:
                 await self._fill_up(partition, committed)
             self._clock.observe(await self._shards.call(partition, Shard.newest_event))
         except ShardNotHere:
             return  # it has moved on
+        if self._caught_up.get(partition) is not caught_up:
+            return
         caught_up.set()
         self._coming_back.is_back([partition], "memories")
 
@@ -213,7 +220,8 @@ class LongTermAgent:
                 await self._forgetters.follow_again(forgettings(read, now_ms()))
                 reached(part[-1].offset + 1 - start, end - start)
         await self._apply(partition, [], end, again=True)
-        if self._caught_up[partition].is_set():  # what the log lacked was passed over
+        caught_up = self._caught_up.get(partition)
+        if caught_up is not None and caught_up.is_set():  # what the log lacked was passed over
             self._coming_back.is_back([partition], "memories")
         log.info("shard %d: it has caught up", partition)
         return end

@@ -142,7 +142,8 @@ class Connections:
         try:
             answer = await connection.send(MetadataRequest([], allow_auto_topic_creation=False))
         except BaseException:
-            self._open.pop(address).close()
+            self._open.pop(address, None)  # `close` may have been called meanwhile
+            connection.close()
             raise
         return [(host, port) for _, host, port, *_ in answer.brokers]
 

@@ -30,7 +30,8 @@ class KeptPartitions:
             return
         for partition in self.stores.partitions():
             if partition not in partitions:
-                await asyncio.to_thread(self.stores.close, partition)
+                # From this step on nothing finds it: what is being flushed would be written to a closed store.
+                await asyncio.to_thread(self.stores.leave(partition).close)
         for partition in sorted(partitions):
             if self.stores.store(partition) is None:
                 await self._bring(partition)

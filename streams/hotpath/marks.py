@@ -30,6 +30,8 @@ class Progress:
     def __init__(self, committable: Callable[[], Mapping[int, int]]) -> None:
         self._committable = committable
         self._written: dict[int, int] = {}
+        #: Partitions of which it is being written, and which have not moved since.
+        self._under_way: set[int] = set()
 
     def written(self, partition: int) -> int:
         """Records before this offset are in the table; 0 where nothing is known."""
@@ -46,18 +48,23 @@ class Progress:
     def due(self) -> list[Change]:
         """What is to be written behind all rows that are due now."""
         reached = self._committable().items()
-        return [Change(p, READ, b"%d" % offset) for p, offset in reached if offset > self.written(p)]
+        due = [Change(p, READ, b"%d" % offset) for p, offset in reached if offset > self.written(p)]
+        self._under_way = {change.partition for change in due}
+        return due
 
     def wrote(self, due: Sequence[Change]) -> None:
-        """The broker has taken these."""
+        """The broker has taken these, which were due last."""
         for change in due:
             assert change.value is not None
-            self._written[change.partition] = int(change.value)
+            if change.partition in self._under_way:  # else the tables, or the topic, have begun anew meanwhile
+                self._written[change.partition] = int(change.value)
 
     def keep(self, partitions: Collection[int]) -> None:
         """Of all others nothing is known from now on."""
         self._written = {p: offset for p, offset in self._written.items() if p in partitions}
+        self._under_way.intersection_update(partitions)
 
     def begin_anew(self, partition: int) -> None:
         """Its records are those of another log: however small their offsets are, they are news."""
         self._written.pop(partition, None)
+        self._under_way.discard(partition)

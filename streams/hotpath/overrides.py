@@ -546,6 +546,7 @@ class _Consumer(driver.Consumer):
     async def _flushed_and_committed(self, offsets: Mapping[TP, int], start_new_transaction: bool) -> bool:
         attempts = self._hot.attempts
         attempts.begin()
+        ledgers = {tp: self._ledgers[tp] for tp in offsets}
         # Our partitions' next owner writes to the same changelogs: an older row must not come after a newer one.
         if not await self._thread.call_thread(cast(_Thread, self._thread).is_member):
             attempts.fail(NO_MEMBER)
@@ -556,6 +557,8 @@ class _Consumer(driver.Consumer):
             return False
         if not await self._is_still_the_same_log(self._hot.before_commit):
             return False
+        # Where partitions were assigned or sought meanwhile, records are read again: what they changed was undone.
+        offsets = {tp: offset for tp, offset in offsets.items() if self._ledgers.get(tp) is ledgers[tp]}
         if took := await super()._commit_offsets(offsets, start_new_transaction):
             attempts.succeed()
         else:
@@ -583,6 +586,7 @@ class _Consumer(driver.Consumer):
 
     async def _seek_to_start(self) -> None:
         self._seeks += 1
+        assignments = self._hot.assignments
         self._hot.forget_readable()
         self._expected.clear()
         self._ledgers.clear()
@@ -592,6 +596,7 @@ class _Consumer(driver.Consumer):
         for tp in ours:
             self._committed_offset.pop(tp, None)  # what is not known any more stays as it was otherwise
         await super().perform_seek()
+        self._require(assignments)
         thread = cast(_Thread, self._thread)
         for tp in ours:
             if tp.topic in self._hot.begun_anew and tp not in thread.committed:
@@ -604,7 +609,9 @@ class _Consumer(driver.Consumer):
         for tp in (*uncommitted, *thread.others):  # whoever sets an offset back wants the records read
             self._hot.begin_anew(TP(*tp))
         if uncommitted:  # seek_to_committed() leaves these wherever they are
-            for tp, offset in (await self.earliest_offsets(*uncommitted)).items():
+            starts = await self.earliest_offsets(*uncommitted)
+            self._require(assignments)
+            for tp, offset in starts.items():
                 expected[TP(*tp)] = offset
                 self._thread.seek(tp, offset)
                 self._read_offset[TP(*tp)] = None
@@ -618,6 +625,11 @@ class _Consumer(driver.Consumer):
         for call in self._hot.on_seek:
             await call()
 
+    def _require(self, assignments: int) -> None:
+        """Raise `IllegalStateError`, as a seek does, where partitions were assigned since: those are sought then."""
+        if assignments != self._hot.assignments:
+            raise IllegalStateError("partitions were assigned meanwhile")
+
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
         self._hot.forget_readable()
         await super().on_partitions_revoked(revoked)
@@ -626,6 +638,7 @@ class _Consumer(driver.Consumer):
             self._expected.pop(tp, None)
 
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
+        self._hot.assignments += 1
         self._hot.forget_readable()
         self._ledgers.clear()
         self._expected.clear()
@@ -700,6 +713,8 @@ class HotPath:
         self.topics: set[str] = set()
         #: The tables' topics. They are there when the app starts.
         self.changelogs: set[str] = set()
+        #: How often partitions were assigned. What was read before an `await` is of the assignment of that moment.
+        self.assignments = 0
         #: Topics that are another log than the group's offsets may be of: Kafka forgets those of a topic that is
         #: deleted, but perhaps after the next of its name was made. None counts before this worker commits one.
         self.begun_anew: frozenset[str] = frozenset()

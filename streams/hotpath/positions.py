@@ -67,13 +67,16 @@ class Positions:
 
     def wrote(self, partition: int, offset: int, rows: int) -> None:
         """The broker has taken so many rows, the first one at `offset`."""
-        follows = self._under_way.get(partition) == offset
+        if partition not in self._under_way:
+            return  # it has moved meanwhile, or is read again: then these rows are counted where they are read
+        follows = self._under_way[partition] == offset
         self._under_way[partition] = offset + rows if follows else None
         self.rows[partition] += rows
 
     def left_out(self, partition: int) -> None:
         """The broker refuses a row for good: memory has it, and the changelog has not."""
-        self._under_way[partition] = None
+        if partition in self._under_way:
+            self._under_way[partition] = None
 
     def end(self) -> None:
         """All rows that were about to be written are."""
@@ -83,6 +86,11 @@ class Positions:
     def fail(self) -> None:
         """Some of them may be."""
         self._under_way.clear()
+
+    def begin_anew(self, partition: int) -> None:
+        """Nothing of it is known from now on; its rows that are on their way count for nothing."""
+        for held in (self._reading, self._reached, self._under_way, self.rows):
+            held.pop(partition, None)
 
     def keep(self, partitions: Collection[int]) -> None:
         """Of all others nothing is known from now on; rows that are on their way are nobody's any more."""

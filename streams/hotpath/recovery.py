@@ -102,9 +102,10 @@ class KeptTable(faust.Table[Any, Any]):
         follows, self._generation = generation_id - self._generation in (0, 1), generation_id
         ours = {tp.partition for tp in assigned if tp.topic == self.changelog_topic_name}
         new = {tp.partition for tp in newly_assigned if tp.topic == self.changelog_topic_name}
-        stays = {one for one in ours - new if follows and self.positions.known(one) is not None}
         try:
             await self._on_disk.own(ours)
+            # Rows may have been written meanwhile, or be on their way: only from here on is all of this one step.
+            stays = {one for one in ours - new if follows and self.positions.known(one) is not None}
             self._hold(stays)
             for partition in ours - stays:
                 self._resume(partition)
@@ -128,7 +129,10 @@ class KeptTable(faust.Table[Any, Any]):
 
     def begin_anew(self, partition: int) -> None:
         """Nothing of it is held: its changelog is read from the start."""
-        self._hold([one for one in range(self.partitions or 0) if one != partition and self.positions.known(one)])
+        self.positions.begin_anew(partition)
+        if self.progress is not None:
+            self.progress.begin_anew(partition)
+        self.kept.own(frozenset(range(self.partitions or 0)) - {partition})  # where rows of others are is not asked
         try:
             self._on_disk.clear(self.changelog_topic_name, partition)
         except DataDirError as exc:
@@ -153,6 +157,7 @@ class KeptRecovery(Recovery):
     _began: Mapping[TP, int] = MappingProxyType({})
 
     async def _build_highwaters(self, consumer: Any, tps: set[TP], destination: Any, title: str) -> None:
+        assignments, tps = self._assignments(), set(tps)  # what is given is changed when partitions move
         by_changelog: dict[str, list[int]] = defaultdict(list)
         for tp in tps:
             by_changelog[tp.topic].append(tp.partition)
@@ -160,17 +165,28 @@ class KeptRecovery(Recovery):
         if tps:
             mark = cast(KeptTable, self.tp_to_table[next(iter(tps))]).mark
             destination.update({TP(*place): offset for place, offset in (await mark(by_changelog)).items()})
-        await self._leave_what_was_emptied(tps)
+        await self._leave_what_was_emptied(tps, assignments)
         for tp in tps:
             if cast(KeptTable, self.tp_to_table[tp]).positions.known(tp.partition) == destination[tp] + 1:
                 self.active_offsets[tp] = destination[tp]  # nothing lies between what is held and the mark
 
-    async def _leave_what_was_emptied(self, tps: set[TP]) -> None:
+    def _assignments(self) -> int:
+        return int(cast(Any, self.app.transport).hot.assignments)
+
+    def _require(self, assignments: int) -> None:
+        """Raise `RebalanceAgain` where partitions were assigned since: another recovery follows."""
+        if assignments != self._assignments():
+            raise RebalanceAgain
+
+    async def _leave_what_was_emptied(self, tps: set[TP], assignments: int) -> None:
         """A changelog that begins behind what we have of it was emptied: what was in between nobody knows."""
+        self._require(assignments)
         held = {tp: cast(KeptTable, self.tp_to_table[tp]).positions.known(tp.partition) for tp in tps}
         if not any(held.values()):
             return
         starts = await cast(Any, self.app.consumer)._earliest([tp for tp in tps if held[tp]])
+        self._require(assignments)
+        # Rows that were written meanwhile lie behind this recovery's mark: what was held before them decides.
         for tp, start in starts.items():
             if 0 < (held[tp] or 0) <= start + 1 and start:  # the mark of this recovery is not what was emptied
                 log.warning("%s[%d]: it begins behind what was read of it, and is read anew", tp.topic, tp.partition)
@@ -188,7 +204,7 @@ class KeptRecovery(Recovery):
                 log.warning("%s[%d]: it ends before what was read of it, and is read anew", tp.topic, tp.partition)
                 table.begin_anew(tp.partition)
                 destination[tp] = -1
-        await super()._build_offsets(consumer, tps, destination, title)
+        await super()._build_offsets(consumer, set(tps), destination, title)
         if title == "active":
             self._began = {tp: -1 if destination.get(tp) is None else destination[tp] for tp in tps}
 

@@ -147,7 +147,12 @@ class Reembedder:
     async def abandon(self) -> list[int]:
         """Stop, and drop what is half done: the shards that held some. Raises `ReembeddingRefused`."""
         await self.stop()
-        return [p for p in self._shards.partitions() if await self._ask(p, Reembedding.abandon)]
+        held = []
+        for partition in self._shards.partitions():
+            with contextlib.suppress(ShardNotHere):  # it has moved, with what is half done
+                if await self._ask(partition, Reembedding.abandon):
+                    held.append(partition)
+        return held
 
     async def close(self) -> None:
         """End, whatever is under way; the next start finds each shard with the one model or the other."""
@@ -196,9 +201,11 @@ class Reembedder:
         if not self._shards.partitions():
             raise ReembeddingRefused("this worker has no shards now: ask again, or another worker")
         for partition in self._shards.partitions():
-            await self._ask(partition, partial(Reembedding.refuse_other, target=target))
-            progress.rows[partition] = await self._ask(partition, Reembedding.rows)
-            progress.missing[partition] = len(await self._ask(partition, Reembedding.missing))
+            with contextlib.suppress(ShardNotHere):  # as below
+                await self._ask(partition, partial(Reembedding.refuse_other, target=target))
+                rows = await self._ask(partition, Reembedding.rows)
+                missing = await self._ask(partition, Reembedding.missing)
+                progress.rows[partition], progress.missing[partition] = rows, len(missing)
         models.next = embedding
         while left := [p for p in self._shards.partitions() if models.of(p) is not embedding]:
             for phase, step in ((Phase.EMBEDDING, self._embed), (Phase.SWITCHING, self._switch)):

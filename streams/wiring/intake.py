@@ -107,8 +107,8 @@ class Intake:
 
     async def _tick(self, lag: Lag) -> None:
         context = self._context
+        self.short_term.forget_expired(context.settings.memory)  # first: its tables are there in this step for sure
         await self.short_term.note_silence(context.settings.memory)
-        self.short_term.forget_expired(context.settings.memory)
         if self.ratings is not None:
             self.ratings.tick()
         context.gate.must_wait()

@@ -65,10 +65,14 @@ class WindowStores:
         """Raises `WindowsLocked`, `DataDirError`."""
         self._open[partition] = PartitionStore(self.folder / str(partition), self._memory)
 
+    def leave(self, partition: int) -> PartitionStore:
+        """It is not among the open ones any more; what comes back is to be closed, in any thread."""
+        self._to_erase.pop(partition, None)  # it is asked for again: its command was not committed
+        return self._open.pop(partition)
+
     def close(self, partition: int) -> None:
         """Its rows are on the disk then. Raises `DataDirError`."""
-        self._to_erase.pop(partition, None)  # it is asked for again: its command was not committed
-        self._open.pop(partition).close()
+        self.leave(partition).close()
 
     def close_all(self) -> None:
         """Raises what the first of them raises, when all are closed."""

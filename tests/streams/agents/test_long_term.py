@@ -331,3 +331,38 @@ async def test_a_window_forgets_what_came_before_the_command_whatever_time_the_c
     forget.timestamp = START + 1500
     await (await worker.agent.handle(0, [forget]))
     assert [message.message_id for message in windows.session(0, user, f"{user}-s").open] == [f"{user}-2"]
+
+
+async def test_a_catch_up_of_an_assignment_that_is_over_says_nothing_of_the_next(worker: Worker) -> None:
+    """Another worker may have had the partition in between, and have committed more."""
+    missed = worker.fetched(0, *said(0, "tea"))
+    reading, go_on = asyncio.Event(), asyncio.Event()
+
+    async def read(partition: int, start: int, end: int) -> AsyncGenerator[Sequence[Any], None]:
+        reading.set()
+        await go_on.wait()
+        yield missed[start:end]
+
+    worker.agent._read = read
+    worker.model.gate.set()
+    former = asyncio.create_task(worker.agent.catch_up(0, 1))
+    await reading.wait()
+    worker.assign()
+    go_on.set()
+    await former
+    assert worker.agent.catching_up == [0, 1]
+    assert [behind.doing for behind in worker.shards.coming_back.of(0)] == ["catching up"]
+
+
+async def test_a_partition_that_goes_while_it_catches_up_stops_nothing(worker: Worker) -> None:
+    missed = worker.fetched(0, *said(0, "tea"))
+
+    async def read(partition: int, start: int, end: int) -> AsyncGenerator[Sequence[Any], None]:
+        yield missed[start:end]
+        worker.agent.own(frozenset({1}))
+
+    worker.agent._read = read
+    worker.model.gate.set()
+    await worker.agent.catch_up(0, 1)
+    await worker.agent.catch_up(0, 1)  # as it is tried again when the broker has not answered
+    assert worker.agent.catching_up == [1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 
@@ -137,3 +138,34 @@ async def test_a_broker_is_asked_over_one_connection_until_it_goes(connections: 
         assert connections._open[address] is first
     with pytest.raises((OSError, KafkaConnectionError)):
         await connections.listed_by(address)
+
+
+async def test_a_question_that_is_under_way_when_connections_are_closed_fails_as_one(
+    connections: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not with a fault of our own: its connection is no longer among them."""
+
+    class Asked:
+        """A connection that answers nothing until it is closed."""
+
+        def __init__(self) -> None:
+            self.is_asked, self.is_closed = asyncio.Event(), asyncio.Event()
+
+        def connected(self) -> bool:
+            return True
+
+        async def send(self, _request: object) -> object:
+            self.is_asked.set()
+            await self.is_closed.wait()
+            raise KafkaConnectionError
+
+        def close(self) -> None:
+            self.is_closed.set()
+
+    connection = Asked()
+    monkeypatch.setitem(connections._open, ONE, connection)
+    question = asyncio.create_task(connections.listed_by(ONE))
+    await connection.is_asked.wait()
+    connections.close()
+    with pytest.raises(KafkaConnectionError):
+        await question

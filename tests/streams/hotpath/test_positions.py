@@ -63,8 +63,30 @@ def test_rows_that_were_on_their_way_when_partitions_moved_count_for_nothing(pos
     positions.begin([0])
     positions.keep([1])
     positions.wrote(0, 10, 5)
+    positions.left_out(0)
+    positions.wrote(0, 16, 1)
     positions.end()
-    assert (positions.known(0), positions.known(1)) == (None, 10)
+    assert (positions.known(0), positions.known(1), positions.rows) == (None, 10, {1: 10})
+
+
+def test_rows_that_are_read_again_are_not_counted_when_they_are_written_as_well(positions: Positions) -> None:
+    """They were on their way when the partition moved, and came back to its disk: their changelog brings them."""
+    positions.begin([0])
+    positions.keep([1])
+    positions.resume(0, 10, rows=10)
+    positions.wrote(0, 10, 5)
+    positions.end()
+    positions.read(0, 15, rows=5)
+    assert positions.rows == {0: 15, 1: 10}
+
+
+def test_of_a_changelog_that_is_begun_anew_nothing_is_known_and_of_others_all(positions: Positions) -> None:
+    positions.begin([0, 1])
+    positions.wrote(1, 10, 5)
+    positions.begin_anew(0)
+    positions.wrote(0, 10, 5)
+    positions.end()
+    assert (positions.known(0), positions.known(1), positions.rows) == (None, 15, {1: 15})
 
 
 def test_what_is_read_from_the_start_again_is_known_again(positions: Positions) -> None:
