@@ -1,18 +1,21 @@
-"""The process of a command: its log lines, its event loop, and its garbage collector."""
+"""The process of a command: its umask, its log lines, its event loop, and its garbage collector."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import logging
+import os
 import sys
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any, TypeVar
 
 import uvloop
 
 from streams.ending import AGAIN_SECONDS, ended
 from streams.repeats import Repeats
+from tables.privacy import umask_of
 
 T = TypeVar("T")
 
@@ -61,6 +64,11 @@ def configure_logging(level: str, *, serving: bool = False) -> None:
         logging.getLogger(name).setLevel(logging.WARNING if serving else logging.CRITICAL)
     for handler in logging.getLogger().handlers:
         handler.addFilter(Repeats(REPEATING))
+
+
+def write_as_let_in(data: Path) -> None:
+    """From now on the process writes for the owner of the data directory, and for a group that was let into it."""
+    os.umask(umask_of(data))
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import stat
 
 import pytest
 
@@ -10,6 +11,7 @@ from schemas.errors import SiltstoneError
 from schemas.settings import Settings
 from streams.app import Siltstone
 from streams.cli import running
+from tests.support.untouched import umask
 
 
 @pytest.mark.slow
@@ -29,6 +31,17 @@ async def test_a_part_that_cannot_be_stopped_keeps_no_other_from_it(
     assert worker.shards.partitions() == []
     with socket.socket() as free:
         free.bind(("127.0.0.1", worker.api.port))
+
+
+async def test_a_worker_leaves_the_umask_to_its_process(settings: Settings) -> None:
+    before = umask()
+    worker = Siltstone(settings)
+    await worker.start()
+    try:
+        assert umask() == before
+        assert stat.S_IMODE(settings.data_dir.stat().st_mode) == 0o700
+    finally:
+        await worker.stop()
 
 
 async def test_a_worker_that_could_not_start_leaves_nothing(settings: Settings) -> None:

@@ -1,13 +1,18 @@
-"""What a command logs."""
+"""What a command logs, and for whom it writes."""
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from streams.cli import cli
 from streams.cli.process import FAUSTS, configure_logging
+from tests.support.untouched import umask
 
 
 @pytest.fixture(autouse=True)
@@ -35,3 +40,41 @@ def test_what_faust_says_of_the_tables_under_our_names_is_not_logged(capsys: pyt
     logging.getLogger("streams.hotpath.recovery").info("+Highwater - Active----+")
     logging.getLogger("streams.hotpath.recovery").warning("the broker did not answer")
     assert capsys.readouterr().err.count("\n") == 1
+
+
+class Begun(Exception):
+    """A command begins to write."""
+
+
+@pytest.mark.parametrize(
+    ("words", "begin"),
+    [
+        (("worker", "--data"), "streams.cli.worker.serve"),
+        (("dev", "--data"), "streams.cli.dev.embedded_broker"),
+        (("demo", "--data"), "streams.cli.demo.embedded_broker"),
+        (("rebuild-index", "--data"), "streams.cli.shard_files.catalogs"),
+        (("checkpoint", "restore", "--store", "{}", "--data"), "streams.cli.checkpoint.restore_directory"),
+    ],
+)
+@pytest.mark.parametrize(("mode", "expected"), [(0o755, 0o077), (0o750, 0o027), (0o2770, 0o007)])
+def test_a_command_writes_for_those_who_were_let_into_the_data_directory(
+    words: tuple[str, ...], begin: str, mode: int, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    data.chmod(mode)
+    found: list[int] = []
+
+    def begun(*_: object, **__: object) -> None:
+        found.append(umask())
+        raise Begun
+
+    monkeypatch.setattr(begin, begun)
+    monkeypatch.setattr("streams.cli.checkpoint.choice", lambda *_: None)
+    before = os.umask(0o022)
+    try:
+        result = CliRunner().invoke(cli, [*(word.format(tmp_path.as_uri()) for word in words), str(data)])
+    finally:
+        os.umask(before)
+    assert isinstance(result.exception, Begun), result.output
+    assert found == [expected]
