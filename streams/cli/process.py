@@ -57,8 +57,9 @@ def configure_logging(level: str, *, serving: bool = False) -> None:
         for name in FAUSTS:
             logging.getLogger(name).setLevel(logging.NOTSET)
         return
-    for name in ("faust", "mcp", "mode", "uvicorn", "httpx", "httpx2", "streams.hotpath.overrides"):
+    for name in ("faust", "mcp", "mode", "httpx", "httpx2", "streams.hotpath.overrides"):
         logging.getLogger(name).setLevel(logging.ERROR)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
     logging.getLogger("streams.hotpath.recovery").setLevel(max(logging.WARNING, logging.getLogger().level))
     for name in CLIENTS:
         logging.getLogger(name).setLevel(logging.WARNING if serving else logging.CRITICAL)

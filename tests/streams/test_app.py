@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import stat
 
@@ -11,7 +12,8 @@ from schemas.errors import SiltstoneError
 from schemas.settings import Settings
 from streams.app import Siltstone
 from streams.cli import running
-from tests.support.untouched import umask
+from tests.support.api import api
+from tests.support.untouched import Settings as ProcessSettings
 
 
 @pytest.mark.slow
@@ -33,12 +35,16 @@ async def test_a_part_that_cannot_be_stopped_keeps_no_other_from_it(
         free.bind(("127.0.0.1", worker.api.port))
 
 
-async def test_a_worker_leaves_the_umask_to_its_process(settings: Settings) -> None:
-    before = umask()
+async def test_a_worker_sets_nothing_of_its_process(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Umask, signals and logging are for the program to decide, one that has no logging set up too."""
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    before = ProcessSettings.now()
     worker = Siltstone(settings)
     await worker.start()
     try:
-        assert umask() == before
+        async with api(worker) as client:  # which puts the API together
+            assert (await client.get("/healthz")).status_code == 200
+        assert before.put_back() == []
         assert stat.S_IMODE(settings.data_dir.stat().st_mode) == 0o700
     finally:
         await worker.stop()

@@ -27,6 +27,8 @@ PATIENCE_SECONDS: Final = 5.0
 COLLECT_SECONDS: Final = 0.05
 #: pytest sets it for each phase of a test.
 _PYTESTS: Final = "PYTEST_CURRENT_TEST"
+#: Standard input, output and error.
+_STANDARD: Final = frozenset("012")
 _SIGNALS: Final = tuple(number for number in signal.Signals if number < 32)
 
 Handler = Callable[[int, FrameType | None], Any] | int | None
@@ -126,6 +128,10 @@ class Settings:
                 logger.setLevel(before[0])
                 logger.propagate, logger.disabled = before[1:3]
                 logger.handlers[:], logger.filters[:] = before[3:]
+        for name in now.loggers.keys() - self.loggers.keys() - _lasting_loggers:
+            if level := now.loggers[name][0]:
+                left.append(f"the logger {name}: level {level}")
+                logging.getLogger(name).setLevel(logging.NOTSET)
         return left
 
 
@@ -179,14 +185,17 @@ class Running:
 
 #: What was begun for more than one test.
 _lasting = Running(frozenset(), frozenset(), frozenset())
+#: Those that libraries make, with levels of their own, when they are imported there.
+_lasting_loggers: set[str] = set()
 
 
 @contextlib.contextmanager
 def lasting() -> Iterator[None]:
     """What begins within the block stays for other tests, or as long as the process: no test has to end it."""
     global _lasting
-    before = Running.now()
+    before, loggers = Running.now(), _loggers().keys()
     yield
+    _lasting_loggers.update(_loggers().keys() - loggers)
     began = before.left()
     _lasting = Running(
         _lasting.files | began.files, _lasting.threads | began.threads, _lasting.children | began.children
@@ -223,6 +232,9 @@ def _changed(before: Logger, after: Logger) -> str:
 
 def _files() -> Iterator[tuple[int, str]]:
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - at every test, twice
+        # What pytest captures goes to others while fixtures of a module end.
+        if name in _STANDARD:
+            continue
         with contextlib.suppress(OSError):  # it was closed, as the one that this list was read from
             yield int(name), os.readlink(f"/proc/self/fd/{name}")  # noqa: PTH115
 

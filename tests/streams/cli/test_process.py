@@ -4,28 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from streams.cli import cli
-from streams.cli.process import FAUSTS, configure_logging
+from streams.cli.process import configure_logging
 from tests.support.untouched import umask
 
-
-@pytest.fixture(autouse=True)
-def _loggers_as_they_were() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    names = ("httpx", "faust", "mode", "uvicorn", "httpx2", "aiokafka", "kafka", *FAUSTS)
-    levels = {name: logging.getLogger(name).level for name in names}
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    for name, before in levels.items():
-        logging.getLogger(name).setLevel(before)
+pytestmark = pytest.mark.usefixtures("_like_a_command")
 
 
 def test_the_addresses_of_forwarded_requests_are_not_logged() -> None:
@@ -71,10 +59,7 @@ def test_a_command_writes_for_those_who_were_let_into_the_data_directory(
 
     monkeypatch.setattr(begin, begun)
     monkeypatch.setattr("streams.cli.checkpoint.choice", lambda *_: None)
-    before = os.umask(0o022)
-    try:
-        result = CliRunner().invoke(cli, [*(word.format(tmp_path.as_uri()) for word in words), str(data)])
-    finally:
-        os.umask(before)
+    os.umask(0o022)
+    result = CliRunner().invoke(cli, [*(word.format(tmp_path.as_uri()) for word in words), str(data)])
     assert isinstance(result.exception, Begun), result.output
     assert found == [expected]
