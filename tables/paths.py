@@ -45,10 +45,13 @@ def write_whole(path: Path, content: bytes) -> None:
     synced(path.parent)
 
 
-def make_usable(folder: Path) -> None:
-    """Make the folder, where it is not there. Raises `DataDirError` where nothing can be written."""
+def make_usable(folder: Path, mode: int = 0o777) -> None:
+    """Make the folder with this mode, where it is not there. Raises `DataDirError` where nothing can be written.
+
+    The umask takes rights from the mode, and folders above it that are made have those of the umask alone.
+    """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode, parents=True, exist_ok=True)
     except OSError as exc:
         raise DataDirError(folder, exc.strerror or str(exc)) from exc
     if not os.access(folder, os.W_OK | os.X_OK):

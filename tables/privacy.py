@@ -1,9 +1,12 @@
-"""What lies in a data directory is its owner's: others of the machine read none of it."""
+"""What lies in a data directory is its owner's: others of the machine read none of it.
+
+The folder's own mode shuts them out, whatever modes the files below it have. The umask belongs to the whole
+process, so only a command sets it (`streams/cli/process.py`): a Siltstone in another program leaves it alone.
+"""
 
 from __future__ import annotations
 
 import logging
-import os
 import stat
 from pathlib import Path
 from typing import Final
@@ -17,13 +20,12 @@ OWNER_ALONE: Final = 0o077
 
 
 def make_private(folder: Path) -> None:
-    """Make the data directory where it is not there; shut others out of it, and of what is written from now on.
+    """Make the data directory where it is not there, and shut others out of it.
 
     A group that was let in stays in: one that has rights where others have none, or whose id new files get (setgid).
-    What the process writes elsewhere has the same rights. Raises `DataDirError` where nothing can be written.
+    Raises `DataDirError` where nothing can be written.
     """
-    os.umask(OWNER_ALONE)
-    make_usable(folder)
+    make_usable(folder, stat.S_IRWXU)
     mode = stat.S_IMODE(folder.stat().st_mode)
     wanted = mode & ~_shut_out(mode)
     if wanted != mode:
@@ -33,19 +35,20 @@ def make_private(folder: Path) -> None:
             log.warning(
                 "%s may be read by others: it is another user's, who can shut them out (chmod %o)", folder, wanted
             )
-    write_as_let_in(folder)
 
 
-def write_as_let_in(folder: Path) -> None:
-    """What this process writes from now on is for whom the data directory is for, where there is one."""
+def umask_of(folder: Path) -> int:
+    """The umask with which files are for the data directory's owner, and for a group that was let in.
+
+    It is the same before `make_private` and after it, and `OWNER_ALONE` where there is no such folder yet.
+    """
     try:
         mode = folder.stat().st_mode
     except OSError:
-        mode = 0
+        return OWNER_ALONE
     if not _lets_group_in(mode):
-        os.umask(OWNER_ALONE)
-    else:
-        os.umask(0o007 if mode & stat.S_IWGRP else 0o027)
+        return OWNER_ALONE
+    return 0o007 if mode & stat.S_IWGRP else 0o027
 
 
 def _lets_group_in(mode: int) -> bool:

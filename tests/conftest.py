@@ -15,8 +15,10 @@ from pathlib import Path
 
 import httpcore2
 import httpx
+import obstore
 import pytest
 from hypothesis import settings as properties
+from obstore.store import MemoryStore
 
 from schemas.settings import SUMMARY_VARIABLES, Settings
 from streams.clients.broker import EmbeddedBroker, embedded_broker
@@ -30,6 +32,8 @@ from tests.support.second_look import NAME, SecondLook
 from tests.support.shared_catalog import migrated
 from tests.support.shared_model import of_its_own, shared
 from tests.support.toy_model import toy
+from tests.support.untouched import Running, lasting
+from tests.support.untouched import Settings as ProcessSettings
 
 #: How long an example takes says something of the machine.
 properties.register_profile("any machine", examples(USUAL))
@@ -78,6 +82,53 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()
 
 
+#: Of a wider scope than a test, and with nothing of their own that comes and goes while tests use them.
+STEADY = frozenset(
+    {"broker", "s3", "_as_the_module_found_it", "_one_certificate_store", "_one_model", "_quick_starts"}
+)
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test leaves the process as it found it. The first of its fixtures: all others have ended when this one looks.
+
+    What a module's fixtures have running changes while tests use it: there, the module's end is looked at.
+    """
+    settings, running = ProcessSettings.now(), None if _shares(request) else Running.now()
+    yield
+    _fail_for([*settings.put_back(), *(running.ended() if running else ())])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _as_the_module_found_it() -> Iterator[None]:
+    """With all that its tests share, a module ends what it has begun."""
+    running = Running.now()
+    yield
+    _fail_for(running.ended())
+
+
+@pytest.fixture
+def _like_a_command() -> Iterator[None]:
+    """The test is a command, which sets its process as it likes: all that is put back."""
+    before = ProcessSettings.now()
+    yield
+    before.put_back()
+
+
+def _shares(request: pytest.FixtureRequest) -> bool:
+    """Whether the test uses a fixture that others use as well, other than those of all tests."""
+    found = request.node._fixtureinfo.name2fixturedefs
+    return any(
+        name in found and found[name][-1].scope != "function" and name not in STEADY and found[name][-1].baseid
+        for name in request.fixturenames
+    )
+
+
+def _fail_for(left: list[str]) -> None:
+    if left:
+        pytest.fail(f"left behind: {'; '.join(left)}", pytrace=False)
+
+
 @pytest.fixture(autouse=True)
 def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No test sees the settings of the machine that it runs on."""
@@ -106,6 +157,8 @@ def _one_model() -> Iterator[None]:
 def _quick_starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What every start of a worker would do anew is done once, or not before somebody needs it."""
     with migrated(tmp_path_factory.mktemp("catalog")), late():
+        with lasting():
+            obstore.put(MemoryStore(), "begins its threads", b"")  # which stay, as long as the process
         yield
 
 

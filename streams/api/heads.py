@@ -22,6 +22,8 @@ class PatientForHeads(H11Protocol):
     def __init__(self, *given: Any, head_seconds: float = HEAD_SECONDS, **named: Any) -> None:
         super().__init__(*given, **named)
         self._head_seconds = head_seconds
+        #: uvicorn's option for it would take the handlers of a logger of the whole process.
+        self.access_log = False
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)

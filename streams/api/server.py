@@ -53,8 +53,7 @@ class ApiServer:
                 "fd": listener.fileno(),
                 "http": partial(PatientForHeads, head_seconds=self._head_seconds),
                 "ws": "none",
-                "log_level": "warning",
-                "access_log": False,
+                "log_level": None,  # uvicorn would set it for the whole process
                 "server_header": False,
             },
         )

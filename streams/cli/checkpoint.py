@@ -23,6 +23,7 @@ from schemas.settings import CheckpointsSettings, Settings
 from streams.cli import show
 from streams.cli.byte_bars import ByteBars, progress
 from streams.cli.client import ask, json_option, url_option
+from streams.cli.process import write_as_let_in
 from streams.cli.shown_checkpoints import described, generations_of, numbered, row
 from streams.clock import now_ms
 from tables.checkpoints.checkpoints import Checkpoints
@@ -179,6 +180,7 @@ def restore(at: int | None, data: Path, partitions: tuple[int, ...], store: str 
     """
     checkpoints = _checkpoints(store)
     chosen = choice(checkpoints, at, partitions)
+    write_as_let_in(data)
     with ByteBars() as bars:
         shown: dict[tuple[int, int], Callable[[int, int], None]] = {}
 

@@ -30,7 +30,7 @@ from streams.cli.demo_client import show_client
 from streams.cli.demo_summaries import days_summed_up, show_richest
 from streams.cli.ingest import producing, said
 from streams.cli.ingest_line import ingest_line
-from streams.cli.process import run
+from streams.cli.process import run, write_as_let_in
 from streams.clients.broker import embedded_broker
 from streams.clock import EventClock
 from streams.metrics import labelled
@@ -74,6 +74,7 @@ def demo(file: Path | None, data: Path | None, now: int | None, keep: bool, as_j
     started = time.monotonic()
     chats = Chats.read(file or SAMPLES / "chats.jsonl")
     folder = data or Path(tempfile.mkdtemp(prefix="siltstone-demo-"))
+    write_as_let_in(folder)
     console = Console(stderr=as_json, quiet=as_json, highlight=False)
     with embedded_broker() as broker:
         settings = Settings.load()

@@ -11,7 +11,7 @@ from streams.app import Siltstone
 from streams.cli import show
 from streams.cli.ingest_line import ingest_line
 from streams.cli.options import LEVELS, port_option
-from streams.cli.process import configure_logging, run
+from streams.cli.process import configure_logging, run, write_as_let_in
 from streams.cli.running import dashboard, serve
 from streams.clients.broker import embedded_broker
 from tables.partition_record import recorded_partitions
@@ -40,6 +40,7 @@ def dev(data: Path, port: int | None, kafka_port: int, log_level: str) -> None:
     """
     configure_logging(log_level, serving=True)
     settings = _with_noted_partitions(Settings.load(), data)
+    write_as_let_in(data)
     make_private(data)  # before the journal is in it
     with embedded_broker(kafka_port, data / JOURNAL, settings.dev.journal_seconds) as broker:
         embedded = settings.model_copy(

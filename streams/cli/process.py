@@ -1,18 +1,21 @@
-"""The process of a command: its log lines, its event loop, and its garbage collector."""
+"""The process of a command: its umask, its log lines, its event loop, and its garbage collector."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import logging
+import os
 import sys
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any, TypeVar
 
 import uvloop
 
 from streams.ending import AGAIN_SECONDS, ended
 from streams.repeats import Repeats
+from tables.privacy import umask_of
 
 T = TypeVar("T")
 
@@ -54,13 +57,19 @@ def configure_logging(level: str, *, serving: bool = False) -> None:
         for name in FAUSTS:
             logging.getLogger(name).setLevel(logging.NOTSET)
         return
-    for name in ("faust", "mcp", "mode", "uvicorn", "httpx", "httpx2", "streams.hotpath.overrides"):
+    for name in ("faust", "mcp", "mode", "httpx", "httpx2", "streams.hotpath.overrides"):
         logging.getLogger(name).setLevel(logging.ERROR)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
     logging.getLogger("streams.hotpath.recovery").setLevel(max(logging.WARNING, logging.getLogger().level))
     for name in CLIENTS:
         logging.getLogger(name).setLevel(logging.WARNING if serving else logging.CRITICAL)
     for handler in logging.getLogger().handlers:
         handler.addFilter(Repeats(REPEATING))
+
+
+def write_as_let_in(data: Path) -> None:
+    """From now on the process writes for the owner of the data directory, and for a group that was let into it."""
+    os.umask(umask_of(data))
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:

@@ -24,7 +24,7 @@ from schemas.times import iso
 from streams.cli import show
 from streams.cli.client import json_option
 from streams.cli.options import bootstrap_option, data_option
-from streams.cli.process import run
+from streams.cli.process import run, write_as_let_in
 from streams.cli.replay_files import as_rows, compared, free, swap, table_of
 from streams.cli.shard_files import RowsBar
 from streams.clock import now_ms
@@ -32,7 +32,6 @@ from streams.replay.plan import EARLIEST, NOW, ReplayOptions, planned
 from streams.replay.replay import replaying
 from tables.offline.diff import TableDifference
 from tables.partition_record import record_partitions
-from tables.privacy import write_as_let_in
 
 STOPPED = "stopped; what is done is kept: run the same command again to go on"
 _TIME: TypeAdapter[int] = TypeAdapter(Timestamp)

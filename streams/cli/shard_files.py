@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from schemas.errors import DataDirError, ShardError, ShardLocked
+from streams.cli.process import write_as_let_in
 from streams.doctor.data import numbered
 from tables.offline.inspection import Inspection, catalogs, inspect_catalog
-from tables.privacy import write_as_let_in
 
 
 class RowProgress(Protocol):

@@ -13,9 +13,9 @@ from schemas.times import iso
 from streams.cli import show
 from streams.cli.client import ask, json_option, url_option
 from streams.cli.options import data_option
+from streams.cli.process import write_as_let_in
 from streams.clock import now_ms
 from tables.analysts.copy import described, snapshot_of_files
-from tables.privacy import write_as_let_in
 
 #: A worker answers when the copy is in its place.
 WAIT_SECONDS = 3600.0

@@ -9,7 +9,7 @@ import click
 from schemas.settings import Settings
 from streams.app import Siltstone
 from streams.cli.options import LEVELS, bootstrap_option, data_option, port_option, with_options
-from streams.cli.process import configure_logging, run
+from streams.cli.process import configure_logging, run, write_as_let_in
 from streams.cli.running import serve
 
 
@@ -25,6 +25,7 @@ def worker(data: Path | None, bootstrap_servers: str | None, port: int | None, l
     """
     configure_logging(log_level, serving=True)
     settings = with_options(Settings.load(), data, bootstrap_servers, port)
+    write_as_let_in(settings.data_dir)
     run(serve(settings, patient=True, announce=_announce))
 
 

@@ -24,6 +24,7 @@ from streams.clients.embedding_process import EmbeddingProcess
 from streams.clients.extraction_process import ExtractionProcess
 from streams.wiring import summaries
 from tests.support.shared_servers import accepted, connected
+from tests.support.untouched import lasting
 
 Given = TypeVarTuple("Given")
 T = TypeVar("T")
@@ -52,7 +53,8 @@ class Lasting:
     def _answer(self, call: bytes) -> Any:
         with self._turn:
             if self._connection is None:
-                self._connection = connected("model")
+                with lasting():
+                    self._connection = connected("model")
             self._connection.sendall(call)
             with self._connection.makefile("rb") as told:
                 returned, answer = pickle.loads(told.read(int.from_bytes(told.read(LENGTH_BYTES))))

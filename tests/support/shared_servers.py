@@ -20,6 +20,8 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Final
 
+from tests.support.untouched import lasting
+
 ROOT: Final = Path(__file__).parents[2]
 #: Each calls `accepted` with what it is given here.
 SERVERS: Final = {
@@ -69,6 +71,11 @@ def _folder() -> Path:
 
 
 def _start(path: Path) -> None:
+    with lasting():
+        _begin(path)
+
+
+def _begin(path: Path) -> None:
     alive, ours = os.pipe()  # its other end closes with this process, however that ends
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))

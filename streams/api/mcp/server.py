@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
+import logging
+from collections.abc import Iterator
 from typing import Any, Final
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -26,19 +29,30 @@ INSTRUCTIONS: Final = (
 )
 
 
+@contextlib.contextmanager
+def _logging_left_alone() -> Iterator[None]:
+    """`MCPServer` calls `logging.basicConfig`, which does nothing where the root logger has a handler."""
+    handler = logging.NullHandler()
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
+
+
 class MemoryServer(MCPServer[Any]):
     """Over these tools. It keeps nothing between two calls: any worker may be asked the next one."""
 
     def __init__(self, tools: list[Tool]) -> None:
-        super().__init__(
-            "siltstone",
-            title="Siltstone",
-            instructions=INSTRUCTIONS,
-            version=importlib.metadata.version("siltstone"),
-            tools=tools,
-            log_level="WARNING",
-            subscriptions=False,
-        )
+        with _logging_left_alone():
+            super().__init__(
+                "siltstone",
+                title="Siltstone",
+                instructions=INSTRUCTIONS,
+                version=importlib.metadata.version("siltstone"),
+                tools=tools,
+                subscriptions=False,
+            )
         self._parameters = {tool.name: tool.parameters for tool in tools}
 
     async def list_tools(self) -> list[ShownTool]:

@@ -11,8 +11,10 @@ import httpx
 import pytest
 
 from schemas.settings import Settings
-from tables.privacy import make_private
+from streams.cli.process import write_as_let_in
+from tables.privacy import make_private, umask_of
 from tests.support.late_api import api_of
+from tests.support.untouched import umask
 
 JSON = {"Content-Type": "application/json"}
 
@@ -143,11 +145,36 @@ def test_a_data_directory_is_its_owners_and_a_group_that_was_let_in_stays(
     folder = tmp_path / "data"
     folder.mkdir()
     folder.chmod(before)
-    umask = os.umask(0o022)
+    before_it = os.umask(0o022)
     try:
         make_private(folder)
+        assert umask() == 0o022, "what the rest of the process writes is for others to decide"
+        write_as_let_in(folder)
         (folder / "file").write_text("words")
     finally:
-        os.umask(umask)
+        os.umask(before_it)
     assert stat.S_IMODE(folder.stat().st_mode) == after
     assert stat.S_IMODE((folder / "file").stat().st_mode) == 0o666 & after & 0o777
+
+
+def test_a_data_directory_that_is_made_is_its_owners_from_its_first_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    monkeypatch.setattr(Path, "chmod", lambda folder, mode: made.append(mode))
+    before_it = os.umask(0o022)
+    try:
+        make_private(tmp_path / "above" / "data")
+    finally:
+        os.umask(before_it)
+    assert stat.S_IMODE((tmp_path / "above" / "data").stat().st_mode) == 0o700
+    assert made == [], "it was never open to others"
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o755, 0o775, 0o750, 0o770, 0o2775, 0o2755])
+def test_a_command_may_set_its_umask_before_the_directory_is_made_private(tmp_path: Path, mode: int) -> None:
+    assert umask_of(tmp_path / "none") == 0o077
+    tmp_path.chmod(mode)
+    before = umask_of(tmp_path)
+    make_private(tmp_path)
+    assert umask_of(tmp_path) == before

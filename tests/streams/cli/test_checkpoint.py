@@ -99,6 +99,7 @@ def test_a_damaged_manifest_fails_the_verification(store: Path) -> None:
     )
 
 
+@pytest.mark.usefixtures("_like_a_command")
 def test_a_directory_is_restored_and_says_what_a_worker_needs(store: Path, tmp_path: Path) -> None:
     data = tmp_path / "data"
     shown = said("restore", "--data", str(data))

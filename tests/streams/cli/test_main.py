@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 
 import click
 import pytest
 
 from streams.cli import cli, main
 from streams.cli.client import own_worker
-from streams.cli.process import FAUSTS, configure_logging
+from streams.cli.process import configure_logging
 
-HELD = ("", "aiokafka", "faust", "httpx2", "kafka", "mcp", "mode", "uvicorn", *FAUSTS)
-
-
-@pytest.fixture(autouse=True)
-def logging_as_it_was() -> Iterator[None]:
-    levels = {name: logging.getLogger(name).level for name in HELD}
-    handlers = logging.getLogger().handlers[:]
-    yield
-    logging.getLogger().handlers[:] = handlers
-    for name, level in levels.items():
-        logging.getLogger(name).setLevel(level)
+pytestmark = pytest.mark.usefixtures("_like_a_command")
 
 
 def test_what_nobody_foresaw_is_one_line_and_exit_1(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import date, timedelta
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.container import BarContainer
@@ -18,6 +20,14 @@ from matplotlib.patches import Rectangle, StepPatch
 
 from streams.cli.plot import COLOURS, ELSEWHERE, OUTLIER, RANKS, direction, figure_of, hatch
 from tables.analysts.statistics import StateChange, distribution, rates
+
+
+@pytest.fixture(autouse=True)
+def _fonts_are_closed() -> Iterator[None]:
+    """matplotlib holds those that it has drawn with open."""
+    yield
+    font_manager._get_font.cache_clear()  # type: ignore[attr-defined]
+
 
 FIRST = date(2026, 2, 1)
 AT = "2026-02-03T12:30:00.000Z"

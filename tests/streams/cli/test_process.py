@@ -1,26 +1,19 @@
-"""What a command logs."""
+"""What a command logs, and for whom it writes."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import os
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from streams.cli.process import FAUSTS, configure_logging
+from streams.cli import cli
+from streams.cli.process import configure_logging
+from tests.support.untouched import umask
 
-
-@pytest.fixture(autouse=True)
-def _loggers_as_they_were() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    names = ("httpx", "faust", "mode", "uvicorn", "httpx2", "aiokafka", "kafka", *FAUSTS)
-    levels = {name: logging.getLogger(name).level for name in names}
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    for name, before in levels.items():
-        logging.getLogger(name).setLevel(before)
+pytestmark = pytest.mark.usefixtures("_like_a_command")
 
 
 def test_the_addresses_of_forwarded_requests_are_not_logged() -> None:
@@ -35,3 +28,38 @@ def test_what_faust_says_of_the_tables_under_our_names_is_not_logged(capsys: pyt
     logging.getLogger("streams.hotpath.recovery").info("+Highwater - Active----+")
     logging.getLogger("streams.hotpath.recovery").warning("the broker did not answer")
     assert capsys.readouterr().err.count("\n") == 1
+
+
+class Begun(Exception):
+    """A command begins to write."""
+
+
+@pytest.mark.parametrize(
+    ("words", "begin"),
+    [
+        (("worker", "--data"), "streams.cli.worker.serve"),
+        (("dev", "--data"), "streams.cli.dev.embedded_broker"),
+        (("demo", "--data"), "streams.cli.demo.embedded_broker"),
+        (("rebuild-index", "--data"), "streams.cli.shard_files.catalogs"),
+        (("checkpoint", "restore", "--store", "{}", "--data"), "streams.cli.checkpoint.restore_directory"),
+    ],
+)
+@pytest.mark.parametrize(("mode", "expected"), [(0o755, 0o077), (0o750, 0o027), (0o2770, 0o007)])
+def test_a_command_writes_for_those_who_were_let_into_the_data_directory(
+    words: tuple[str, ...], begin: str, mode: int, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    data.chmod(mode)
+    found: list[int] = []
+
+    def begun(*_: object, **__: object) -> None:
+        found.append(umask())
+        raise Begun
+
+    monkeypatch.setattr(begin, begun)
+    monkeypatch.setattr("streams.cli.checkpoint.choice", lambda *_: None)
+    os.umask(0o022)
+    result = CliRunner().invoke(cli, [*(word.format(tmp_path.as_uri()) for word in words), str(data)])
+    assert isinstance(result.exception, Begun), result.output
+    assert found == [expected]

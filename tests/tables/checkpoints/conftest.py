@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.support.object_store import Door, environment, make_bucket, s3_server
+from tests.support.untouched import lasting
 
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[str]:
-    with s3_server() as address:
+    with ExitStack() as stack:
+        with lasting():
+            address = stack.enter_context(s3_server())
         yield address
 
 

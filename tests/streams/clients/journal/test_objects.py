@@ -171,6 +171,7 @@ def test_a_disk_that_does_not_take_what_was_written_is_told(tmp_path: Path, monk
     monkeypatch.setattr(os, "fsync", refuse)
     with pytest.raises(JournalError, match="Input/output error"):
         objects.sync()
+    objects.close()
 
 
 def test_each_put_has_a_tag_of_its_own(tmp_path: Path) -> None:
