@@ -254,7 +254,9 @@ class _Tree:
     def _repeat(self, op: Any, given: Any, flags: int) -> Part:
         least, most, items = given
         if len(items) == 1 and items[0][0] in _ONE_CHARACTER and op is not _constants.MIN_REPEAT:
-            repeated = self._characters(least, most, self._fits(*items[0], flags), op is _constants.MAX_REPEAT)
+            repeated = self._characters(
+                least, most, self._fits(items[0][0], items[0][1], flags), op is _constants.MAX_REPEAT
+            )
         elif op is _constants.MIN_REPEAT:
             repeated = self._fewest(least, most, self.sequence(items, flags))
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, cast
 from unittest import mock
 
 import pytest
@@ -314,7 +315,7 @@ def read(text: str, steps: Steps) -> None:
     with ExitStack() as stack:
         for lexicon in (reading_en.LEXICON, reading_zh.LEXICON):
             counting = [
-                (needs, [(steps.of(find.__self__).findall, *worth) for find, *worth in phrases])
+                (needs, [(steps.of(cast(Any, find).__self__).findall, *worth) for find, *worth in phrases])
                 for needs, phrases in lexicon._phrases
             ]
             stack.enter_context(mock.patch.object(lexicon, "_phrases", counting))
