@@ -123,6 +123,7 @@ async def test_nothing_is_lost_doubled_or_wrong_while_workers_come_and_go(
             ),
             300,
         )
+        await until(lambda: answers.right > 100 or asking.done(), 300)
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
         for process in fleet.processes:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-import re
+import signal
+import sys
 from pathlib import Path
 
 import duckdb
-import httpx
 
 from schemas.settings import Settings
 from streams.cli.ingest import producing
@@ -20,6 +20,8 @@ from tests.support.workers import asked
 USERS, MESSAGES = 300, 1_000
 #: Of a user's messages one in so many asks for it to be remembered; the others are small talk.
 MEMORABLE = 50
+#: The batch that it is killed before, of about a hundred, and the transaction that it is killed after.
+BATCH, TRANSACTION = 20, 3
 SMALL_TALK = ("ok", "thanks", "good morning", "haha", "see you", "sure", "fine by me", "what a day")
 #: What is kept is decided as by default; the summaries are not what is compared.
 AS_SHIPPED = {"SILTSTONE_MEMORY__SCORING__POLICY": "weighted", "NANOBOT_AUTO_SUMMARY": "false"}
@@ -33,8 +35,12 @@ async def test_kills_in_a_backlog_of_300_000_messages_change_no_memory(settings:
     await read_to_the_end(undisturbed)
     expected = memories(undisturbed)
     assert len(expected) >= USERS * MESSAGES // MEMORABLE // 2
-    await killed_while_it_reads(killed)
-    await killed_while_it_stores(killed, len(expected))
+    await killed_at(killed, tmp_path / "reading", "a batch is read", BATCH)
+    assert (tmp_path / "reading").exists()
+    found = len(memories(killed))
+    await killed_at(killed, tmp_path / "storing", "rows are committed, the index knows nothing", TRANSACTION)
+    assert (tmp_path / "storing").exists()
+    assert found < len(memories(killed)) < len(expected)
     await read_to_the_end(killed)
     assert memories(killed) == expected
 
@@ -53,25 +59,12 @@ async def say(settings: Settings) -> None:
             await producer.send(user.encode(), line(0, user, "user", 30 * MESSAGES, type="session_end"))
 
 
-async def killed_while_it_reads(settings: Settings) -> None:
-    port = free_port()
-    with living(settings, port, environment=AS_SHIPPED) as worker:
-        await until(lambda: read(port) > USERS * MESSAGES // 4, 180)
-        assert read(port) < USERS * MESSAGES
-        worker.kill()
-        worker.wait()
-
-
-async def killed_while_it_stores(settings: Settings, expected: int) -> None:
-    """When it has stored more than it found, and not all."""
-    port = free_port()
-    with living(settings, port, environment=AS_SHIPPED) as worker:
-        await until(lambda: asked(port, "/readyz").get("ready"), 90)
-        found = stored(port)
-        await until(lambda: found < stored(port), 180)
-        assert stored(port) < expected
-        worker.kill()
-        worker.wait()
+async def killed_at(settings: Settings, mark: Path, point: str, nth: int) -> None:
+    """Before or after the nth call of a function: it has done something by then, and not all."""
+    program = [sys.executable, "-m", "tests.crash.points", point, str(nth), str(mark)]
+    with living(settings, free_port(), program, AS_SHIPPED) as worker:
+        await until(lambda: worker.poll() is not None, 300)
+        assert worker.returncode == -signal.SIGKILL
 
 
 async def read_to_the_end(settings: Settings) -> None:
@@ -80,21 +73,6 @@ async def read_to_the_end(settings: Settings) -> None:
         await until(lambda: asked(port, "/readyz").get("ready"), 90)
         await until_idle(port)
         stop(worker)
-
-
-def read(port: int) -> int:
-    """How many messages are in the windows; committed they are in larger steps."""
-    try:
-        told = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False, timeout=5).text
-    except httpx.HTTPError:
-        return 0
-    found = re.search(r"^siltstone_messages_total (\S+)$", told, re.MULTILINE)
-    return int(float(found[1])) if found else 0
-
-
-def stored(port: int) -> int:
-    """How many memories there are."""
-    return int(asked(port, "/v1/stats/states").get("total", 0))
 
 
 def memories(settings: Settings) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
 from collections.abc import Mapping
 
@@ -43,8 +44,17 @@ async def say(settings: Settings, messages: range) -> None:
             await producer.send(USER.encode(), line(i, USER, ("user", "assistant")[i % 2], i))
 
 
+#: Longer than any commit of these tests takes.
+STALL_SECONDS = 600.0
+
+
 def stalling(settings: Settings) -> Settings:
-    return settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"stall_seconds": 1.0})})
+    return settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"stall_seconds": STALL_SECONDS})})
+
+
+def let_pass(worker: Siltstone, seconds: float) -> None:
+    """The attempts to commit see so much time gone by at once; nothing else does."""
+    worker.hot.attempts._monotonic = lambda: time.monotonic() + seconds
 
 
 async def test_too_few_replicas_make_the_worker_unready_and_it_comes_back(three: Cluster, settings: Settings) -> None:
@@ -59,6 +69,8 @@ async def test_too_few_replicas_make_the_worker_unready_and_it_comes_back(three:
         three.nodes[2].kill()
         await say(settings, range(4))
         await until(lambda: labelled(worker.metrics.messages) == {(): 4}, 60)
+        await until(worker.hot.not_committing, 60)
+        let_pass(worker, STALL_SECONDS + 1)
 
         async def unready() -> bool:
             status, reasons = await readyz(worker)

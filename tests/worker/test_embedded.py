@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import shutil
 from pathlib import Path
@@ -150,13 +149,14 @@ async def test_a_search_has_its_answer_in_time_while_the_service_hangs(
 ) -> None:
     """A 503 with the reason, before the API would give up by itself."""
     assert QUESTION_SECONDS < WAIT_SECONDS - 1
-    monkeypatch.setattr("streams.clients.embedding.QUESTION_SECONDS", 0.5)
     async with OpenAIServer() as server, running.started(served_by(settings, server.base_url)) as worker:
         await running.until_ready(worker)
         await tell(worker, 0, 1)
         await until(lambda: written(worker) == 1)
         server.gate.clear()
-        status, body = await search(worker, "what does box 0 hold?")
+        with monkeypatch.context() as patch:
+            patch.setattr("streams.clients.embedding.QUESTION_SECONDS", 0.5)
+            status, body = await search(worker, "what does box 0 hold?")
         assert (status, body["detail"]) == (503, "the embedding model is busy, or being started; ask again")
         server.gate.set()
         assert await found(worker, "what does box 0 hold?")
@@ -172,8 +172,7 @@ async def test_a_worker_that_stops_in_an_outage_leaves_the_events_to_the_next(se
             await tell(worker, 0, 4)
             await until(lambda: worker.shards.models.current._outage.reason)
             await until(lambda: worker.hot.lag()[worker.topics.long_term] == 4)
-            stopping = asyncio.get_running_loop().time()
-        assert asyncio.get_running_loop().time() - stopping < 10
+        # The service still fails: a stop that waited for it would not have ended.
         server.answering = lambda _: Answer()
         async with running.started(served) as worker:
             await running.until_ready(worker)

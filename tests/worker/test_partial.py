@@ -90,7 +90,6 @@ async def test_what_is_there_answers_while_the_logs_tail_is_read(
     settings: Settings, tmp_path: Path, held: asyncio.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await a_disk_that_slept(settings, tmp_path / "aside")
-    monkeypatch.setattr(service, "WAIT_SECONDS", 0.5)
     held.clear()
     async with running.started(settings) as worker, api(worker) as client:
         await until(lambda: any(one.of_all for one in worker.health.behind()))
@@ -111,7 +110,9 @@ async def test_what_is_there_answers_while_the_logs_tail_is_read(
         assert f"siltstone_coming_back_of_all{{{labels}}} 1.0" in (await client.get("/metrics")).text
         assert (await client.get("/v1/stats/pipeline")).json()["coming_back"] == [behind]
 
-        status, answer = await asked(client)
+        with monkeypatch.context() as patch:
+            patch.setattr(service, "WAIT_SECONDS", 0.5)
+            status, answer = await asked(client)
         assert status == 503
         assert answer["detail"] == ("shard 0: it is coming back: memories: catching up, 0 of 1 records; ask again")
 
@@ -162,7 +163,6 @@ async def test_memories_answer_while_windows_are_read_back(
     """Exchanges and notes are left out meanwhile; without `partial=allow` nobody gets an incomplete answer."""
     async with at_work(settings) as worker:
         await remember(worker, WORDS[0])
-    monkeypatch.setattr(service, "WAIT_SECONDS", 0.5)
     gate, recovered = asyncio.Event(), Siltstone.__init__
 
     def slow(worker: Siltstone, settings: Settings) -> None:
@@ -182,7 +182,9 @@ async def test_memories_answer_while_windows_are_read_back(
     try:
         await until(lambda: bool(worker.shards.partitions()) and worker.shards.ready)
         async with api(worker) as client:
-            status, answer = await asked(client)
+            with monkeypatch.context() as patch:
+                patch.setattr(service, "WAIT_SECONDS", 0.5)
+                status, answer = await asked(client)
             assert status == 503
             assert "windows: catching up" in answer["detail"]
             status, answer = await asked(client, partial="allow")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -62,9 +63,18 @@ class Silent(Exception):
     """No answer at all."""
 
 
+#: Longer than any commit of these tests takes.
+STALL_SECONDS = 600.0
+
+
 @pytest.fixture
 def stalling(settings: Settings) -> Settings:
-    return settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"stall_seconds": 0.5})})
+    return settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"stall_seconds": STALL_SECONDS})})
+
+
+def let_pass(worker: Siltstone, seconds: float) -> None:
+    """The attempts to commit see so much time gone by at once; nothing else does."""
+    worker.hot.attempts._monotonic = lambda: time.monotonic() + seconds
 
 
 async def readyz(worker: Siltstone) -> tuple[int, list[str]]:
@@ -96,6 +106,9 @@ async def test_what_cannot_be_committed_is_lag_and_makes_the_worker_unready(
         producer = Refusing(worker, lambda topic: error if topic.endswith("exchanges-changelog") else None)
         await say(worker, 4)
         await until(lambda: labelled(worker.metrics.messages) == {(): 4})
+        await until(worker.hot.not_committing)
+        assert worker.health.ready
+        let_pass(worker, STALL_SECONDS + 1)
         await until(lambda: not worker.health.ready)
         status, (reason,) = await readyz(worker)
         assert (status, why in reason) == (503, True)
@@ -120,6 +133,8 @@ async def test_a_dead_letter_topic_that_takes_nothing_is_named(
         refusing = Refusing(worker, lambda name: NotEnoughReplicasError() if name == topic else None)
         async with producing(stalling.kafka) as producer:
             await producer.send(USER.encode(), b"no message")
+        await until(worker.hot.not_committing)
+        let_pass(worker, STALL_SECONDS + 1)
         await until(lambda: not worker.health.ready)
         _, (reason,) = await readyz(worker)
         assert f"{topic} does not take what is due (NotEnoughReplicasError" in reason

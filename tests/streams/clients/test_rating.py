@@ -340,7 +340,7 @@ async def test_an_answer_that_does_not_end_in_time_is_no_rating(
 ) -> None:
     """Also where bytes keep coming."""
     server.script(answer)
-    async with rated_by(server.base_url, timeout_seconds=0.3) as rater, asyncio.timeout(5):
+    async with rated_by(server.base_url, timeout_seconds=0.3) as rater:
         assert await rater.rate(*SAID) is None
     assert warnings(caplog) == ["an exchange was not rated: TimeoutError, api_key_empty=False"]
 
@@ -456,12 +456,12 @@ async def test_no_more_are_asked_at_once_than_the_settings_allow(server: OpenAIS
 
 async def test_waiting_for_a_place_is_not_the_services_time(server: OpenAIServer) -> None:
     """Four ratings, one at a time, take longer than the time-out of one."""
-    server.answering = lambda _: Answer(delay=0.3)
-    async with rated_by(server.base_url, concurrency=1, timeout_seconds=1.0) as rater:
+    server.answering = lambda _: Answer(delay=0.8)
+    async with rated_by(server.base_url, concurrency=1, timeout_seconds=3.0) as rater:
         assert await asyncio.gather(*(rater.rate(*SAID) for _ in range(4))) == [5] * 4
 
 
 async def test_a_rating_that_ends_badly_gives_its_place_back(server: OpenAIServer) -> None:
     server.script(Answer(fault="broken"), Answer(delay=60), "3")
-    async with rated_by(server.base_url, concurrency=1, timeout_seconds=1.0) as rater, asyncio.timeout(5):
+    async with rated_by(server.base_url, concurrency=1, timeout_seconds=3.0) as rater:
         assert [await rater.rate(*SAID) for _ in range(3)] == [None, None, 3]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, cast
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.rules import reading_en, reading_zh, signals
+from streams.rules import estimator, reading_en, reading_zh, signals
 from streams.rules.estimator import READ_CHARS, Estimate, estimate
 from streams.rules.signals import Lexicon
-from tests.support.costs import cost
+from tests.support.steps import Steps
 
 FACTS = [
     "My name is Anna and I live in Berlin.",
@@ -297,11 +300,27 @@ def test_any_mixture_of_sentences_rates_between_zero_and_ten(sentences: list[str
         "我在",
     ],
 )
-def test_a_reading_costs_no_more_for_text_made_to_be_slow(piece: str) -> None:
-    """Patterns that backtrack over repetition cost ten thousand times as much as what people write, and more."""
-    usual = ("I usually read the history textbook, and sometimes I discuss it. " * READ_CHARS)[:READ_CHARS]
-    hostile = piece * READ_CHARS
-    assert cost(lambda: estimate(hostile, hostile), 2) < 1000 * cost(lambda: estimate(usual, usual))
+def test_a_reading_takes_no_more_steps_for_text_made_to_be_slow(piece: str) -> None:
+    """Patterns that backtrack over repetition take ten thousand times as many as what people write, and more."""
+    usual = (
+        "I usually read the history textbook, and sometimes I discuss it. 我平时看历史书，请你讲讲。" * READ_CHARS
+    )[:READ_CHARS]
+    reading = Steps()
+    read(usual, reading)
+    read(piece * READ_CHARS, Steps(most=1000 * reading.total))
+
+
+def read(text: str, steps: Steps) -> None:
+    """It fails, with the text, when there are too many steps."""
+    with ExitStack() as stack:
+        for lexicon in (reading_en.LEXICON, reading_zh.LEXICON):
+            counting = [
+                (needs, [(steps.of(cast(Any, find).__self__).findall, *worth) for find, *worth in phrases])
+                for needs, phrases in lexicon._phrases
+            ]
+            stack.enter_context(mock.patch.object(lexicon, "_phrases", counting))
+        stack.enter_context(steps.counted(estimator, reading_en, reading_zh))
+        estimate(text, text)
 
 
 @pytest.mark.parametrize("lexicon", [reading_en.LEXICON, reading_zh.LEXICON])

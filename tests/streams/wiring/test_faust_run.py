@@ -42,13 +42,6 @@ class Parts:
         return FaustRun(cast(Any, SimpleNamespace(faust=self, hot=hot)), cast(Any, self), cast(Any, None))
 
 
-@pytest.fixture(autouse=True)
-def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(faust_run, "TELL_SECONDS", 0.01)
-    monkeypatch.setattr(faust_run, "FLUSH_SECONDS", 0.1)
-    monkeypatch.setattr(faust_run, "AGAIN_SECONDS", 0.01)
-
-
 async def test_what_is_due_is_told_and_faust_stopped() -> None:
     parts = Parts()
     parts.tells.set()
@@ -59,7 +52,8 @@ async def test_what_is_due_is_told_and_faust_stopped() -> None:
     assert parts.done == ["told", "stopping", "stopped"]
 
 
-async def test_faust_is_stopped_also_where_the_broker_takes_no_accesses() -> None:
+async def test_faust_is_stopped_also_where_the_broker_takes_no_accesses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faust_run, "TELL_SECONDS", 0.01)
     parts = Parts()
     parts.stops.set()
     run = parts.run()
@@ -68,8 +62,11 @@ async def test_faust_is_stopped_also_where_the_broker_takes_no_accesses() -> Non
     assert parts.done == ["stopping", "stopped"]
 
 
-async def test_a_faust_that_does_not_stop_is_given_up_and_left() -> None:
+async def test_a_faust_that_does_not_stop_is_given_up_and_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """It passes over the first cancellation."""
+    monkeypatch.setattr(faust_run, "FLUSH_SECONDS", 1.0)
+    monkeypatch.setattr(faust_run, "LEAVE_SECONDS", 120.0)
+    monkeypatch.setattr(faust_run, "AGAIN_SECONDS", 0.01)
     parts = Parts()
     parts.tells.set()
     run = parts.run()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,8 +12,9 @@ from schemas.summaries import MOST_TOPICS, TITLE_CHARS, Summary
 from streams.rules.summary import extracted, turns_of
 from streams.rules.summary.extracting import MOST_ITEMS
 from streams.rules.summary.sentences import ITEM_CHARS
+from streams.rules.summary.turns import Turn
 from tests.streams.rules.summary.talking import LIMITS, day, summary, turns
-from tests.support.costs import cost
+from tests.support.calls import Calls
 from tests.support.examples import examples
 from tests.support.making import message
 
@@ -186,7 +189,16 @@ def test_twice_the_turns_cost_little_more_than_twice_as_much() -> None:
     ] * 100
     spoken = turns_of(day(*said), LIMITS)
     assert len(spoken) == 200
-    assert cost(lambda: extracted(spoken)) < 3.5 * cost(lambda: extracted(spoken[:100]))
+    assert calls(spoken) < 2.5 * calls(spoken[:100])
+
+
+def calls(spoken: Sequence[Turn]) -> int:
+    """The function calls that a summary takes, once the words are read from their files."""
+    extracted(spoken[:2])
+    made = Calls()
+    with made.watched(), made.counted():
+        extracted(spoken)
+    return made.total
 
 
 def test_turns_are_what_topics_count() -> None:
