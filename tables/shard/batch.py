@@ -321,6 +321,7 @@ class Batch:
     def _near_copy(self, event: Promotion | Remember, supersedes: Sequence[uuid.UUID]) -> Memory | None:
         """The first of the user's memories that says the same already, stored or of this batch.
 
+        A cosine alone does not say so: texts with other numbers or names have nearly the same vector.
         What has been replaced says nothing any more, what is being replaced says something else, and what a summary
         says has sources of its own.
         """
@@ -330,7 +331,9 @@ class Batch:
         stored = (known.get(m.id, m) for m in self.near.stored(event) if m.id not in self.space.gone)
         fresh = (known.get(self.born[earlier]) for earlier in self.near.earlier(event) if earlier in self.born)
         for twin in (*stored, *fresh):
-            if twin is not None and twin.current and twin.kind not in _NO_TWINS and twin.id not in supersedes:
+            if twin is None or not twin.current or twin.kind in _NO_TWINS or twin.id in supersedes:
+                continue
+            if self.near.says_the_same(event, twin):
                 return twin
         return None
 

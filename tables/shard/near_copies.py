@@ -1,4 +1,7 @@
-"""Near-copies: texts of a batch of events that one of the user's memories, or an earlier event, says already."""
+"""Near-copies: texts of a batch of events that one of the user's memories, or an earlier event, says already.
+
+A cosine over the border only names the candidates; the rule of `sameness.py` decides.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from schemas.events import Promotion, Remember
 from schemas.memories import Memory
 from tables.catalog.catalog import Catalog
+from tables.shard.sameness import Said, in_lower_case, said
 from tables.vectors.index import Vectors, cells_of, earlier_copies, matrix
 from tables.vectors.segmented import SegmentedIndex
 
@@ -25,6 +29,9 @@ class NearCopies:
         catalog: Catalog,
         cosine: float,
     ) -> None:
+        #: What the events say that have candidates, and the candidates' texts: each is read once a batch.
+        self._said: dict[uuid.UUID, Said] = {}
+        self._lower: dict[str, str] = {}
         self._stored: dict[uuid.UUID, list[int]] = {}
         self._earlier: dict[uuid.UUID, list[uuid.UUID]] = {}
         if events:
@@ -62,3 +69,15 @@ class NearCopies:
     def earlier(self, event: TextEvent) -> Sequence[uuid.UUID]:
         """Ids of the user's earlier events that are so near."""
         return self._earlier.get(event.event_id, ())
+
+    def says_the_same(self, event: TextEvent, memory: Memory) -> bool:
+        """Whether the memory leaves out nothing of what the event says, in all of both texts."""
+        if event.text == memory.text:
+            return True
+        new = self._said.get(event.event_id)
+        if new is None:
+            new = self._said[event.event_id] = said(event.text)
+        lower = self._lower.get(memory.text)
+        if lower is None:
+            lower = self._lower[memory.text] = in_lower_case(memory.text)
+        return new.may_be_in(lower) and new.same(said(memory.text))

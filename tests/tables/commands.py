@@ -37,8 +37,10 @@ def event(kind: type[E], /, user: str = "u", at: int = START, **fields: Any) -> 
 
 VECTORS = [axis(0), leaning(0, 1, 0.96), axis(2), axis(3)]
 WHO = ("u", "v")
+#: The second is a near-copy of the first.
+TEXTS = ("I row", "I row!", "I swim", "I dive")
 SAID = [
-    (promotion(f"{user}{place}", f"{user}{place}", user=user, at=START + place, importance=70 + 5 * place), vector)
+    (promotion(f"{user}: {TEXTS[place]}", f"{user}{place}", user=user, at=START + place, importance=70 + 5 * place), vector)
     for user in WHO
     for place, vector in enumerate(VECTORS)
 ]

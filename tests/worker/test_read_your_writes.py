@@ -220,10 +220,9 @@ async def test_the_users_worker_waits_whichever_is_asked(settings: Settings, tmp
         await until(lambda: one.health.ready and two.health.ready and len(one.shards.partitions()) == 1, 60)
         async with api(one) as first, api(two) as second:
             for user in users:
-                for here, there in ((first, second), (second, first)):
+                for here, there, text in ((first, second, "bees in Oslo"), (second, first, "a piano in Porto")):
                     written = await here.post("/v1/messages", json=said(user=user), params=WAIT)
                     assert (written.status_code, written.json()["applied"]) == (202, True), written.text
-                    text = f"bees in Oslo: {here.base_url.port}"
                     memory = (await here.post("/v1/memories", json={"user_id": user, "text": text})).json()
                     assert text in await found(
                         there, user, headers={HEADER: memory["token"]}, params={"timeout": "20"}

@@ -185,6 +185,29 @@ def test_a_near_copy_lends_its_id(shard: Shard) -> None:
     assert apply(shard, *again) == {"forgotten": 2}
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("bees in Oslo: 45681", "bees in Oslo: 45257"),
+        ("I eat shellfish", "I don't eat shellfish"),
+        ("我吃海鲜", "我不吃海鲜"),
+        ("Olga beats Petra", "Petra beats Olga"),
+        ("row " * 400 + "north", "row " * 400 + "south"),
+        ("🐢🐢🐢", "🍉🍉🍉"),
+    ],
+)
+def test_what_says_something_else_is_another_memory_whatever_its_vector(shard: Shard, one: str, other: str) -> None:
+    """Stored or of the same batch; another form of either is merged with the one that it repeats."""
+    assert apply(shard, promotion(one, "a"), promotion(other, "b"), place=1) == {"new": 2}
+    assert apply(shard, promotion(other, "c", user="v"), place=1) == {"new": 1}
+    assert apply(shard, promotion(one, "d", user="v"), place=1) == {"new": 1}
+    assert apply(shard, promotion(f"{other}.", "e"), promotion(f"User: {one}", "f"), place=1) == {"merged": 2}
+    assert {memory.text: memory.message_ids for memory in shard.memories_of("u")} == {
+        one: ("a", "f"),
+        other: ("b", "e"),
+    }
+
+
 def test_an_archived_memory_is_in_the_archive_alone(shard: Shard) -> None:
     kept, other = promotion("text 1", "a"), promotion("text 2", "b")
     apply(shard, kept, other, event(Link, source_id=kept.memory_id, target_id=other.memory_id))

@@ -344,20 +344,20 @@ def test_near_copies_begin_at_a_cosine_of_095(reopen: Open, cosine: float, count
 
 
 def test_a_near_copy_keeps_the_first_ones_id_and_text(reopen: Open) -> None:
-    shard, first = reopen(), promotion("first", "a", importance=90)
-    placed(shard, (first, axis(0)), (promotion("second", "b", "a", importance=75), axis(0)))
+    shard, first = reopen(), promotion("I row", "a", importance=90)
+    placed(shard, (first, axis(0)), (promotion("i row!", "b", "a", importance=75), axis(0)))
     (memory,) = shard.memories_of("u")
-    assert (memory.id, memory.text, memory.importance) == (first.memory_id, "first", 92)
+    assert (memory.id, memory.text, memory.importance) == (first.memory_id, "I row", 92)
     assert memory.message_ids == ("a", "b")
     shard.close()
 
 
 def test_a_near_copy_of_what_is_forgotten_is_a_new_memory(reopen: Open) -> None:
     """Within one batch, too."""
-    shard, first, second = reopen(), promotion("first", "a"), promotion("second", "b")
+    shard, first, second = reopen(), promotion("I row", "a"), promotion("I row!", "b")
     placed(shard, (first, axis(0)))
     shard.apply([forget(first.memory_id), second], {second.event_id: axis(0)}, START)
-    assert texts(shard) == ["second"]
+    assert texts(shard) == ["I row!"]
     shard.close()
 
 
@@ -377,9 +377,9 @@ def test_a_near_copy_is_found_however_many_others_of_the_cell_said_the_same(reop
 
 def test_of_two_near_copies_the_same_is_taken_however_batches_are_cut(reopen: Open, tmp_path: Path) -> None:
     said = [
-        (promotion("one", "a"), axis(0)),
-        (promotion("two", "b"), leaning(0, 1, 0.93)),
-        (promotion("three", "c"), leaning(0, 1, 0.98)),
+        (promotion("I row", "a"), axis(0)),
+        (promotion("i row.", "b"), leaning(0, 1, 0.93)),
+        (promotion("I row!", "c"), leaning(0, 1, 0.98)),
     ]
     cut, whole = reopen(), Shard(1, tmp_path / "1", "toy", 8, LongTermSettings(), LifecycleSettings())
     for one in said:

@@ -123,7 +123,7 @@ def test_a_hash_that_another_id_has_as_well_changes_nothing(reopen: Open, monkey
 
 def test_a_reopened_shard_knows_the_ids_that_it_holds(reopen: Open) -> None:
     """Events, memories, near-copies that went into another."""
-    first, copy = promotion("text", "a"), promotion("text again", "b")
+    first, copy = promotion("text", "a"), promotion("Text!", "b")
     vectors = {first.event_id: axis(0), copy.event_id: axis(0)}
     assert reopen().apply([first, copy], vectors, START).effects() == {"new": 1, "merged": 1}
     shard = reopen()
