@@ -112,7 +112,10 @@ SPANISH: Final = Language(
     openers=_words("yo mi tengo soy estoy vivo el un una puedes podrías"),
     last=_phrases("por favor"),
     articles=dict.fromkeys(("el", "un", "una", "unos", "unas"), ""),
-    articles_behind=(_words("la los las"), _words("a ante con contra de desde en entre hacia hasta para por según sin sobre")),
+    articles_behind=(
+        _words("la los las"),
+        _words("a ante con contra de desde en entre hacia hasta para por según sin sobre"),
+    ),
     asking=_words("qué quién quiénes cuándo dónde adónde cómo cuál cuáles cuánto cuánta cuántos cuántas"),
 )
 RUSSIAN: Final = Language(
@@ -182,6 +185,8 @@ JAPANESE: Final = Endings(
         "|はい|お願いします|よろしくお願いします|ちなみに|ところで"
     ),
     first=re.compile("^(?:えっと|ええと|あのう|あのー|うーん|ちなみに)+(?=.)"),
-    last=re.compile("(?<=.)(?:(?:です|だ)?(?:(?<=です|ます)よ?ね|(?<=です|ます)よ)|(?<=だ)よ?ね|です|だよ?ね?|ください|下さい)$"),
+    last=re.compile(
+        "(?<=.)(?:(?:です|だ)?(?:(?<=です|ます)よ?ね|(?<=です|ます)よ)|(?<=だ)よ?ね|です|だよ?ね?|ください|下さい)$"
+    ),
     asking=re.compile("か$|[誰何]|どこ|いつ|なぜ|どう|どの|どれ|いくら|いくつ"),
 )

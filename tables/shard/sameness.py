@@ -59,7 +59,10 @@ _SHORT_FORMS: Final = {
     "im": ("i", "am"),
     "dont": ("do", "not"),
     "cant": ("can", "not"),
-    **{f"{word}'s": (word, "is") for word in "it that there here what who he she where how".split()},
+    **{
+        f"{word}'s": (word, "is")
+        for word in ["it", "that", "there", "here", "what", "who", "he", "she", "where", "how"]
+    },
 }
 _SHORT_ENDINGS: Final = (("n't", "not"), ("'re", "are"), ("'ve", "have"), ("'ll", "will"))
 #: Tokens that a text may have in other letters.
@@ -258,14 +261,20 @@ def _without_filler(
         token.lower() if kind == "word" and (place == 0 or shouted or not token[0].isupper()) else ""
         for place, (kind, token) in enumerate(kept)
     ]
-    if kept and all(kind == "word" for kind, _ in kept) and tuple(token.lower() for _, token in kept) in language.whole:
+    if (
+        kept
+        and all(kind == "word" for kind, _ in kept)
+        and tuple(token.lower() for _, token in kept) in language.whole
+    ):
         return []
     begin = _leading(words, [token.lower() for _, token in kept], language)
     end = len(kept) - _length(words[begin:], language.last, at_end=True)
     if end > begin and words[end - 1] in language.not_behind:
         end = len(kept)
     filtered = [
-        left for place in range(begin, end) if (left := _reduced(kept, words, place, place == begin, end, language))[1]
+        left
+        for place in range(begin, end)
+        if (left := _reduced(kept, words, place, place == begin, end, language))[1]
     ]
     if filtered and language.ending is not None and filtered[-1][0] == "word":
         pattern, instead = language.ending

@@ -23,7 +23,7 @@ from tests.support.making import until
 from tests.support.ports import free_port
 from tests.support.workers import SILTSTONE, STOP_SECONDS, asked, sources
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
 PORTIONS, PORTION = 3, 200
 #: Bytes for which the journal still finds room.

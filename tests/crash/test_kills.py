@@ -20,10 +20,10 @@ from tests.support.making import until
 from tests.support.ports import free_port
 from tests.support.workers import asked
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
 #: Each with a part of the points, and with as many kills at any instant.
-LIVES = 4
+LIVES = 10
 PORTION = 250
 
 

@@ -22,7 +22,7 @@ from tests.support.making import line, until, until_it_is
 from tests.support.ports import free_port
 from tests.support.workers import STOP_SECONDS, Fleet, asked, sources
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
 MESSAGES, USERS, PARTITIONS, WORKERS = 50_000, 100, 8, 3
 KILLS = 4

@@ -35,7 +35,7 @@ from tests.support.making import until
 from tests.support.ports import free_port
 from tests.support.workers import asked
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
 PORTIONS, PORTION = 3, 300
 DAY = 86_400

@@ -17,6 +17,8 @@ from tests.support.making import line, until
 from tests.support.ports import free_port
 from tests.support.workers import asked
 
+pytestmark = pytest.mark.soak
+
 USERS, MESSAGES = 300, 1_000
 #: Of a user's messages one in so many asks for it to be remembered; the others are small talk.
 MEMORABLE = 50

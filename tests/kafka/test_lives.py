@@ -30,6 +30,8 @@ DELIVERY_MS = 120_000
 
 Worker = subprocess.Popen[bytes]
 
+pytestmark = pytest.mark.soak
+
 
 @pytest.fixture
 def on_three(three: Cluster, settings: Settings, tmp_path: Path) -> Settings:

@@ -40,7 +40,12 @@ WHO = ("u", "v")
 #: The second is a near-copy of the first.
 TEXTS = ("I row", "I row!", "I swim", "I dive")
 SAID = [
-    (promotion(f"{user}: {TEXTS[place]}", f"{user}{place}", user=user, at=START + place, importance=70 + 5 * place), vector)
+    (
+        promotion(
+            f"{user}: {TEXTS[place]}", f"{user}{place}", user=user, at=START + place, importance=70 + 5 * place
+        ),
+        vector,
+    )
     for user in WHO
     for place, vector in enumerate(VECTORS)
 ]

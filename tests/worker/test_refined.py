@@ -21,6 +21,9 @@ from tests.support.api import api
 from tests.support.making import until, until_it_is
 from tests.support.openai_server import Answer, OpenAIServer, Received
 
+#: Which memory a new fact takes the place of follows from how near their vectors are.
+pytestmark = pytest.mark.real_model
+
 LYON, OSAKA = "I live in Lyon", "I moved to Osaka"
 TALK = [
     "I keep bees",

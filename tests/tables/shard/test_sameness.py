@@ -159,9 +159,7 @@ SAME: Final = {
 
 def _pairs(table: dict[str, list[tuple[str, str]]]) -> list[Any]:
     return [
-        pytest.param(*pair, id=f"{kind} {place}")
-        for kind, pairs in table.items()
-        for place, pair in enumerate(pairs)
+        pytest.param(*pair, id=f"{kind} {place}") for kind, pairs in table.items() for place, pair in enumerate(pairs)
     ]
 
 
@@ -192,7 +190,16 @@ ENGLISH: Final = (
 )
 CHINESE: Final = ("{a}欠{b}{n}元", "{n}号我先见{a}再见{b}", "{a}比{b}高{n}厘米", "我喜欢{a}胜过{b}，多{n}分")
 NAMES: Final = {ENGLISH: ("Lena", "Tom", "Xiu", "Okoro"), CHINESE: ("周敏", "小李", "阿强", "王芳")}
-UNITS: Final = {"euros": "dollars", "th": "nd", "cm": "mm", "points": "goals", "元": "角", "号": "月", "厘米": "毫米", "分": "次"}
+UNITS: Final = {
+    "euros": "dollars",
+    "th": "nd",
+    "cm": "mm",
+    "points": "goals",
+    "元": "角",
+    "号": "月",
+    "厘米": "毫米",
+    "分": "次",
+}
 FORMS: Final[tuple[Callable[[str], str], ...]] = (
     str.lower,
     str.upper,
@@ -206,7 +213,15 @@ FORMS: Final[tuple[Callable[[str], str], ...]] = (
 )
 PREFIXES: Final = ("{}", "User: {}", "USER:{}", "用户：{}")
 FILLERS: Final = {
-    ENGLISH: ("Hi, {}", "{}, thanks!", "By the way, {}", "{}, please", "Well, {}", "{} thanks", "Hello! {}. Thank you."),
+    ENGLISH: (
+        "Hi, {}",
+        "{}, thanks!",
+        "By the way, {}",
+        "{}, please",
+        "Well, {}",
+        "{} thanks",
+        "Hello! {}. Thank you.",
+    ),
     CHINESE: ("你好，{}", "{}，谢谢", "嗯，{}", "请记住，{}", "{}啊", "请记住{}", "麻烦您了，{}"),
 }
 
