@@ -91,7 +91,8 @@ def _like_a_command() -> Iterator[None]:
 def _shares(request: pytest.FixtureRequest) -> bool:
     """Whether the test uses a fixture that others use as well, other than those of all tests."""
     found = request.node._fixtureinfo.name2fixturedefs
-    return any(
+    loops = {name for name in request.fixturenames if name.endswith("_scoped_runner")}  # pytest-asyncio's
+    return bool(loops - {"_function_scoped_runner"}) or any(
         name in found and found[name][-1].scope != "function" and name not in STEADY and found[name][-1].baseid
         for name in request.fixturenames
     )
