@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import uuid
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 
 import httpcore2
@@ -145,13 +145,15 @@ def _own_model(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def broker(request: pytest.FixtureRequest) -> Iterator[EmbeddedBroker | Cluster]:
     if request.config.getoption("--broker") == "embedded":
-        with embedded_broker() as running:
-            yield running
-        return
-    source = found()
-    assert source is not None
-    with cluster(source) as brokers:
-        yield brokers
+        starting: AbstractContextManager[EmbeddedBroker | Cluster] = embedded_broker()
+    else:
+        source = found()
+        assert source is not None
+        starting = cluster(source)
+    with ExitStack() as stack:
+        with lasting():  # for this module, and those after it
+            running = stack.enter_context(starting)
+        yield running
 
 
 @pytest.fixture
