@@ -10,7 +10,7 @@ import gc
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 
 import httpcore2
@@ -118,7 +118,8 @@ def _like_a_command() -> Iterator[None]:
 def _shares(request: pytest.FixtureRequest) -> bool:
     """Whether the test uses a fixture that others use as well, other than those of all tests."""
     found = request.node._fixtureinfo.name2fixturedefs
-    return any(
+    loops = {name for name in request.fixturenames if name.endswith("_scoped_runner")}  # pytest-asyncio's
+    return bool(loops - {"_function_scoped_runner"}) or any(
         name in found and found[name][-1].scope != "function" and name not in STEADY and found[name][-1].baseid
         for name in request.fixturenames
     )
@@ -185,13 +186,15 @@ def _forgotten_routes() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def broker(request: pytest.FixtureRequest) -> Iterator[EmbeddedBroker | Cluster]:
     if request.config.getoption("--broker") == "embedded":
-        with embedded_broker() as running:
-            yield running
-        return
-    source = found()
-    assert source is not None
-    with cluster(source) as brokers:
-        yield brokers
+        starting: AbstractContextManager[EmbeddedBroker | Cluster] = embedded_broker()
+    else:
+        source = found()
+        assert source is not None
+        starting = cluster(source)
+    with ExitStack() as stack:
+        with lasting():  # for this module, and those after it
+            running = stack.enter_context(starting)
+        yield running
 
 
 @pytest.fixture

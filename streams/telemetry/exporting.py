@@ -26,6 +26,12 @@ log = logging.getLogger(__name__)
 DEFAULT_NAME: Final = "siltstone"
 #: How long a stop waits for a collector to take what is left.
 FLUSH_SECONDS: Final = 2.0
+#: The SDK's loggers that say something of each attempt.
+_SAYING: Final = (
+    OTLPSpanExporter.__module__,
+    BatchSpanProcessor.__module__,
+    "opentelemetry.sdk._shared_internal",
+)
 
 
 class Export:
@@ -49,6 +55,8 @@ class SaidOnce(SpanExporter):
 
     def __init__(self, exporter: SpanExporter, where: str) -> None:
         self._exporter, self._where, self._over = exporter, where, False
+        for name in _SAYING:
+            logging.getLogger(name).addFilter(self._is_grave)
         #: Whether it took nothing the last time.
         self.away = False
 
@@ -72,11 +80,16 @@ class SaidOnce(SpanExporter):
         if not self._over:
             self._over = True
             self._exporter.shutdown()
+            for name in _SAYING:
+                logging.getLogger(name).removeFilter(self._is_grave)
+
+    def _is_grave(self, record: logging.LogRecord) -> bool:
+        """Of what the SDK says itself. A level would hold for the whole process, and longer than this."""
+        return record.levelno >= logging.CRITICAL
 
 
 def exporter_of(settings: TelemetrySettings) -> SaidOnce:
-    """The exporter of these settings. What it says itself of each attempt is switched off."""
-    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
+    """The exporter of these settings. Until it is shut down, what it says itself of each attempt is not logged."""
     endpoint = f"{settings.endpoint}/v1/traces" if settings.endpoint else None
     exporter = OTLPSpanExporter(endpoint, headers=pairs(settings.headers.get_secret_value()) or None)
     return SaidOnce(exporter, exporter._endpoint)

@@ -7,9 +7,11 @@ with s3_server() as address, Door(address) as door:
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import http.client
 import logging
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -87,7 +89,8 @@ class Door:
         self.seconds = 0.0
         self.requests: list[tuple[str, str, int]] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
+        #: From clients that keep them for their next request.
+        self.connections: set[socket.socket] = set()
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
     @property
@@ -100,8 +103,11 @@ class Door:
 
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
-        self._server.server_close()
         self._thread.join()
+        for connection in self.connections.copy():
+            with contextlib.suppress(OSError):  # the client has closed it
+                connection.shutdown(socket.SHUT_RDWR)
+        self._server.server_close()  # which waits for the threads of the connections
 
     def refusal(self, method: str, path: str, length: int) -> Answers | None:
         self.requests.append((method, path, length))
@@ -116,6 +122,14 @@ class Door:
 def _handler(door: Door) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            super().setup()
+            door.connections.add(self.connection)
+
+        def finish(self) -> None:
+            door.connections.discard(self.connection)
+            super().finish()
 
         def handle_one_request(self) -> None:
             try:

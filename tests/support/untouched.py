@@ -29,7 +29,8 @@ COLLECT_SECONDS: Final = 0.05
 _PYTESTS: Final = "PYTEST_CURRENT_TEST"
 #: Standard input, output and error.
 _STANDARD: Final = frozenset("012")
-_SIGNALS: Final = tuple(number for number in signal.Signals if number < 32)
+#: All but SIGALRM, which pytest-timeout takes for a test, and gives back when one fails.
+_SIGNALS: Final = tuple(number for number in signal.Signals if number < 32 and number != signal.SIGALRM)
 
 Handler = Callable[[int, FrameType | None], Any] | int | None
 Logger = tuple[int, bool, bool, tuple[logging.Handler, ...], tuple[Any, ...]]
@@ -180,6 +181,7 @@ class Running:
             with contextlib.suppress(ProcessLookupError, ChildProcessError):  # it has ended
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
+        _keep(left)  # it is named once
         return named
 
 
@@ -192,11 +194,14 @@ _lasting_loggers: set[str] = set()
 @contextlib.contextmanager
 def lasting() -> Iterator[None]:
     """What begins within the block stays for other tests, or as long as the process: no test has to end it."""
-    global _lasting
     before, loggers = Running.now(), _loggers().keys()
     yield
     _lasting_loggers.update(_loggers().keys() - loggers)
-    began = before.left()
+    _keep(before.left())
+
+
+def _keep(began: Running) -> None:
+    global _lasting
     _lasting = Running(
         _lasting.files | began.files, _lasting.threads | began.threads, _lasting.children | began.children
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from tables.catalog.catalog import Catalog
 from tables.shard.reembedding import VectorModel
 from tables.shard.shard import Shard
 from tables.vectors.vector_file import VectorFile
+from tests.support.died import died
 from tests.support.making import START, leaning, promotion
 from tests.support.segments import lose
 from tests.support.stored import as_version_7, stored_in
@@ -108,7 +109,7 @@ def test_what_a_crash_kept_from_being_written_over_goes_with_the_catalogs_pages(
     tell(shard, said(0), said(1), said(2))
     monkeypatch.setattr(VectorFile, "wipe", lambda *_: None)
     tell(shard, event(Forget, memory_id=said(1).memory_id))
-    shard._catalog.close()
+    died(shard)
     monkeypatch.undo()
     shard = opened(tmp_path)
     assert "vectors-1.f32" in files_with(tmp_path, 1)
@@ -133,7 +134,7 @@ def test_a_batch_that_was_not_committed_leaves_no_vector(tmp_path: Path, monkeyp
         tell(shard, said(1))
     monkeypatch.undo()
     assert files_with(tmp_path, 1) == ["vectors-1.f32"]
-    shard._catalog.close()
+    died(shard)
     shard = opened(tmp_path)
     assert files_with(tmp_path, 1) == []
     tell(shard, said(2))
@@ -213,7 +214,9 @@ def test_a_crash_while_they_are_brought_together_loses_none(
     class Died(BaseException):
         pass
 
-    def dying(*_: object) -> None:
+    def dying(*given: object) -> None:
+        if name == "remove":  # what is removed has no other owner any more
+            cast(VectorFile, given[0]).close()
         raise Died
 
     monkeypatch.setattr(stored_vectors, "_WORTH_IT", 2)
@@ -226,7 +229,7 @@ def test_a_crash_while_they_are_brought_together_loses_none(
     with pytest.raises(Died):
         shard._catalog._vectors.tidy()
     monkeypatch.undo()
-    shard._catalog.close()
+    died(shard)
     shard = opened(tmp_path)
     assert (len(names(tmp_path)), in_it(shard)) == (1, [1, 1, 1])
     shard.close()

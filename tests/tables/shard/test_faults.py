@@ -28,6 +28,7 @@ from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.shard.shard import Shard
 from tables.vectors.index import Vectors
 from tables.vectors.manifest import segment_files
+from tests.support.died import died
 from tests.support.making import START, axis, leaning, promotion
 from tests.support.segments import indexed, manifest_of
 from tests.tables.commands import event
@@ -131,6 +132,7 @@ def crash(shard: Shard) -> None:
     """What is left of a process that is gone: its files, unlocked."""
     raw = shard._catalog._db
     (raw._db if isinstance(raw, Connection) else raw).close()
+    died(shard)
 
 
 def rows(folder: Path) -> dict[str, list[str]]:

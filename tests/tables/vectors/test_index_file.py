@@ -19,6 +19,7 @@ from tables.shard.shard import Shard
 from tables.vectors import merging, segmented
 from tables.vectors.index import cell_of
 from tables.vectors.manifest import Manifest, write_manifest
+from tests.support.died import died
 from tests.support.making import START, axis, promotion
 from tests.support.segments import copied, indexed, lose, put_back
 from tests.tables.shard.test_shard import apply, forget, placed, texts
@@ -198,11 +199,6 @@ def own_cosines(shard: Shard) -> list[float]:
     return [float(shard.similarities("u", axis(int(memory.text)), [memory])[0]) for memory in memories]
 
 
-def ended(shard: Shard) -> None:
-    """As a process that is killed: nothing is saved any more."""
-    shard._catalog.close()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("restored", ["catalog.duckdb", "segments.json"])
 def test_an_older_copy_of_one_file_takes_no_memory_for_another(
@@ -227,7 +223,7 @@ def test_an_older_copy_of_one_file_takes_no_memory_for_another(
     told = "shard 0: segments.json is not of this catalog: its segments are rebuilt" in caplog.messages
     assert told == (restored == "catalog.duckdb")
     apply(shard, promotion("3", "c"))
-    ended(shard)
+    died(shard)
     shard = reopen()
     assert own_cosines(shard) == [1] * (2 if restored == "catalog.duckdb" else 3)
     assert shard.in_step()
@@ -267,7 +263,7 @@ def test_a_save_that_a_crash_cuts_off_costs_no_rebuilding(
         with pytest.raises(Died):
             shard.save()
         monkeypatch.undo()
-        ended(shard)
+        died(shard)
         shard = reopen()
         assert shard.in_step()
     assert own_cosines(shard) == [1] * 4
