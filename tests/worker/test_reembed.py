@@ -46,12 +46,13 @@ NOBODY = "http://127.0.0.1:1"
 class Service:
     """The models `one`, `two` and `three`. One that is `stuck` answers no more after so many texts.
 
-    What a model is measured with does not count.
+    What a model is measured with does not count. One that is `away` fails, and is asked again.
     """
 
     def __init__(self) -> None:
         self.stuck: dict[str, int] = {}
         self.waiting: set[str] = set()
+        self.away: set[str] = set()
         self.embedded: dict[str, list[str]] = {"one": [], "two": [], "three": []}
         self._measured = set(calibration.samples())
 
@@ -63,6 +64,8 @@ class Service:
         if texts and len(self.embedded[model]) >= self.stuck.get(model, 1_000_000):
             self.waiting.add(model)
             return Answer(delay=3600)
+        if texts and model in self.away:
+            return Answer(status=503)
         self.embedded[model] += texts
         size = request.body.get("dimensions", DIMENSIONS)
         return Answer(body=embeddings([vector(model, text, size) for text in request.texts]), delay=0.02)
@@ -193,7 +196,12 @@ async def test_a_worker_changes_its_model_while_it_is_read_and_written(one: Sett
                 await kept(worker, number)
                 written.append(number)
 
-        busy = [asyncio.create_task(work()) for work in (ask, ask, write)]
+        async def come_when_asked() -> None:
+            await until(lambda: asked[0] > 20 and len(written) > 40, 120)
+            service.away.clear()
+
+        service.away.add("two")
+        busy = [asyncio.create_task(work()) for work in (ask, ask, write, come_when_asked)]
         url = f"http://127.0.0.1:{worker.api.port}"
         result = await siltstone("reembed", "--backend", "openai", "--model", "two", "--url", url, "--json")
         assert result.returncode == 0, result.stderr

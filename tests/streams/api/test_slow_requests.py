@@ -135,7 +135,7 @@ async def test_a_head_that_comes_byte_by_byte_has_no_more_time() -> None:
 
 async def test_a_second_head_has_the_same_time_and_an_answer_any() -> None:
     """What is asked for may take longer than the asking."""
-    async with serving(head_seconds=SHORT) as (port, _), connected(port) as (reader, writer):
+    async with serving(head_seconds=1.0) as (port, _), connected(port) as (reader, writer):
         writer.write(b"GET /v1/context HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert (await answer_of(reader))[::2] == (200, b'"at last"')
         writer.write(b"GET /v1/con")
