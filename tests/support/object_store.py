@@ -20,6 +20,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.request import Request, urlopen
 
+import pytest
+
 BUCKET = "checkpoints"
 SECRET = "wJalrXUtnFEMI"
 
@@ -43,8 +45,11 @@ def s3_server(bucket: str = BUCKET) -> Iterator[str]:
     thread.start()
     address = f"127.0.0.1:{server.server_port}"
     try:
-        make_bucket(address, bucket)
-        yield address
+        with pytest.MonkeyPatch.context() as patch:
+            # Larger values would be in files that are open for as long as their buckets are there.
+            patch.setattr("moto.s3.models.get_s3_default_key_buffer_size", lambda: 1 << 30)
+            make_bucket(address, bucket)
+            yield address
     finally:
         server.shutdown()
         server.server_close()

@@ -202,7 +202,9 @@ async def test_a_slow_store_holds_nobody_up_for_long(
     go_on.set()
     await worker.shards.models.stop()
     assert store.numbers(PARTITION) == []
-    assert Shard(PARTITION, tmp_path / "1" / "shards" / str(PARTITION), "toy", 16, *settings()).count() == 5
+    left = Shard(PARTITION, tmp_path / "1" / "shards" / str(PARTITION), "toy", 16, *settings())
+    assert left.count() == 5
+    left.close()
 
 
 def settings() -> tuple[Any, Any]:

@@ -11,6 +11,7 @@ import pytest
 from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.catalog.database import connect, limit_memory
 from tables.shard.shard import Shard
+from tests.support.died import died
 
 ROOT = Path(__file__).parents[3]
 
@@ -59,4 +60,4 @@ def test_a_shard_keeps_its_share_when_its_catalog_is_written_anew(tmp_path: Path
     shard.limit_memory(400 << 20)
     shard._catalog._file.rewrite()
     assert setting(shard._catalog._file.db, "memory_limit") == "400.0 MiB"
-    shard._catalog._file.close()
+    died(shard)
