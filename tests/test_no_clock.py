@@ -66,6 +66,7 @@ MAY_SLEEP: Final = {
     "support/object_store.py:_pass": PLAYS,
     "support/openai_server.py:_answer_one": PLAYS,
     "support/openai_server.py:_write": "between two bytes of an answer without an end",
+    "support/untouched.py:ended": "between two looks: 50 ms at most",
     "worker/test_sustained.py:send_batch": "a tenth of a second at most, given by its test",
 }
 

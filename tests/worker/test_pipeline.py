@@ -53,6 +53,7 @@ def samples() -> Records:
 
 
 @pytest.mark.every_time
+@pytest.mark.real_model
 async def test_chats_become_memories_that_answer_in_both_languages(worker: Siltstone) -> None:
     """Every bundled question finds its exchange first; the same input twice makes no memory twice."""
     await feed(worker, samples())
