@@ -11,8 +11,9 @@ import pytest
 from schemas.settings import Settings
 from streams.cli.ingest import producing
 from streams.clients.broker import ensure_topics
-from tests.support.making import line, until
+from tests.support.making import line
 from tests.support.ports import free_port
+from tests.support.waiting import until
 from tests.support.workers import STOP_SECONDS, asked, sources, worker_process
 
 pytestmark = pytest.mark.slow
@@ -34,15 +35,15 @@ async def test_twenty_thousand_messages_survive_a_kill(settings: Settings) -> No
 
     port = free_port()
     with worker_process(settings, port) as first:
-        await until(lambda: 1000 < asked(port, "/v1/stats/states").get("total", 0) < MESSAGES // 2, 90)
+        await until(lambda: 1000 < asked(port, "/v1/stats/states").get("total", 0) < MESSAGES // 2, alive=first)
         first.send_signal(signal.SIGKILL)
         first.wait()
     assert len(sources(settings)) < MESSAGES  # it was in the middle
 
     with worker_process(settings, port) as second:
-        await until(lambda: asked(port, "/v1/stats/states").get("total", 0) >= MESSAGES // 2, 120)
+        await until(lambda: asked(port, "/v1/stats/states").get("total", 0) >= MESSAGES // 2, alive=second)
         await until(
-            lambda: set(asked(port, "/v1/stats/pipeline")["lag"].values()) == {0}, 300
+            lambda: set(asked(port, "/v1/stats/pipeline")["lag"].values()) == {0}, alive=second, seconds=300
         )  # a thousand summaries
         second.send_signal(signal.SIGTERM)
         assert second.wait(STOP_SECONDS) == 0
@@ -58,7 +59,7 @@ async def test_short_term_memories_survive_a_kill_once_they_are_accepted(setting
     gone, still_here = users[:10], users[10:]
     port = free_port()
     with worker_process(settings, port) as first:
-        await until(lambda: asked(port, "/readyz").get("ready"), 90)
+        await until(lambda: asked(port, "/readyz").get("ready"), alive=first)
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
             for user, importance in product(users, (50, 70)):
                 note = {"user_id": user, "session_id": "s", "kind": "short_term", "importance": importance}
@@ -73,12 +74,12 @@ async def test_short_term_memories_survive_a_kill_once_they_are_accepted(setting
         first.wait()
 
     with worker_process(settings, port) as second:
-        await until(lambda: asked(port, "/v1/stats/states").get("total", 0) >= len(gone), 90)
+        await until(lambda: asked(port, "/v1/stats/states").get("total", 0) >= len(gone), alive=second)
         for user in users:
             shown = asked(port, f"/v1/sessions/s/memories?user_id={user}")["memories"]
             kept = [f"50 of {user}", f"70 of {user}"] if user in still_here else []
             assert sorted(note["memory"] for note in shown) == kept
-        await until(lambda: set(asked(port, "/v1/stats/pipeline")["lag"].values()) == {0})
+        await until(lambda: set(asked(port, "/v1/stats/pipeline")["lag"].values()) == {0}, alive=second)
         for user in gone:
             (promoted,) = asked(port, f"/v1/memories?user_id={user}")["memories"]
             assert promoted["memory"] == f"70 of {user}"

@@ -13,8 +13,9 @@ from schemas.settings import Settings
 from streams.cli.ingest import producing
 from streams.clients.broker import ensure_topics
 from tests.crash.lives import living, of_its_own, stop, until_idle
-from tests.support.making import line, until
+from tests.support.making import line
 from tests.support.ports import free_port
+from tests.support.waiting import until
 from tests.support.workers import asked
 
 USERS, MESSAGES = 300, 1_000
@@ -56,7 +57,7 @@ async def say(settings: Settings) -> None:
 async def killed_while_it_reads(settings: Settings) -> None:
     port = free_port()
     with living(settings, port, environment=AS_SHIPPED) as worker:
-        await until(lambda: read(port) > USERS * MESSAGES // 4, 180)
+        await until(lambda: read(port) > USERS * MESSAGES // 4, alive=worker, seconds=180)
         assert read(port) < USERS * MESSAGES
         worker.kill()
         worker.wait()
@@ -66,9 +67,9 @@ async def killed_while_it_stores(settings: Settings, expected: int) -> None:
     """When it has stored more than it found, and not all."""
     port = free_port()
     with living(settings, port, environment=AS_SHIPPED) as worker:
-        await until(lambda: asked(port, "/readyz").get("ready"), 90)
+        await until(lambda: asked(port, "/readyz").get("ready"), alive=worker)
         found = stored(port)
-        await until(lambda: found < stored(port), 180)
+        await until(lambda: found < stored(port), alive=worker, seconds=180)
         assert stored(port) < expected
         worker.kill()
         worker.wait()
@@ -77,8 +78,8 @@ async def killed_while_it_stores(settings: Settings, expected: int) -> None:
 async def read_to_the_end(settings: Settings) -> None:
     port = free_port()
     with living(settings, port, environment=AS_SHIPPED) as worker:
-        await until(lambda: asked(port, "/readyz").get("ready"), 90)
-        await until_idle(port)
+        await until(lambda: asked(port, "/readyz").get("ready"), alive=worker)
+        await until_idle(worker)
         stop(worker)
 
 

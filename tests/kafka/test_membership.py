@@ -10,8 +10,8 @@ from subprocess import Popen
 from schemas.settings import Settings
 from streams.clients.broker import ensure_topics
 from tests.crash.lives import living, stop
-from tests.support.making import until
 from tests.support.ports import free_port
+from tests.support.waiting import until
 from tests.support.workers import asked
 
 
@@ -32,11 +32,11 @@ async def test_a_restart_is_no_rebalance_for_the_others(settings: Settings, tmp_
     unready: list[int] = []
     with named(settings, "one", one, tmp_path):
         with named(settings, "two", two, tmp_path) as leaves:
-            await until(lambda: ready(one) and ready(two), 120)
+            await until(lambda: ready(one) and ready(two), alive=leaves)
             stop(leaves)
         looking = asyncio.create_task(look(one, unready))
         with named(settings, "two", two, tmp_path) as back:
-            await until(lambda: ready(two), 120)
+            await until(lambda: ready(two), alive=back)
             looking.cancel()
             stop(back)
     assert unready == []

@@ -17,7 +17,8 @@ from streams.cli.ingest import producing
 from streams.clients.broker import client_options
 from streams.metrics import labelled
 from tests.kafka.cluster import Cluster
-from tests.support.making import line, until, until_it_is
+from tests.support.making import line
+from tests.support.waiting import until, until_it_is
 
 USER = "u"
 
@@ -58,18 +59,18 @@ async def test_too_few_replicas_make_the_worker_unready_and_it_comes_back(three:
         await alter(kafka, changelog, {"min.insync.replicas": "3"})
         three.nodes[2].kill()
         await say(settings, range(4))
-        await until(lambda: labelled(worker.metrics.messages) == {(): 4}, 60)
+        await until(lambda: labelled(worker.metrics.messages) == {(): 4}, alive=worker)
 
         async def unready() -> bool:
             status, reasons = await readyz(worker)
             return status == 503 and any(f"{changelog} has not taken what is due" in reason for reason in reasons)
 
-        await until_it_is(unready, 60)
+        await until_it_is(unready, alive=worker)
         assert worker.hot.lag()[worker.topics.conversations] == 4
         three.nodes[2].start()
         await asyncio.to_thread(three.wait_until_up)
-        await until(lambda: worker.health.ready, 60)
-        await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0)
+        await until(lambda: worker.health.ready, alive=worker)
+        await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0, alive=worker)
 
 
 async def test_topics_that_take_small_records_alone_hold_nobody_up(settings: Settings) -> None:
@@ -82,7 +83,7 @@ async def test_topics_that_take_small_records_alone_hold_nobody_up(settings: Set
         async with producing(settings.kafka) as producer:
             await producer.send(USER.encode(), b"no message" * 500)
         await say(settings, range(4))
-        await until(lambda: labelled(worker.metrics.messages) == {(): 4})
-        await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0)
+        await until(lambda: labelled(worker.metrics.messages) == {(): 4}, alive=worker)
+        await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0, alive=worker)
         assert sum(labelled(worker.metrics.refused).values()) > 0
         assert (await readyz(worker)) == (200, [])

@@ -10,7 +10,7 @@ from schemas.settings import LifecycleSettings, LongTermSettings
 from streams.shards import OwnedShards
 from tables.shard.shard import Shard
 from tests.streams.test_models import Toy, embedding_of
-from tests.support.making import until
+from tests.support.waiting import until
 
 
 async def test_a_shard_that_cannot_be_closed_keeps_no_other_from_it(

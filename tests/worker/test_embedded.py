@@ -23,9 +23,10 @@ from streams.metrics import labelled
 from streams.service import WAIT_SECONDS
 from tests.streams.clients.test_embedding import transformer
 from tests.streams.clients.test_embedding_process import kill
-from tests.support.making import line, until
+from tests.support.making import line
 from tests.support.openai_server import DIMENSIONS, Answer, OpenAIServer
 from tests.support.quick_commands import siltstone
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.own_model
 
@@ -103,7 +104,7 @@ async def test_a_service_embeds_what_is_kept_and_what_is_asked(settings: Setting
         async with running.started(served) as worker:
             await running.until_ready(worker)
             await tell(worker, 0, 3)
-            await until(lambda: written(worker) == 3)
+            await until(lambda: written(worker) == 3, alive=worker)
             assert (await found(worker, "what does box 1 hold?"))[0] == "Box 1 holds bananas"
         assert recorded(served) == {("embedder-1", str(DIMENSIONS))}
         async with running.started(settings) as worker:
@@ -119,24 +120,24 @@ async def test_while_the_service_fails_events_wait_and_searches_say_why(
     async with OpenAIServer() as server, running.started(served_by(settings, server.base_url)) as worker:
         await running.until_ready(worker)
         await tell(worker, 0, 1)
-        await until(lambda: written(worker) == 1)
+        await until(lambda: written(worker) == 1, alive=worker)
 
         server.answering = lambda _: answer
         await tell(worker, 1, 5)
-        await until(lambda: worker.shards.models.current._outage.reason)
+        await until(lambda: worker.shards.models.current._outage.reason, alive=worker)
         asked = len(server.received)
         status, body = await search(worker, "what does box 0 hold?")
         assert status == 503
         assert body["detail"].startswith(f"embedder-1 at {server.origin} does not embed")
         await tell(worker, 5, 8)
         await chat(worker, 20)
-        await until(lambda: sum(labelled(worker.metrics.messages).values()) == 20)
-        await until(lambda: len(server.received) > asked + 10)
+        await until(lambda: sum(labelled(worker.metrics.messages).values()) == 20, alive=worker)
+        await until(lambda: len(server.received) > asked + 10, alive=worker)
         assert (written(worker), worker.hot.halted, worker.health.ready) == (1, None, True)
         assert worker.hot.lag()[worker.topics.long_term] > 0
 
         server.answering = lambda _: Answer()
-        await until(lambda: written(worker) == 8)
+        await until(lambda: written(worker) == 8, alive=worker)
         told = {f"Box {i} holds {fruit}" for i, fruit in enumerate(FRUIT)}
         assert set(await found(worker, "box")) == told
     warned = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING and r.name.startswith("streams")]
@@ -154,7 +155,7 @@ async def test_a_search_has_its_answer_in_time_while_the_service_hangs(
     async with OpenAIServer() as server, running.started(served_by(settings, server.base_url)) as worker:
         await running.until_ready(worker)
         await tell(worker, 0, 1)
-        await until(lambda: written(worker) == 1)
+        await until(lambda: written(worker) == 1, alive=worker)
         server.gate.clear()
         status, body = await search(worker, "what does box 0 hold?")
         assert (status, body["detail"]) == (503, "the embedding model is busy, or being started; ask again")
@@ -170,14 +171,14 @@ async def test_a_worker_that_stops_in_an_outage_leaves_the_events_to_the_next(se
             await running.until_ready(worker)
             server.answering = lambda _: Answer(status=503)
             await tell(worker, 0, 4)
-            await until(lambda: worker.shards.models.current._outage.reason)
-            await until(lambda: worker.hot.lag()[worker.topics.long_term] == 4)
+            await until(lambda: worker.shards.models.current._outage.reason, alive=worker)
+            await until(lambda: worker.hot.lag()[worker.topics.long_term] == 4, alive=worker)
             stopping = asyncio.get_running_loop().time()
         assert asyncio.get_running_loop().time() - stopping < 10
         server.answering = lambda _: Answer()
         async with running.started(served) as worker:
             await running.until_ready(worker)
-            await until(lambda: written(worker) == 4)
+            await until(lambda: written(worker) == 4, alive=worker)
             assert len(await found(worker, "box")) == 4
 
 
@@ -222,10 +223,10 @@ async def test_when_the_models_process_is_killed_nothing_is_lost(settings: Setti
     async with running.started(settings) as worker:
         await running.until_ready(worker)
         await tell(worker, 0, 4)
-        await until(lambda: written(worker) > 0)
+        await until(lambda: written(worker) > 0, alive=worker)
         kill(worker.shards.models.current)
         await tell(worker, 4, 8)
-        await until(lambda: written(worker) == 8)
+        await until(lambda: written(worker) == 8, alive=worker)
         assert worker.hot.halted is None
         assert len(await found(worker, "what do the boxes hold?")) == 8
 
@@ -240,7 +241,7 @@ async def test_a_folders_model_may_move(settings: Settings, tmp_path: Path) -> N
     async with running.started(folder) as worker:
         await running.until_ready(worker)
         await tell(worker, 0, 4)
-        await until(lambda: written(worker) == 4)
+        await until(lambda: written(worker) == 4, alive=worker)
     assert recorded(folder) == {("sentence-transformers:9ef2182ceb52f812", "384")}
     there = here.rename(tmp_path / "there")
     moved = with_embedding(settings, backend="sentence-transformers", model=str(there))

@@ -11,8 +11,8 @@ import orjson
 from schemas.settings import Settings
 from streams.cli import running
 from streams.metrics import labelled
-from tests.support.making import until
 from tests.support.quick_commands import siltstone
+from tests.support.waiting import until
 from tests.worker.test_statistics import remember
 
 NOBODY = "http://127.0.0.1:1"
@@ -27,7 +27,7 @@ async def test_a_worker_makes_it_on_a_timer_and_when_asked(settings: Settings, t
     async with running.started(often) as worker:
         await running.until_ready(worker)
         await remember(worker, 100, 50)
-        await until(lambda: labelled(worker.metrics.snapshots).get(("unchanged",), 0) > 0)
+        await until(lambda: labelled(worker.metrics.snapshots).get(("unchanged",), 0) > 0, alive=worker)
         with duckdb.connect(str(data / COPY), read_only=True) as db:
             assert db.execute("SELECT count(*) FROM scores").fetchall() == [(2,)]
         url = f"http://127.0.0.1:{worker.api.port}"

@@ -10,7 +10,8 @@ from streams.cli import running
 from streams.cli.ingest import producing
 from streams.clients.broker import embedded_broker
 from streams.metrics import labelled
-from tests.support.making import line, until
+from tests.support.making import line
+from tests.support.waiting import until
 
 USERS = ("ann", "bob", "eve")
 
@@ -23,7 +24,7 @@ async def ingest(worker: Siltstone, messages: range) -> int:
             for i in messages:
                 await producer.send(user.encode(), line(i, user, ("user", "assistant")[i % 2], i))
             await producer.send(user.encode(), line(0, user, "user", messages.stop, type="session_end"))
-    await until(lambda: labelled(worker.metrics.memories).get(("new",)) == said // 2, 60)
+    await until(lambda: labelled(worker.metrics.memories).get(("new",)) == said // 2)
     await until(lambda: worker.hot.processed(worker.topics.conversations) == said + len(USERS))
     assert labelled(worker.metrics.messages) == {(): said}
     return said + len(USERS)
