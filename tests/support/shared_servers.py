@@ -20,6 +20,8 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Final
 
+from tests.support.signals import default_signals
+
 ROOT: Final = Path(__file__).parents[2]
 #: Each calls `accepted` with what it is given here.
 SERVERS: Final = {
@@ -75,7 +77,11 @@ def _start(path: Path) -> None:
         listener.listen()
         program = SERVERS[path.name].format(listener.fileno(), alive)
         process = subprocess.Popen(
-            [sys.executable, "-c", program], cwd=ROOT, stdin=subprocess.DEVNULL, pass_fds=[listener.fileno(), alive]
+            [sys.executable, "-c", program],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            pass_fds=[listener.fileno(), alive],
+            preexec_fn=default_signals,  # which the commands that it forks inherit
         )
     os.close(alive)
 

@@ -18,6 +18,7 @@ import httpx
 
 from schemas.settings import Settings
 from tests.support.ports import free_port
+from tests.support.signals import default_signals
 from tests.support.waiting import told_of
 
 SILTSTONE = (sys.executable, "-c", "from streams.cli import main; main()")
@@ -34,7 +35,9 @@ class WorkerProcess(subprocess.Popen[bytes]):
     def __init__(
         self, command: Sequence[str], port: int, environment: Mapping[str, str], stderr: IO[bytes] | None = None
     ) -> None:
-        super().__init__(command, env=environment, cwd=Path(__file__).parents[2], stderr=stderr)
+        super().__init__(
+            command, env=environment, cwd=Path(__file__).parents[2], stderr=stderr, preexec_fn=default_signals
+        )
         self.port = port
         #: Without a file of its own: our standard error, which pytest has in a file where it captures it.
         self.log = Path("/proc/self/fd/2" if stderr is None else stderr.name)

@@ -38,7 +38,8 @@ from tests.support.late_api import api_of
 from tests.support.making import START, some_id
 from tests.support.openai_server import DIMENSIONS, Answer, OpenAIServer, Received, embeddings, word_vector
 from tests.support.quick_commands import siltstone
-from tests.support.waiting import until, until_it_is
+from tests.support.signals import default_signals
+from tests.support.waiting import PATIENCE, until, until_it_is
 
 USERS = tuple(f"user-{number}" for number in range(12))
 NOBODY = "http://127.0.0.1:1"
@@ -371,11 +372,12 @@ async def interrupted(*words: str, **environment: str) -> AsyncIterator[Any]:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         env={**os.environ, **environment},
+        preexec_fn=default_signals,
     )
 
     async def interrupt() -> tuple[int | None, str]:
         process.send_signal(signal.SIGINT)
-        _, errors = await asyncio.wait_for(process.communicate(), 30)
+        _, errors = await asyncio.wait_for(process.communicate(), PATIENCE)
         return process.returncode, errors.decode()
 
     try:
