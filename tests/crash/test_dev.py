@@ -20,7 +20,7 @@ from tests.crash.chatter import Said, portions, produce
 from tests.crash.holdings import summaries, tables, vectors, windows
 from tests.crash.lives import ENVIRONMENT, Holdings, assert_equal, children_of, of_its_own, undisturbed, until_idle
 from tests.support.ports import free_port
-from tests.support.waiting import until
+from tests.support.waiting import CLIENT_SECONDS, until
 from tests.support.workers import SILTSTONE, WorkerProcess, asked, sources
 
 pytestmark = pytest.mark.slow
@@ -146,7 +146,8 @@ async def test_a_full_disk_takes_nothing_that_was_acknowledged(
 ) -> None:
     """It ends with one line that says why; with room again it goes on, and what was in windows is decided later."""
     acknowledged = []
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{dev.http.port}", trust_env=False, timeout=30) as client:
+    url = f"http://127.0.0.1:{dev.http.port}"
+    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=CLIENT_SECONDS) as client:
         with living(dev) as process:
             await until(lambda: ready(dev), alive=process)
             room = (dev.data_dir / "journal" / "broker.log").stat().st_size + ROOM

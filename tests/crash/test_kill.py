@@ -13,7 +13,7 @@ from streams.cli.ingest import producing
 from streams.clients.broker import ensure_topics
 from tests.support.making import line
 from tests.support.ports import free_port
-from tests.support.waiting import until
+from tests.support.waiting import CLIENT_SECONDS, until
 from tests.support.workers import STOP_SECONDS, asked, sources, worker_process
 
 pytestmark = pytest.mark.slow
@@ -60,7 +60,9 @@ async def test_short_term_memories_survive_a_kill_once_they_are_accepted(setting
     port = free_port()
     with worker_process(settings, port) as first:
         await until(lambda: asked(port, "/readyz").get("ready"), alive=first)
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+        async with httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=CLIENT_SECONDS
+        ) as client:
             for user, importance in product(users, (50, 70)):
                 note = {"user_id": user, "session_id": "s", "kind": "short_term", "importance": importance}
                 answer = await client.post("/v1/memories", json={**note, "text": f"{importance} of {user}"})

@@ -20,7 +20,7 @@ from streams.cli.ingest import producing
 from streams.clients.broker import ensure_topics
 from tests.support.making import line
 from tests.support.ports import free_port
-from tests.support.waiting import until, until_it_is
+from tests.support.waiting import CLIENT_SECONDS, until, until_it_is
 from tests.support.workers import STOP_SECONDS, Fleet, asked, sources
 
 pytestmark = pytest.mark.slow
@@ -62,7 +62,7 @@ class Answers:
 async def ask_all_the_while(fleet: Fleet, answers: Answers) -> None:
     """Any worker that is up, about any user's memories: what was there once stays there."""
     chance = random.Random(SEED)
-    async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=CLIENT_SECONDS) as client:
         while True:
             user, port = f"user-{chance.randrange(USERS)}", chance.choice(fleet.ports)
             body = {"user_id": user, "query": "message", "top_k": 1000, "include_all": True}
@@ -98,7 +98,7 @@ async def kill_and_join(fleet: Fleet, taken_over: list[float]) -> None:
         await asyncio.sleep(chance.uniform(3, 8))
         await fleet.kill(chance.randrange(len(fleet.ports)))
         begun = time.monotonic()
-        async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=CLIENT_SECONDS) as client:
             for user in ONE_OF_EACH_PARTITION:
                 url = f"http://127.0.0.1:{fleet.ports[0]}/v1/memories?user_id={user}&limit=1"
                 await until_it_is(partial(answered, client, url), alive=fleet)

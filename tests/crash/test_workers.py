@@ -23,7 +23,7 @@ from streams.hotpath.marks import MARK
 from tables.windows.short_term import decode_session, session_key
 from tests.support.making import line
 from tests.support.ports import free_port
-from tests.support.waiting import PATIENCE, NoAnswer, until, until_it_is
+from tests.support.waiting import CLIENT_SECONDS, NoAnswer, until, until_it_is
 from tests.support.workers import STOP_SECONDS, WorkerProcess, asked, sources, worker_process
 
 pytestmark = pytest.mark.slow
@@ -44,7 +44,7 @@ async def say(settings: Settings, messages: range) -> set[str]:
 async def found(port: int, user: str) -> set[str]:
     """The messages whose memories a worker finds for a user. Raises `NoAnswer` where it does not say."""
     body = {"user_id": user, "query": "message", "top_k": 1000, "include_all": True, "include_short_term": False}
-    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=CLIENT_SECONDS) as client:
         try:
             answer = (await client.post(f"http://127.0.0.1:{port}/v1/search", json=body)).raise_for_status()
         except httpx.HTTPError as exc:
@@ -175,7 +175,7 @@ async def test_any_worker_takes_requests_for_summaries_and_shows_them(settings: 
         both = (first, second)
         await until(lambda: ready(one) and ready(two), alive=both)
         await all_found(both, await say(settings, range(4)))
-        async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=CLIENT_SECONDS) as client:
             for user in USERS[:8]:
                 asked_here, shown_there = (one, two) if user[-1] in "0246" else (two, one)
                 answer = await client.post(f"http://127.0.0.1:{asked_here}/v1/summaries", json={"user_id": user})

@@ -17,7 +17,7 @@ from streams.clients.broker import client_options, ensure_topics
 from streams.clients.log_reader import end_of
 from streams.metrics import labelled
 from tests.support.making import line
-from tests.support.waiting import until
+from tests.support.waiting import CLIENT_SECONDS, until
 
 USER = "u"
 
@@ -71,7 +71,7 @@ async def test_what_was_deleted_ahead_of_the_committed_offset_is_told_with_its_p
         topic = worker.topics.conversations
         where = f"{topic}[{partition_of(USER, settings.kafka.partitions)}]"
         assert labelled(worker.metrics.lost_records) == {(topic,): 6}
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=CLIENT_SECONDS) as client:
             pipeline = await client.get(f"http://127.0.0.1:{worker.api.port}/v1/stats/pipeline")
         assert pipeline.json()["lost_records"] == {topic: 6}
     (line_of_it,) = told(caplog)
@@ -135,7 +135,7 @@ async def test_emptied_changelogs_are_told(settings: Settings, caplog: pytest.Lo
         await compact(settings, topic, "compact")
     async with running.started(settings) as worker:
         await running.until_ready(worker)
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=CLIENT_SECONDS) as client:
             pipeline = (await client.get(f"http://127.0.0.1:{worker.api.port}/v1/stats/pipeline")).json()
         assert pipeline["emptied_changelogs"] == dict.fromkeys(ends, 1)
         assert pipeline["lost_records"] == ends

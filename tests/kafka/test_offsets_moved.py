@@ -12,7 +12,7 @@ from streams.app import Siltstone
 from streams.cli import running
 from streams.clients.broker import client_options
 from streams.metrics import labelled
-from tests.support.waiting import until
+from tests.support.waiting import CLIENT_SECONDS, until
 from tests.worker.test_losses import USER, read_some, say, told
 
 
@@ -31,7 +31,7 @@ async def set_offset(settings: Settings, offset: int) -> None:
 
 
 async def lost(worker: Siltstone) -> object:
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=CLIENT_SECONDS) as client:
         return (await client.get(f"http://127.0.0.1:{worker.api.port}/v1/stats/pipeline")).json()["lost_records"]
 
 

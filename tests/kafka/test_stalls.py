@@ -18,7 +18,7 @@ from streams.clients.broker import client_options
 from streams.metrics import labelled
 from tests.kafka.cluster import Cluster
 from tests.support.making import line
-from tests.support.waiting import until, until_it_is
+from tests.support.waiting import CLIENT_SECONDS, until, until_it_is
 
 USER = "u"
 
@@ -33,7 +33,7 @@ async def alter(kafka: KafkaSettings, topic: str, configs: Mapping[str, str]) ->
 
 
 async def readyz(worker: Siltstone) -> tuple[int, list[str]]:
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=CLIENT_SECONDS) as client:
         answer = await client.get(f"http://127.0.0.1:{worker.api.port}/readyz")
     return answer.status_code, answer.json()["waiting_for"]
 

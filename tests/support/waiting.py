@@ -20,6 +20,8 @@ from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 #: Seconds for which anything is waited for.
 PATIENCE: Final = 120.0
+#: Seconds after which a client of a worker gives up: after any wait that it may have asked the worker for.
+CLIENT_SECONDS: Final = PATIENCE + 10
 #: Seconds between two looks.
 PACE: Final = 0.02
 

@@ -16,7 +16,7 @@ from streams.clients.newest_records import newest_records, record_at
 from streams.metrics import labelled
 from streams.ui.session import COOKIE, form_token
 from tests.support.making import line
-from tests.support.waiting import until
+from tests.support.waiting import CLIENT_SECONDS, until
 
 BROKEN = b'{"user_id": "ann", "session_id": "s", "role": "user", "content": "I live in Oslo"'
 
@@ -25,7 +25,7 @@ BROKEN = b'{"user_id": "ann", "session_id": "s", "role": "user", "content": "I l
 async def http(worker: Siltstone) -> httpx.AsyncClient:
     base = f"http://127.0.0.1:{worker.api.port}"
     return httpx.AsyncClient(
-        base_url=base, trust_env=False, timeout=20, headers={"accept": "text/html", "origin": base}
+        base_url=base, trust_env=False, timeout=CLIENT_SECONDS, headers={"accept": "text/html", "origin": base}
     )
 
 

@@ -26,7 +26,7 @@ from tests.streams.clients.test_embedding_process import kill
 from tests.support.making import line
 from tests.support.openai_server import DIMENSIONS, Answer, OpenAIServer
 from tests.support.quick_commands import siltstone
-from tests.support.waiting import until
+from tests.support.waiting import CLIENT_SECONDS, until
 
 pytestmark = pytest.mark.own_model
 
@@ -51,7 +51,7 @@ def served_by(settings: Settings, base_url: str) -> Settings:
 
 
 def api(worker: Siltstone) -> httpx.AsyncClient:
-    return httpx.AsyncClient(base_url=f"http://127.0.0.1:{worker.api.port}", trust_env=False, timeout=10)
+    return httpx.AsyncClient(base_url=f"http://127.0.0.1:{worker.api.port}", trust_env=False, timeout=CLIENT_SECONDS)
 
 
 async def tell(worker: Siltstone, first: int, last: int) -> None:

@@ -19,7 +19,7 @@ from streams.cli import cli, running
 from streams.cli.ingest import producing
 from tests.support.making import START, line
 from tests.support.openai_server import OpenAIServer
-from tests.support.waiting import until
+from tests.support.waiting import CLIENT_SECONDS, until
 
 #: A session of five exchanges: who says what at which second.
 SAID = (
@@ -63,7 +63,7 @@ async def produce(worker: Siltstone, *lines: bytes) -> None:
 
 async def explained(worker: Siltstone, user: str, session: str, **parameters: Any) -> Any:
     base = f"http://127.0.0.1:{worker.api.port}"
-    async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=20) as client:
+    async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=CLIENT_SECONDS) as client:
         answer = await client.get(f"/v1/sessions/{session}/decisions", params={"user_id": user, **parameters})
         return answer.json()
 

@@ -24,7 +24,7 @@ from streams.metrics import labelled
 from tables.shard.shard import Shard
 from tests.support.late_api import api_of
 from tests.support.making import START, line
-from tests.support.waiting import until
+from tests.support.waiting import CLIENT_SECONDS, until
 from tests.worker.test_pipeline import read
 
 MINUTE = 60
@@ -35,7 +35,9 @@ class Client:
 
     def __init__(self, worker: Siltstone) -> None:
         self.worker = worker
-        self.http = httpx.AsyncClient(base_url=f"http://127.0.0.1:{worker.api.port}", trust_env=False, timeout=20)
+        self.http = httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{worker.api.port}", trust_env=False, timeout=CLIENT_SECONDS
+        )
 
     async def remember(self, text: str, *, at: int = 0, user: str = "u", **fields: Any) -> str:
         """Have a text remembered for a while, `at` seconds after START; the event's id."""

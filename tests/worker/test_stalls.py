@@ -18,7 +18,7 @@ from streams.cli.ingest import producing
 from streams.hotpath.outbox import Headers, Producer
 from streams.metrics import labelled
 from tests.support.making import line
-from tests.support.waiting import until
+from tests.support.waiting import CLIENT_SECONDS, until
 
 USER = "u"
 
@@ -69,7 +69,7 @@ def stalling(settings: Settings) -> Settings:
 
 
 async def readyz(worker: Siltstone) -> tuple[int, list[str]]:
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=CLIENT_SECONDS) as client:
         answer = await client.get(f"http://127.0.0.1:{worker.api.port}/readyz")
     return answer.status_code, answer.json()["waiting_for"]
 
