@@ -21,8 +21,8 @@ from streams.clients.broker import ensure_topics
 from tests.crash.chatter import Said, produce
 from tests.crash.holdings import summaries, tables, vectors, windows
 from tests.support.ports import free_port
-from tests.support.waiting import until
-from tests.support.workers import SILTSTONE, STOP_SECONDS, WorkerProcess, asked, sources, worker_process
+from tests.support.waiting import PATIENCE, until
+from tests.support.workers import SILTSTONE, WorkerProcess, asked, sources, worker_process
 
 PARTITIONS = 4
 #: How long a worker that hangs has to say where its threads stand.
@@ -51,8 +51,9 @@ class Holdings(NamedTuple):
 
 
 def idle(port: int) -> bool:
-    ready = asked(port, "/readyz").get("ready")
-    return bool(ready) and set(asked(port, "/v1/stats/pipeline").get("lag", {1: 1}).values()) == {0}
+    """As the worker sees it. Raises `NoAnswer`."""
+    ready = asked(port, "/readyz")["ready"]
+    return bool(ready) and set(asked(port, "/v1/stats/pipeline")["lag"].values()) == {0}
 
 
 async def until_idle(worker: WorkerProcess, seconds: float = 300, steadily: float = 2) -> None:
@@ -83,10 +84,10 @@ def living(
 
 def stop(worker: subprocess.Popen[bytes]) -> None:
     """It is orderly, and leaves no child behind. A worker that hangs says where each thread stood."""
-    children, deadline = children_of(worker), time.monotonic() + STOP_SECONDS
+    children, deadline = children_of(worker), time.monotonic() + PATIENCE
     worker.send_signal(signal.SIGTERM)
     try:
-        assert worker.wait(STOP_SECONDS) == 0
+        assert worker.wait(PATIENCE) == 0
     except subprocess.TimeoutExpired:
         worker.send_signal(signal.SIGABRT)  # `faulthandler` answers it
         worker.wait(ANSWER_SECONDS)

@@ -13,8 +13,8 @@ from streams.clients.broker import ensure_topics
 from tests.crash.test_workers import all_found, idle, ready, say
 from tests.support.object_store import Door, environment, make_bucket, s3_server
 from tests.support.ports import free_port
-from tests.support.waiting import until
-from tests.support.workers import STOP_SECONDS, sources, worker_process
+from tests.support.waiting import PATIENCE, until
+from tests.support.workers import sources, worker_process
 
 pytestmark = pytest.mark.slow
 
@@ -37,9 +37,8 @@ async def test_a_lost_disk_costs_nothing_though_upload_and_restore_are_cut_off(
             expected = await say(settings, range(8))
             await all_found([first], expected)
             await until(lambda: manifests(door) >= settings.kafka.partitions, alive=first)
-            expected |= await say(settings, range(8, 12))
-            await until(lambda: idle(one), alive=first)
             before = packs(door)
+            expected |= await say(settings, range(8, 12))
             await until(lambda: packs(door) > before, alive=first, pace=0.001)
             first.send_signal(signal.SIGKILL)
             first.wait()
@@ -56,7 +55,7 @@ async def test_a_lost_disk_costs_nothing_though_upload_and_restore_are_cut_off(
             await all_found([third], expected)
             await until(lambda: idle(two), alive=third)
             third.send_signal(signal.SIGTERM)
-            assert third.wait(STOP_SECONDS) == 0
+            assert third.wait(PATIENCE) == 0
     counted = sources(settings, other_disk)
     assert counted.keys() == expected
     assert set(counted.values()) == {1}

@@ -13,8 +13,8 @@ from streams.cli.ingest import producing
 from streams.clients.broker import ensure_topics
 from tests.support.making import line
 from tests.support.ports import free_port
-from tests.support.waiting import CLIENT_SECONDS, until
-from tests.support.workers import STOP_SECONDS, asked, sources, worker_process
+from tests.support.waiting import CLIENT_SECONDS, PATIENCE, until
+from tests.support.workers import asked, sources, surely_asked, worker_process
 
 pytestmark = pytest.mark.slow
 
@@ -35,18 +35,18 @@ async def test_twenty_thousand_messages_survive_a_kill(settings: Settings) -> No
 
     port = free_port()
     with worker_process(settings, port) as first:
-        await until(lambda: 1000 < asked(port, "/v1/stats/states").get("total", 0) < MESSAGES // 2, alive=first)
+        await until(lambda: 1000 < asked(port, "/v1/stats/states")["total"] < MESSAGES // 2, alive=first)
         first.send_signal(signal.SIGKILL)
         first.wait()
     assert len(sources(settings)) < MESSAGES  # it was in the middle
 
     with worker_process(settings, port) as second:
-        await until(lambda: asked(port, "/v1/stats/states").get("total", 0) >= MESSAGES // 2, alive=second)
+        await until(lambda: asked(port, "/v1/stats/states")["total"] >= MESSAGES // 2, alive=second)
         await until(
             lambda: set(asked(port, "/v1/stats/pipeline")["lag"].values()) == {0}, alive=second, seconds=300
         )  # a thousand summaries
         second.send_signal(signal.SIGTERM)
-        assert second.wait(STOP_SECONDS) == 0
+        assert second.wait(PATIENCE) == 0
 
     counted = sources(settings)
     assert counted.keys() == expected
@@ -76,15 +76,15 @@ async def test_short_term_memories_survive_a_kill_once_they_are_accepted(setting
         first.wait()
 
     with worker_process(settings, port) as second:
-        await until(lambda: asked(port, "/v1/stats/states").get("total", 0) >= len(gone), alive=second)
+        await until(lambda: asked(port, "/v1/stats/states")["total"] >= len(gone), alive=second)
         for user in users:
-            shown = asked(port, f"/v1/sessions/s/memories?user_id={user}")["memories"]
+            shown = surely_asked(port, f"/v1/sessions/s/memories?user_id={user}")["memories"]
             kept = [f"50 of {user}", f"70 of {user}"] if user in still_here else []
             assert sorted(note["memory"] for note in shown) == kept
         await until(lambda: set(asked(port, "/v1/stats/pipeline")["lag"].values()) == {0}, alive=second)
         for user in gone:
-            (promoted,) = asked(port, f"/v1/memories?user_id={user}")["memories"]
+            (promoted,) = surely_asked(port, f"/v1/memories?user_id={user}")["memories"]
             assert promoted["memory"] == f"70 of {user}"
-        assert asked(port, "/v1/stats/states")["total"] == len(gone)
+        assert surely_asked(port, "/v1/stats/states")["total"] == len(gone)
         second.send_signal(signal.SIGTERM)
-        assert second.wait(STOP_SECONDS) == 0
+        assert second.wait(PATIENCE) == 0

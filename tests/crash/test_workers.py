@@ -23,8 +23,8 @@ from streams.hotpath.marks import MARK
 from tables.windows.short_term import decode_session, session_key
 from tests.support.making import line
 from tests.support.ports import free_port
-from tests.support.waiting import CLIENT_SECONDS, NoAnswer, until, until_it_is
-from tests.support.workers import STOP_SECONDS, WorkerProcess, asked, sources, worker_process
+from tests.support.waiting import CLIENT_SECONDS, PATIENCE, NoAnswer, until, until_it_is
+from tests.support.workers import WorkerProcess, asked, sources, worker_process
 
 pytestmark = pytest.mark.slow
 
@@ -66,11 +66,11 @@ async def finds(port: int, user: str, own: set[str]) -> bool:
 
 
 def ready(port: int) -> Any:
-    return asked(port, "/readyz").get("ready")
+    return asked(port, "/readyz")["ready"]
 
 
 def idle(port: int) -> bool:
-    return set(asked(port, "/v1/stats/pipeline").get("lag", {1: 1}).values()) == {0}
+    return set(asked(port, "/v1/stats/pipeline")["lag"].values()) == {0}
 
 
 async def test_any_worker_answers_for_every_user_and_a_killed_ones_are_taken_over(settings: Settings) -> None:
@@ -87,7 +87,7 @@ async def test_any_worker_answers_for_every_user_and_a_killed_ones_are_taken_ove
         await all_found([second], expected)
         await until(lambda: idle(two), alive=second)
         second.send_signal(signal.SIGTERM)
-        assert second.wait(STOP_SECONDS) == 0
+        assert second.wait(PATIENCE) == 0
     counted = sources(settings)
     assert counted.keys() == expected
     assert set(counted.values()) == {1}
@@ -106,11 +106,11 @@ async def test_a_shard_on_another_disk_is_filled_from_the_log(settings: Settings
             await until(lambda: ready(one) and ready(two), alive=(first, second))
             await all_found([first, second], expected)
             first.send_signal(signal.SIGTERM)
-            assert first.wait(STOP_SECONDS) == 0
+            assert first.wait(PATIENCE) == 0
             await all_found([second], expected)
             await until(lambda: idle(two), alive=second)
             second.send_signal(signal.SIGTERM)
-            assert second.wait(STOP_SECONDS) == 0
+            assert second.wait(PATIENCE) == 0
     counted = sources(settings, other_disk)
     assert counted.keys() == expected
     assert set(counted.values()) == {1}
@@ -142,7 +142,7 @@ async def test_a_paused_worker_writes_nothing_over_the_next_owners_rows(settings
             await all_found([first, second], expected | await say(settings, range(16, 20)))
             for worker in (first, second):
                 worker.send_signal(signal.SIGTERM)
-                assert worker.wait(STOP_SECONDS) == 0
+                assert worker.wait(PATIENCE) == 0
     rows = await changelog(settings, "sessions")
     assert rows.keys() == {session_key(user, f"{user}-s") for user in USERS}
     assert {key: offsets for key, offsets in rows.items() if offsets != sorted(offsets)} == {}
@@ -185,5 +185,5 @@ async def test_any_worker_takes_requests_for_summaries_and_shows_them(settings: 
 
 def summed_up(port: int, user: str, run_id: str) -> bool:
     """Whether a worker shows that run."""
-    days = asked(port, f"/v1/summaries?user_id={user}").get("days", [])
+    days = asked(port, f"/v1/summaries?user_id={user}")["days"]
     return any(run_id in day["runs"] for day in days)

@@ -116,7 +116,7 @@ async def test_a_process_that_ends_is_waited_for_no_longer(process: WorkerProces
 
 
 async def test_of_a_process_that_runs_its_state_is_told(process: WorkerProcess) -> None:
-    with pytest.raises(AssertionError, match=rf"process {process.pid} runs, /readyz: "):
+    with pytest.raises(AssertionError, match=rf"process {process.pid} runs, no answer from /readyz "):
         await until(lambda: False, alive=process, seconds=0)
 
 

@@ -7,6 +7,7 @@ import functools
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,14 +20,12 @@ import httpx
 from schemas.settings import Settings
 from tests.support.ports import free_port
 from tests.support.signals import default_signals
-from tests.support.waiting import told_of
+from tests.support.waiting import PACE, PATIENCE, NoAnswer, told_of
 
 SILTSTONE = (sys.executable, "-c", "from streams.cli import main; main()")
 
 #: How much of the end of a worker's log is shown.
 LOG_BYTES = 4_000
-#: What Kubernetes gives a container to stop. A worker alone on a machine takes one or two.
-STOP_SECONDS = 30.0
 
 
 class WorkerProcess(subprocess.Popen[bytes]):
@@ -46,8 +45,13 @@ class WorkerProcess(subprocess.Popen[bytes]):
         return self.poll() is not None
 
     def told(self) -> str:
-        ready = "" if self.ended() else f", /readyz: {asked(self.port, '/readyz')}"
-        return f"{told_of(self)}{ready}\n{self._end_of_log()}"
+        return f"{told_of(self)}{'' if self.ended() else self._readyz()}\n{self._end_of_log()}"
+
+    def _readyz(self) -> str:
+        try:
+            return f", /readyz: {asked(self.port, '/readyz')}"
+        except NoAnswer as exc:
+            return f", no answer from {exc}"
 
     def _end_of_log(self) -> str:
         if not self.log.is_file():
@@ -102,11 +106,30 @@ def _asking() -> httpx.Client:
 
 
 def asked(port: int, path: str) -> dict[str, Any]:
+    """What a worker answers. Raises `NoAnswer` where it does not, or cannot (503); `until` then asks again.
+
+    A worker that is not ready says so by a 503 of /readyz, which is an answer.
+    """
     try:
-        answer: dict[str, Any] = _asking().get(f"http://127.0.0.1:{port}{path}").json()
-    except (httpx.HTTPError, ValueError):
-        return {}
-    return answer
+        answer = _asking().get(f"http://127.0.0.1:{port}{path}")
+        if answer.is_server_error and path != "/readyz":
+            answer.raise_for_status()
+        told: dict[str, Any] = answer.json()
+    except (httpx.HTTPError, ValueError) as exc:
+        raise NoAnswer(f"{path} of port {port}: {exc!r}") from exc
+    return told
+
+
+def surely_asked(port: int, path: str) -> dict[str, Any]:
+    """As `asked`, and asked again while there is no answer: for what is looked at once. Raises `NoAnswer` at last."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return asked(port, path)
+        except NoAnswer:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(PACE)
 
 
 def sources(settings: Settings, data: Path | None = None) -> Counter[str]:

@@ -19,8 +19,8 @@ from tables.checkpoints.checkpoints import Checkpoints
 from tables.checkpoints.warm import WarmCopies
 from tests.crash.test_workers import USERS, all_found, idle, ready, say
 from tests.support.ports import free_port
-from tests.support.waiting import until
-from tests.support.workers import STOP_SECONDS, sources, worker_process
+from tests.support.waiting import PATIENCE, NoAnswer, until
+from tests.support.workers import sources, worker_process
 
 pytestmark = pytest.mark.slow
 
@@ -30,8 +30,8 @@ PARTITIONS = 6
 def gauge(port: int, name: str) -> float:
     try:
         text = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False, timeout=5).text
-    except httpx.HTTPError:
-        return -1
+    except httpx.HTTPError as exc:
+        raise NoAnswer(repr(exc)) from exc
     found = re.search(rf"^{name} ([0-9.e+]+)$", text, re.MULTILINE)
     return float(found[1]) if found else -1
 
@@ -108,7 +108,7 @@ async def test_a_lost_workers_partitions_go_to_who_has_their_copies_and_only_the
         await until(lambda: all(idle(port) for port in ports[1:]), alive=workers[1:])
         for worker in workers[1:]:
             worker.send_signal(signal.SIGTERM)
-            assert worker.wait(STOP_SECONDS) == 0
+            assert worker.wait(PATIENCE) == 0
     counted = owned(settings, disks[1:])
     assert counted.keys() == expected | more
     assert set(counted.values()) == {1}
