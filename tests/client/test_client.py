@@ -18,6 +18,7 @@ from siltstone_client.kafka import MessageProducer
 from streams.app import Siltstone
 from streams.cli import running
 from tests.support.ports import free_port
+from tests.support.waiting import CLIENT_SECONDS
 
 QUICK = Retries(attempts=3, first=0.01, longest=0.02)
 
@@ -63,7 +64,7 @@ def answering(*answers: httpx.Response) -> tuple[httpx.MockTransport, list[httpx
 
 
 async def test_every_method_beside_a_worker(worker: Siltstone) -> None:
-    async with AsyncMemory(url_of(worker), timeout=20) as memory:
+    async with AsyncMemory(url_of(worker), timeout=CLIENT_SECONDS) as memory:
         said = [{"role": "user", "content": "I live in Oslo"}, {"role": "assistant", "content": "Noted"}]
         added = await memory.add(said, user_id="ann", session_id="a/..?", wait=20)
         assert (len(added.accepted), added.applied) == (2, True)
@@ -110,7 +111,7 @@ async def test_every_method_beside_a_worker(worker: Siltstone) -> None:
 
 async def test_the_waiting_client_says_and_finds(worker: Siltstone) -> None:
     def ask() -> tuple[str, str]:
-        with Memory(url_of(worker), timeout=20) as memory:
+        with Memory(url_of(worker), timeout=CLIENT_SECONDS) as memory:
             memory.remember("I live in Oslo", user_id="ann", wait=20)
             memory.add({"role": "user", "content": "Hello"}, user_id="ann", session_id="s", wait=20)
             context = memory.context(user_id="ann", session_id="s", query="where does she live?")
@@ -124,14 +125,14 @@ async def test_the_waiting_client_says_and_finds(worker: Siltstone) -> None:
 async def test_what_is_sent_again_after_a_lost_answer_is_there_once(worker: Siltstone) -> None:
     for lost in (1, 2):
         transport = Flaky(lost)
-        async with AsyncMemory(url_of(worker), timeout=20, retries=QUICK, transport=transport) as memory:
+        async with AsyncMemory(url_of(worker), timeout=CLIENT_SECONDS, retries=QUICK, transport=transport) as memory:
             await memory.add({"role": "user", "content": f"said {lost}"}, user_id="u", session_id="s", wait=20)
             assert len(transport.seen) == lost + 1
             shown = await memory.exchanges(user_id="u", session_id="s")
             said = [one.content for exchange in shown.exchanges for one in exchange.messages]
             assert said == [f"said {n}" for n in range(1, lost + 1)]
     transport = Flaky(1)
-    async with AsyncMemory(url_of(worker), timeout=20, retries=QUICK, transport=transport) as memory:
+    async with AsyncMemory(url_of(worker), timeout=CLIENT_SECONDS, retries=QUICK, transport=transport) as memory:
         await memory.remember("Bees", user_id="u", wait=20)
         assert len(transport.seen) == 2
         assert (await memory.list(user_id="u")).total == 1
@@ -177,7 +178,7 @@ async def test_what_the_producer_sends_lies_where_the_worker_looks(worker: Silts
             sent = await producer.send({"role": "user", "content": f"of {user}"}, user_id=user, session_id="s")
             assert sent.partition == partition_of(user, kafka.partitions)
             tokens[user] = Place(sent.topic, sent.partition, sent.offset).token
-    async with AsyncMemory(url_of(worker), timeout=20) as memory:
+    async with AsyncMemory(url_of(worker), timeout=CLIENT_SECONDS) as memory:
         for user, token in tokens.items():
             shown = await memory.exchanges(user_id=user, session_id="s", at_least=token)
             assert shown.exchanges[0].messages[0].content == f"of {user}"

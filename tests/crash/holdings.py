@@ -21,7 +21,7 @@ from streams.rules.summary.drafting import Order, drafted
 from tests.crash.chatter import USERS
 from tests.support.segments import indexed
 from tests.support.stored import stored_in
-from tests.support.workers import asked
+from tests.support.workers import surely_asked
 
 #: Numbers and moments of writing are each worker's own; all else has to be equal.
 QUERIES = {
@@ -69,10 +69,11 @@ def vectors(data: Path) -> dict[str, np.ndarray[Any, np.dtype[np.float32]]]:
 def windows(port: int, portions: int) -> dict[str, Any]:
     """The exchanges of every session, and the notes of those who only write."""
     users = [*(f"user-{n}" for n in range(USERS)), *(f"stray-{n}" for n in range(portions))]
-    sessions = {user: asked(port, f"/v1/sessions/{user}-s/exchanges?user_id={user}&limit=1000") for user in users}
-    notes = {
-        f"writer-{n}": asked(port, f"/v1/sessions/writer-{n}-s/memories?user_id=writer-{n}") for n in range(USERS)
+    writers = [f"writer-{n}" for n in range(USERS)]
+    sessions = {
+        user: surely_asked(port, f"/v1/sessions/{user}-s/exchanges?user_id={user}&limit=1000") for user in users
     }
+    notes = {user: surely_asked(port, f"/v1/sessions/{user}-s/memories?user_id={user}") for user in writers}
     return sessions | notes
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import subprocess
 import time
@@ -21,9 +20,9 @@ from schemas.settings import Settings
 from streams.clients.broker import ensure_topics
 from tests.crash.chatter import Said, produce
 from tests.crash.holdings import summaries, tables, vectors, windows
-from tests.support.making import until
 from tests.support.ports import free_port
-from tests.support.workers import SILTSTONE, STOP_SECONDS, asked, sources, worker_process
+from tests.support.waiting import PATIENCE, until
+from tests.support.workers import SILTSTONE, WorkerProcess, asked, sources, worker_process
 
 PARTITIONS = 4
 #: How long a worker that hangs has to say where its threads stand.
@@ -52,17 +51,21 @@ class Holdings(NamedTuple):
 
 
 def idle(port: int) -> bool:
-    ready = asked(port, "/readyz").get("ready")
-    return bool(ready) and set(asked(port, "/v1/stats/pipeline").get("lag", {1: 1}).values()) == {0}
+    """As the worker sees it. Raises `NoAnswer`."""
+    ready = asked(port, "/readyz")["ready"]
+    return bool(ready) and set(asked(port, "/v1/stats/pipeline")["lag"].values()) == {0}
 
 
-async def until_idle(port: int, seconds: float = 300, steadily: float = 2) -> None:
+async def until_idle(worker: WorkerProcess, seconds: float = 300, steadily: float = 2) -> None:
     """For as long on end: what is on its way from one topic to the other is in neither lag."""
-    deadline, since = time.monotonic() + seconds, None
-    while since is None or time.monotonic() < since + steadily:
-        assert time.monotonic() < deadline, asked(port, "/readyz")
-        since = (since or time.monotonic()) if idle(port) else None
-        await asyncio.sleep(0.1)
+    since: float | None = None
+
+    def for_long() -> bool:
+        nonlocal since
+        since = (since or time.monotonic()) if idle(worker.port) else None
+        return since is not None and time.monotonic() >= since + steadily
+
+    await until(for_long, alive=worker, seconds=seconds, pace=0.1)
 
 
 @contextmanager
@@ -71,7 +74,7 @@ def living(
     port: int,
     program: Sequence[str] = SILTSTONE,
     environment: Mapping[str, str] = MappingProxyType({}),
-) -> Iterator[subprocess.Popen[bytes]]:
+) -> Iterator[WorkerProcess]:
     """A worker whose timers strike often, killed at the end of the block if it still lives."""
     with worker_process(
         settings, port, program=program, environment_of_its_own={**ENVIRONMENT, **environment}
@@ -81,10 +84,10 @@ def living(
 
 def stop(worker: subprocess.Popen[bytes]) -> None:
     """It is orderly, and leaves no child behind. A worker that hangs says where each thread stood."""
-    children, deadline = children_of(worker), time.monotonic() + STOP_SECONDS
+    children, deadline = children_of(worker), time.monotonic() + PATIENCE
     worker.send_signal(signal.SIGTERM)
     try:
-        assert worker.wait(STOP_SECONDS) == 0
+        assert worker.wait(PATIENCE) == 0
     except subprocess.TimeoutExpired:
         worker.send_signal(signal.SIGABRT)  # `faulthandler` answers it
         worker.wait(ANSWER_SECONDS)
@@ -106,8 +109,8 @@ async def peaceful_end(
     """What a worker holds when it has read all that there is, and has been stopped."""
     port = free_port()
     with living(settings, port, environment=environment) as worker:
-        await until(lambda: asked(port, "/readyz").get("ready"), 90)
-        await until_idle(port)
+        await until(lambda: asked(port, "/readyz").get("ready"), alive=worker)
+        await until_idle(worker)
         shown = windows(port, portions)
         stop(worker)
     data = settings.data_dir

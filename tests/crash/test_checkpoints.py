@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,20 +11,12 @@ import pytest
 from schemas.settings import Settings
 from streams.clients.broker import ensure_topics
 from tests.crash.test_workers import all_found, idle, ready, say
-from tests.support.making import until
 from tests.support.object_store import Door, environment, make_bucket, s3_server
 from tests.support.ports import free_port
-from tests.support.workers import STOP_SECONDS, sources, worker_process
+from tests.support.waiting import PATIENCE, until
+from tests.support.workers import sources, worker_process
 
 pytestmark = pytest.mark.slow
-
-
-async def seen(look: Callable[[], object], seconds: float = 60) -> None:
-    """Wait for it, looking all the time."""
-    deadline = time.monotonic() + seconds
-    while not look():
-        assert time.monotonic() < deadline, "it did not happen"
-        await asyncio.sleep(0.001)
 
 
 async def test_a_lost_disk_costs_nothing_though_upload_and_restore_are_cut_off(
@@ -44,30 +33,29 @@ async def test_a_lost_disk_costs_nothing_though_upload_and_restore_are_cut_off(
             **environment(door.address),
         }
         with worker_process(settings, one, environment_of_its_own=store) as first:
-            await until(lambda: ready(one), 120)
+            await until(lambda: ready(one), alive=first)
             expected = await say(settings, range(8))
-            await all_found([one], expected)
-            await until(lambda: manifests(door) >= settings.kafka.partitions, 60)
-            expected |= await say(settings, range(8, 12))
-            await until(lambda: idle(one), 60)
+            await all_found([first], expected)
+            await until(lambda: manifests(door) >= settings.kafka.partitions, alive=first)
             before = packs(door)
-            await seen(lambda: packs(door) > before)
+            expected |= await say(settings, range(8, 12))
+            await until(lambda: packs(door) > before, alive=first, pace=0.001)
             first.send_signal(signal.SIGKILL)
             first.wait()
         shutil.rmtree(settings.data_dir)
         door.seconds = 0.3
         with worker_process(settings, two, other_disk, environment_of_its_own=store) as second:
-            await seen(lambda: list(other_disk.glob("restoring/*.restoring")), 120)
+            await until(lambda: list(other_disk.glob("restoring/*.restoring")), alive=second, pace=0.001)
             second.send_signal(signal.SIGKILL)
             second.wait()
         door.seconds = 0.0
         with worker_process(settings, two, other_disk, environment_of_its_own=store) as third:
-            await until(lambda: ready(two), 120)
+            await until(lambda: ready(two), alive=third)
             expected |= await say(settings, range(12, 16))
-            await all_found([two], expected)
-            await until(lambda: idle(two), 60)
+            await all_found([third], expected)
+            await until(lambda: idle(two), alive=third)
             third.send_signal(signal.SIGTERM)
-            assert third.wait(STOP_SECONDS) == 0
+            assert third.wait(PATIENCE) == 0
     counted = sources(settings, other_disk)
     assert counted.keys() == expected
     assert set(counted.values()) == {1}

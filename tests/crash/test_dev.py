@@ -19,9 +19,9 @@ from schemas.settings import Settings
 from tests.crash.chatter import Said, portions, produce
 from tests.crash.holdings import summaries, tables, vectors, windows
 from tests.crash.lives import ENVIRONMENT, Holdings, assert_equal, children_of, of_its_own, undisturbed, until_idle
-from tests.support.making import until
 from tests.support.ports import free_port
-from tests.support.workers import SILTSTONE, STOP_SECONDS, asked, sources
+from tests.support.waiting import CLIENT_SECONDS, until
+from tests.support.workers import SILTSTONE, WorkerProcess, asked, sources, surely_asked
 
 pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
@@ -49,7 +49,7 @@ def dev(settings: Settings, tmp_path: Path) -> Settings:
 
 
 @contextlib.contextmanager
-def living(dev: Settings) -> Iterator[subprocess.Popen[bytes]]:
+def living(dev: Settings) -> Iterator[WorkerProcess]:
     """The command, as a user starts it; killed at the end of the block if it still lives."""
     environment = {
         **os.environ,
@@ -61,9 +61,7 @@ def living(dev: Settings) -> Iterator[subprocess.Popen[bytes]]:
     }
     kafka_port = dev.kafka.bootstrap_servers.rpartition(":")[2]
     ports = ["--port", str(dev.http.port), "--kafka-port", kafka_port]
-    process = subprocess.Popen(
-        [*SILTSTONE, "dev", "--data", str(dev.data_dir), *ports], env=environment, cwd=Path(__file__).parents[2]
-    )
+    process = WorkerProcess([*SILTSTONE, "dev", "--data", str(dev.data_dir), *ports], dev.http.port, environment)
     try:
         yield process
     finally:
@@ -90,7 +88,7 @@ async def strike(process: subprocess.Popen[bytes], fault: str) -> int:
         process.kill()
     else:
         os.kill(child(process, KILLED[fault]), signal.SIGKILL)
-    await until(lambda: process.poll() is not None, STOP_SECONDS)
+    await until(lambda: process.poll() is not None)
     return process.returncode
 
 
@@ -118,15 +116,15 @@ async def test_whatever_ends_it_the_next_start_goes_on(
     journal = dev.data_dir / "journal" / "broker.log"
     for records in said:
         with living(dev) as process:
-            await until(lambda: ready(dev), 90)
+            await until(lambda: ready(dev), alive=process)
             await produce(dev, records)
             await asyncio.sleep(chance.uniform(0, 0.4))
             assert await strike(process, fault) == code
         if fault == "everything is killed":
             tear(journal)
     with living(dev) as process:
-        await until(lambda: ready(dev), 90)
-        await until_idle(dev.http.port)
+        await until(lambda: ready(dev), alive=process)
+        await until_idle(process)
         shown = windows(dev.http.port, PORTIONS)
         assert await strike(process, "Ctrl-C") == 0
     assert set(sources(dev).values()) == {1}
@@ -148,9 +146,10 @@ async def test_a_full_disk_takes_nothing_that_was_acknowledged(
 ) -> None:
     """It ends with one line that says why; with room again it goes on, and what was in windows is decided later."""
     acknowledged = []
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{dev.http.port}", trust_env=False, timeout=30) as client:
+    url = f"http://127.0.0.1:{dev.http.port}"
+    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=CLIENT_SECONDS) as client:
         with living(dev) as process:
-            await until(lambda: ready(dev), 90)
+            await until(lambda: ready(dev), alive=process)
             room = (dev.data_dir / "journal" / "broker.log").stat().st_size + ROOM
             resource.prlimit(child(process, KILLED["the journal is killed"]), resource.RLIMIT_FSIZE, (room, room))
             with contextlib.suppress(httpx.HTTPError):
@@ -158,20 +157,21 @@ async def test_a_full_disk_takes_nothing_that_was_acknowledged(
                     answer = await client.post("/v1/messages", json=message(i))
                     answer.raise_for_status()
                     acknowledged.append(f"m{i}")
-            await until(lambda: process.poll() is not None, STOP_SECONDS)
+            await until(lambda: process.poll() is not None)
             assert process.returncode == 1
         told = [line for line in capfd.readouterr().err.splitlines() if line.startswith("siltstone: ")]
         assert len(told) == 1
         assert "File too large: make room, and start again" in told[0]
         assert acknowledged
         with living(dev) as process:
-            await until(lambda: ready(dev), 90)
-            await until_idle(dev.http.port)
+            await until(lambda: ready(dev), alive=process)
+            await until_idle(process)
             kept_in_window = await in_window(client)
             assert kept_in_window >= set(acknowledged)
-            assert asked(dev.http.port, "/v1/stats/states")["total"] < len(kept_in_window) / 2, "all was decided on"
+            decided = surely_asked(dev.http.port, "/v1/stats/states")["total"]
+            assert decided < len(kept_in_window) / 2, "all was decided on"
             (await client.post("/v1/messages", json={**message(0), "type": "session_end"})).raise_for_status()
-            await until_idle(dev.http.port)
+            await until_idle(process)
             assert await strike(process, "Ctrl-C") == 0
     kept = sources(dev)
     assert kept.keys() >= set(acknowledged)

@@ -13,9 +13,10 @@ import pytest
 from schemas.settings import Settings
 from streams.cli.ingest import producing
 from streams.clients.broker import ensure_topics
-from tests.support.making import line, until
+from tests.support.making import line
 from tests.support.ports import free_port
-from tests.support.workers import STOP_SECONDS, asked, sources, worker_process
+from tests.support.waiting import CLIENT_SECONDS, PATIENCE, until
+from tests.support.workers import asked, sources, surely_asked, worker_process
 
 pytestmark = pytest.mark.slow
 
@@ -39,18 +40,18 @@ async def test_twenty_thousand_messages_survive_a_kill(settings: Settings, tmp_p
     port = free_port()
     program = [sys.executable, "-m", "tests.crash.points", KILLED_AT, str(NTH), str(tmp_path / "mark")]
     with worker_process(settings, port, program=program) as first:
-        await until(lambda: first.poll() is not None, 120)
+        await until(lambda: first.poll() is not None)
         assert first.returncode == -signal.SIGKILL
     assert (tmp_path / "mark").exists()
     assert 0 < len(sources(settings)) < MESSAGES  # it was in the middle
 
     with worker_process(settings, port) as second:
-        await until(lambda: asked(port, "/v1/stats/states").get("total", 0) >= MESSAGES // 2, 120)
+        await until(lambda: asked(port, "/v1/stats/states")["total"] >= MESSAGES // 2, alive=second)
         await until(
-            lambda: set(asked(port, "/v1/stats/pipeline")["lag"].values()) == {0}, 300
+            lambda: set(asked(port, "/v1/stats/pipeline")["lag"].values()) == {0}, alive=second, seconds=300
         )  # a thousand summaries
         second.send_signal(signal.SIGTERM)
-        assert second.wait(STOP_SECONDS) == 0
+        assert second.wait(PATIENCE) == 0
 
     counted = sources(settings)
     assert counted.keys() == expected
@@ -63,8 +64,10 @@ async def test_short_term_memories_survive_a_kill_once_they_are_accepted(setting
     gone, still_here = users[:10], users[10:]
     port = free_port()
     with worker_process(settings, port) as first:
-        await until(lambda: asked(port, "/readyz").get("ready"), 90)
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+        await until(lambda: asked(port, "/readyz").get("ready"), alive=first)
+        async with httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=CLIENT_SECONDS
+        ) as client:
             for user, importance in product(users, (50, 70)):
                 note = {"user_id": user, "session_id": "s", "kind": "short_term", "importance": importance}
                 answer = await client.post("/v1/memories", json={**note, "text": f"{importance} of {user}"})
@@ -78,15 +81,15 @@ async def test_short_term_memories_survive_a_kill_once_they_are_accepted(setting
         first.wait()
 
     with worker_process(settings, port) as second:
-        await until(lambda: asked(port, "/v1/stats/states").get("total", 0) >= len(gone), 90)
+        await until(lambda: asked(port, "/v1/stats/states")["total"] >= len(gone), alive=second)
         for user in users:
-            shown = asked(port, f"/v1/sessions/s/memories?user_id={user}")["memories"]
+            shown = surely_asked(port, f"/v1/sessions/s/memories?user_id={user}")["memories"]
             kept = [f"50 of {user}", f"70 of {user}"] if user in still_here else []
             assert sorted(note["memory"] for note in shown) == kept
-        await until(lambda: set(asked(port, "/v1/stats/pipeline")["lag"].values()) == {0})
+        await until(lambda: set(asked(port, "/v1/stats/pipeline")["lag"].values()) == {0}, alive=second)
         for user in gone:
-            (promoted,) = asked(port, f"/v1/memories?user_id={user}")["memories"]
+            (promoted,) = surely_asked(port, f"/v1/memories?user_id={user}")["memories"]
             assert promoted["memory"] == f"70 of {user}"
-        assert asked(port, "/v1/stats/states")["total"] == len(gone)
+        assert surely_asked(port, "/v1/stats/states")["total"] == len(gone)
         second.send_signal(signal.SIGTERM)
-        assert second.wait(STOP_SECONDS) == 0
+        assert second.wait(PATIENCE) == 0

@@ -16,8 +16,8 @@ from tests.crash.chatter import portions, produce
 from tests.crash.holdings import assert_summaries_are_of_their_requests
 from tests.crash.lives import GAP_SECONDS, assert_equal, living, of_its_own, peaceful_end, undisturbed
 from tests.crash.points import POINTS, Point
-from tests.support.making import until
 from tests.support.ports import free_port
+from tests.support.waiting import until
 from tests.support.workers import asked
 
 pytestmark = [pytest.mark.slow, pytest.mark.soak]
@@ -33,9 +33,9 @@ async def killed_at_a_point(settings: Settings, point: Point, mark: Path) -> Non
     program = [sys.executable, "-m", "tests.crash.points", point.name, str(point.nth), str(mark)]
     with living(settings, port, program) as worker:
         if point.name.startswith("an orderly stop"):
-            await until(lambda: asked(port, "/readyz").get("ready"), 60)
+            await until(lambda: asked(port, "/readyz").get("ready"), alive=worker)
             worker.send_signal(signal.SIGTERM)
-        await until(lambda: worker.poll() is not None, 60)
+        await until(lambda: worker.poll() is not None)
         assert worker.returncode == -signal.SIGKILL
 
 

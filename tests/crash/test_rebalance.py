@@ -18,9 +18,10 @@ from schemas.settings import Settings
 from schemas.topics import partition_of
 from streams.cli.ingest import producing
 from streams.clients.broker import ensure_topics
-from tests.support.making import line, until, until_it_is
+from tests.support.making import line
 from tests.support.ports import free_port
-from tests.support.workers import STOP_SECONDS, Fleet, asked, sources
+from tests.support.waiting import CLIENT_SECONDS, PATIENCE, until, until_it_is
+from tests.support.workers import Fleet, asked, sources
 
 pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
@@ -61,7 +62,7 @@ class Answers:
 async def ask_all_the_while(fleet: Fleet, answers: Answers) -> None:
     """Any worker that is up, about any user's memories: what was there once stays there."""
     chance = random.Random(SEED)
-    async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=CLIENT_SECONDS) as client:
         while True:
             user, port = f"user-{chance.randrange(USERS)}", chance.choice(fleet.ports)
             body = {"user_id": user, "query": "message", "top_k": 1000, "include_all": True}
@@ -97,13 +98,13 @@ async def kill_and_join(fleet: Fleet, taken_over: list[float]) -> None:
         await asyncio.sleep(chance.uniform(3, 8))
         await fleet.kill(chance.randrange(len(fleet.ports)))
         begun = time.monotonic()
-        async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=CLIENT_SECONDS) as client:
             for user in ONE_OF_EACH_PARTITION:
                 url = f"http://127.0.0.1:{fleet.ports[0]}/v1/memories?user_id={user}&limit=1"
-                await until_it_is(partial(answered, client, url), 120)
+                await until_it_is(partial(answered, client, url), alive=fleet)
         taken_over.append(time.monotonic() - begun)
         fleet.start(free_port())
-        await until(lambda: all(asked(port, "/readyz").get("ready") for port in fleet.ports), 120)
+        await until(lambda: all(asked(port, "/readyz").get("ready") for port in fleet.ports), alive=fleet)
 
 
 async def test_nothing_is_lost_doubled_or_wrong_while_workers_come_and_go(
@@ -114,22 +115,23 @@ async def test_nothing_is_lost_doubled_or_wrong_while_workers_come_and_go(
     await ensure_topics(settings.kafka)
     answers, taken_over = Answers(), list[float]()
     with Fleet(settings, WORKERS) as fleet:
-        await until(lambda: all(asked(port, "/readyz").get("ready") for port in fleet.ports), 180)
+        await until(
+            lambda: all(asked(port, "/readyz").get("ready") for port in fleet.ports), alive=fleet, seconds=180
+        )
         asking = asyncio.ensure_future(ask_all_the_while(fleet, answers))
         said, _ = await asyncio.gather(say(settings), kill_and_join(fleet, taken_over))
         await until(
-            lambda: all(
-                set(asked(port, "/v1/stats/pipeline").get("lag", {"": 1}).values()) == {0} for port in fleet.ports
-            ),
-            300,
+            lambda: all(set(asked(port, "/v1/stats/pipeline")["lag"].values()) == {0} for port in fleet.ports),
+            alive=fleet,
+            seconds=300,
         )
-        await until(lambda: answers.right > 100 or asking.done(), 300)
+        await until(lambda: answers.right > 100 or asking.done(), seconds=300)
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
         for process in fleet.processes:
             process.send_signal(signal.SIGTERM)
         for process in fleet.processes:
-            assert process.wait(STOP_SECONDS) == 0
+            assert process.wait(PATIENCE) == 0
     counted: Counter[str] = sources(settings)
     with capsys.disabled():
         print(  # noqa: T201  (the times are what one wants to see)

@@ -31,8 +31,8 @@ from tests.crash.lives import (
     until_idle,
 )
 from tests.fuzz.test_worker import everything
-from tests.support.making import until
 from tests.support.ports import free_port
+from tests.support.waiting import until
 from tests.support.workers import asked
 
 pytestmark = [pytest.mark.slow, pytest.mark.soak]
@@ -81,23 +81,23 @@ async def test_a_broker_that_dies_and_returns_empty(
     kafka = disturbed.kafka.model_copy(update={"bootstrap_servers": f"127.0.0.1:{kafka_port}"})
     disturbed = disturbed.model_copy(update={"kafka": kafka})
     with living(disturbed, port) as worker:
-        await until(lambda: "no Kafka broker answers" in reasons(port))
+        await until(lambda: "no Kafka broker answers" in reasons(port), alive=worker)
         with embedded_broker(kafka_port) as broker:
-            await until(lambda: ready(port), 60)
+            await until(lambda: ready(port), alive=worker)
             await produce(disturbed, said[0])
-            await until_idle(port)
+            await until_idle(worker)
             await produce(disturbed, said[1])  # some of it is in the middle of its way
             broker.process.kill()
-        await until(lambda: "broker" in reasons(port), 60)
+        await until(lambda: "broker" in reasons(port), alive=worker)
         assert worker.poll() is None
         with embedded_broker(kafka_port):
             if topics == "made by others":
                 await ensure_topics(kafka)
-            await until_idle(port, steadily=10)  # it has begun anew, which a broker that is asked for much hampers
+            await until_idle(worker, steadily=10)  # it has begun anew, which a broker that is asked for much hampers
             assert await has_all_topics(kafka)
             for records in said:
                 await produce(disturbed, records, one_by_one=True)
-                await until_idle(port)
+                await until_idle(worker)
             stop(worker)
             held = await peaceful_end(disturbed, PORTIONS)
             if lost := await lost_by_the_broker(disturbed, said):
@@ -131,9 +131,9 @@ async def test_a_stop_beside_a_broker_that_does_not_answer(
             update={"kafka": disturbed.kafka.model_copy(update={"bootstrap_servers": broker.bootstrap_servers})}
         )
         with living(settings, port) as worker:
-            await until(lambda: ready(port), 60)
+            await until(lambda: ready(port), alive=worker)
             await produce(settings, said[0])
-            await until(lambda: asked(port, "/v1/stats/states").get("total"), 60)
+            await until(lambda: asked(port, "/v1/stats/states").get("total"), alive=worker)
             broker.process.send_signal(fault)
             stop(worker)
 
@@ -149,15 +149,15 @@ async def test_a_broker_that_hangs_for_longer_than_a_session(
         )
         await ensure_topics(frozen.kafka)
         with living(frozen, port) as worker:
-            await until(lambda: ready(port), 60)
+            await until(lambda: ready(port), alive=worker)
             for records in said:
                 await produce(frozen, records)
                 broker.process.send_signal(signal.SIGSTOP)
                 await asyncio.sleep(frozen.kafka.session_timeout_seconds + 2)
                 broker.process.send_signal(signal.SIGCONT)
                 assert worker.poll() is None
-            await until(lambda: ready(port), 90)
-            await until_idle(port)
+            await until(lambda: ready(port), alive=worker)
+            await until_idle(worker)
             stop(worker)
         assert_equal(await peaceful_end(frozen, PORTIONS), expected)
 
@@ -170,12 +170,12 @@ async def test_a_disk_that_fills_up(
     await ensure_topics(disturbed.kafka)
     await produce(disturbed, said[0])
     with living(disturbed, port) as worker:
-        await until(lambda: ready(port), 60)
-        await until_idle(port)
+        await until(lambda: ready(port), alive=worker)
+        await until_idle(worker)
         stop(worker)
     await produce(disturbed, said[1])
     with living(disturbed, port, [sys.executable, "-m", "tests.crash.limited", str(ROOM)]) as worker:
-        await until(lambda: worker.poll() is not None, 90)
+        await until(lambda: worker.poll() is not None)
         assert worker.returncode == 1
     said_last = capfd.readouterr().err
     told = [line for line in said_last.splitlines() if line.startswith("siltstone: ")]
@@ -193,18 +193,18 @@ async def test_a_shard_that_somebody_holds_for_a_while(
     await ensure_topics(disturbed.kafka)
     await produce(disturbed, said[0])
     with living(disturbed, port) as worker:
-        await until(lambda: ready(port), 60)
-        await until_idle(port)
+        await until(lambda: ready(port), alive=worker)
+        await until_idle(worker)
         worker.kill()
         worker.wait()
     await produce(disturbed, said[1])
     held = duckdb.connect(str(disturbed.data_dir / "shards" / "0" / "catalog.duckdb"))
     with living(disturbed, port) as worker:
-        await until(lambda: "shards are being opened" in reasons(port), 60)
+        await until(lambda: "shards are being opened" in reasons(port), alive=worker)
         await asyncio.sleep(5)
         assert not ready(port)
         held.close()
-        await until(lambda: ready(port), 20)
+        await until(lambda: ready(port), alive=worker)
         stop(worker)
     await produce(disturbed, said[2])
     assert_equal(await peaceful_end(disturbed, PORTIONS), expected)
@@ -217,13 +217,13 @@ async def test_an_embedding_process_that_is_killed(
     port, chance = free_port(), random.Random(0)
     await ensure_topics(disturbed.kafka)
     with living(disturbed, port) as worker:
-        await until(lambda: ready(port), 60)
+        await until(lambda: ready(port), alive=worker)
         for records in said:
             await produce(disturbed, records)
             await asyncio.sleep(chance.uniform(0, 0.3))
             for child in children_of(worker):
                 os.kill(child, signal.SIGKILL)
-            await until_idle(port)
+            await until_idle(worker)
         stop(worker)
     assert_equal(await peaceful_end(disturbed, PORTIONS), expected)
 
@@ -252,11 +252,11 @@ async def test_a_clock_that_jumps(
     port, wrong_by = free_port(), tmp_path / "wrong_by"
     await ensure_topics(disturbed.kafka)
     with living(disturbed, port, [sys.executable, "-m", "tests.crash.jumping", str(wrong_by)], wall) as worker:
-        await until(lambda: ready(port), 60)
+        await until(lambda: ready(port), alive=worker)
         for records, days in zip(said, (400, -700, 0), strict=True):
             wrong_by.write_text(str(days * DAY), encoding="ascii")
             await produce(disturbed, records)
-            await until_idle(port)
+            await until_idle(worker)
         stop(worker)
     held = await peaceful_end(disturbed, PORTIONS, wall)
     assert_equal(without_changes_of_state(held), without_changes_of_state(expected))
@@ -284,7 +284,7 @@ async def test_an_orderly_stop_under_load(disturbed: Settings, expected: Holding
     await ensure_topics(disturbed.kafka)
     await produce(disturbed, [record for records in said[:2] for record in records])
     with living(disturbed, port) as worker:
-        await until(lambda: ready(port), 60)
+        await until(lambda: ready(port), alive=worker)
         worker.send_signal(signal.SIGINT)
         await asyncio.sleep(0.3)
         stop(worker)

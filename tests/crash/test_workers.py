@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import time
 from collections.abc import Sequence
 from contextlib import aclosing
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,10 @@ from streams.clients.broker import client_options, ensure_topics
 from streams.clients.log_reader import ends, records_between
 from streams.hotpath.marks import MARK
 from tables.windows.short_term import decode_session, session_key
-from tests.support.making import line, until
+from tests.support.making import line
 from tests.support.ports import free_port
-from tests.support.workers import STOP_SECONDS, asked, sources, worker_process
+from tests.support.waiting import CLIENT_SECONDS, PATIENCE, NoAnswer, until, until_it_is
+from tests.support.workers import WorkerProcess, asked, sources, worker_process
 
 pytestmark = pytest.mark.slow
 
@@ -40,37 +41,36 @@ async def say(settings: Settings, messages: range) -> set[str]:
     return {f"{user}-{i}" for user in USERS for i in messages}
 
 
-async def found(port: int, user: str) -> set[str] | int:
-    """The messages whose memories a worker finds for a user; the status where it does not answer."""
+async def found(port: int, user: str) -> set[str]:
+    """The messages whose memories a worker finds for a user. Raises `NoAnswer` where it does not say."""
     body = {"user_id": user, "query": "message", "top_k": 1000, "include_all": True, "include_short_term": False}
-    async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=CLIENT_SECONDS) as client:
         try:
-            answer = await client.post(f"http://127.0.0.1:{port}/v1/search", json=body)
-        except httpx.HTTPError:
-            return 0
-    if answer.status_code != 200:
-        return answer.status_code
+            answer = (await client.post(f"http://127.0.0.1:{port}/v1/search", json=body)).raise_for_status()
+        except httpx.HTTPError as exc:
+            raise NoAnswer(repr(exc)) from exc
     return {message for hit in answer.json()["results"] for message in hit["message_ids"]}
 
 
-async def all_found(ports: Sequence[int], expected: set[str], seconds: float = 60) -> None:
+async def all_found(workers: Sequence[WorkerProcess], expected: set[str]) -> None:
     """Ask each worker for each user until all is found; what is found meanwhile must be no one else's."""
-    deadline = time.monotonic() + seconds
-    for port in ports:
-        for user in USERS:
-            own = {message for message in expected if message.startswith(f"{user}-")}
-            while (got := await found(port, user)) != own:
-                assert isinstance(got, int) or got <= own
-                assert time.monotonic() < deadline, f"port {port}, {user}: {got}"
-                await asyncio.sleep(0.2)
+    for worker, user in product(workers, USERS):
+        own = {message for message in expected if message.startswith(f"{user}-")}
+        await until_it_is(partial(finds, worker.port, user, own), alive=workers, pace=0.2)
+
+
+async def finds(port: int, user: str, own: set[str]) -> bool:
+    got = await found(port, user)
+    assert got <= own
+    return got == own
 
 
 def ready(port: int) -> Any:
-    return asked(port, "/readyz").get("ready")
+    return asked(port, "/readyz")["ready"]
 
 
 def idle(port: int) -> bool:
-    return set(asked(port, "/v1/stats/pipeline").get("lag", {1: 1}).values()) == {0}
+    return set(asked(port, "/v1/stats/pipeline")["lag"].values()) == {0}
 
 
 async def test_any_worker_answers_for_every_user_and_a_killed_ones_are_taken_over(settings: Settings) -> None:
@@ -78,16 +78,16 @@ async def test_any_worker_answers_for_every_user_and_a_killed_ones_are_taken_ove
     one, two = free_port(), free_port()
     await ensure_topics(settings.kafka)
     with worker_process(settings, one) as first, worker_process(settings, two) as second:
-        await until(lambda: ready(one) and ready(two), 120)
+        await until(lambda: ready(one) and ready(two), alive=(first, second))
         expected = await say(settings, range(8))
-        await all_found([one, two], expected)
+        await all_found([first, second], expected)
         first.send_signal(signal.SIGKILL)
         first.wait()
         expected |= await say(settings, range(8, 12))
-        await all_found([two], expected)
-        await until(lambda: idle(two), 60)
+        await all_found([second], expected)
+        await until(lambda: idle(two), alive=second)
         second.send_signal(signal.SIGTERM)
-        assert second.wait(STOP_SECONDS) == 0
+        assert second.wait(PATIENCE) == 0
     counted = sources(settings)
     assert counted.keys() == expected
     assert set(counted.values()) == {1}
@@ -98,19 +98,19 @@ async def test_a_shard_on_another_disk_is_filled_from_the_log(settings: Settings
     one, two, other_disk = free_port(), free_port(), tmp_path / "other"
     await ensure_topics(settings.kafka)
     with worker_process(settings, one) as first:
-        await until(lambda: ready(one), 120)
+        await until(lambda: ready(one), alive=first)
         expected = await say(settings, range(8))
-        await all_found([one], expected)
-        await until(lambda: idle(one), 60)
+        await all_found([first], expected)
+        await until(lambda: idle(one), alive=first)
         with worker_process(settings, two, other_disk) as second:
-            await until(lambda: ready(one) and ready(two), 120)
-            await all_found([one, two], expected)
+            await until(lambda: ready(one) and ready(two), alive=(first, second))
+            await all_found([first, second], expected)
             first.send_signal(signal.SIGTERM)
-            assert first.wait(STOP_SECONDS) == 0
-            await all_found([two], expected)
-            await until(lambda: idle(two), 60)
+            assert first.wait(PATIENCE) == 0
+            await all_found([second], expected)
+            await until(lambda: idle(two), alive=second)
             second.send_signal(signal.SIGTERM)
-            assert second.wait(STOP_SECONDS) == 0
+            assert second.wait(PATIENCE) == 0
     counted = sources(settings, other_disk)
     assert counted.keys() == expected
     assert set(counted.values()) == {1}
@@ -122,27 +122,27 @@ async def test_a_paused_worker_writes_nothing_over_the_next_owners_rows(settings
     seldom = {"SILTSTONE_KAFKA__COMMIT_SECONDS": "3"}
     await ensure_topics(settings.kafka)
     with worker_process(settings, one, environment_of_its_own=seldom) as first:
-        await until(lambda: ready(one), 120)
+        await until(lambda: ready(one), alive=first)
         expected = await say(settings, range(4))
-        await all_found([one], expected)
+        await all_found([first], expected)
         with worker_process(settings, two, other_disk, environment_of_its_own=seldom) as second:
-            await until(lambda: ready(one) and ready(two), 120)
+            await until(lambda: ready(one) and ready(two), alive=(first, second))
             expected |= await say(settings, range(4, 8))
-            await all_found([one, two], expected)
+            await all_found([first, second], expected)
             expected |= await say(settings, range(8, 12))
-            await until(lambda: idle(one), 60)  # taken in; its changelog has it up to three seconds later
+            await until(lambda: idle(one), alive=first)  # taken in; its changelog has it up to three seconds later
             first.send_signal(signal.SIGSTOP)
-            await all_found([two], expected)
+            await all_found([second], expected)
             expected |= await say(settings, range(12, 16))
-            await all_found([two], expected)
-            await until(lambda: idle(two), 60)
+            await all_found([second], expected)
+            await until(lambda: idle(two), alive=second)
             first.send_signal(signal.SIGCONT)
             await asyncio.sleep(2 * settings.kafka.session_timeout_seconds)
-            await until(lambda: ready(one) and ready(two), 120)
-            await all_found([one, two], expected | await say(settings, range(16, 20)))
+            await until(lambda: ready(one) and ready(two), alive=(first, second))
+            await all_found([first, second], expected | await say(settings, range(16, 20)))
             for worker in (first, second):
                 worker.send_signal(signal.SIGTERM)
-                assert worker.wait(STOP_SECONDS) == 0
+                assert worker.wait(PATIENCE) == 0
     rows = await changelog(settings, "sessions")
     assert rows.keys() == {session_key(user, f"{user}-s") for user in USERS}
     assert {key: offsets for key, offsets in rows.items() if offsets != sorted(offsets)} == {}
@@ -171,18 +171,19 @@ async def test_any_worker_takes_requests_for_summaries_and_shows_them(settings: 
     """The owner of the user's partition makes them, and has the files."""
     one, two = free_port(), free_port()
     await ensure_topics(settings.kafka)
-    with worker_process(settings, one), worker_process(settings, two):
-        await until(lambda: ready(one) and ready(two), 120)
-        await all_found([one, two], await say(settings, range(4)))
-        async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
+    with worker_process(settings, one) as first, worker_process(settings, two) as second:
+        both = (first, second)
+        await until(lambda: ready(one) and ready(two), alive=both)
+        await all_found(both, await say(settings, range(4)))
+        async with httpx.AsyncClient(trust_env=False, timeout=CLIENT_SECONDS) as client:
             for user in USERS[:8]:
                 asked_here, shown_there = (one, two) if user[-1] in "0246" else (two, one)
                 answer = await client.post(f"http://127.0.0.1:{asked_here}/v1/summaries", json={"user_id": user})
                 assert (answer.status_code, answer.json()["messages"]) == (202, 4)
-                await until(partial(summed_up, shown_there, user, answer.json()["run_id"]))
+                await until(partial(summed_up, shown_there, user, answer.json()["run_id"]), alive=both)
 
 
 def summed_up(port: int, user: str, run_id: str) -> bool:
     """Whether a worker shows that run."""
-    days = asked(port, f"/v1/summaries?user_id={user}").get("days", [])
+    days = asked(port, f"/v1/summaries?user_id={user}")["days"]
     return any(run_id in day["runs"] for day in days)

@@ -23,6 +23,7 @@ from streams.cli.ingest import said
 from streams.cli.process import run
 from tests.support.late_api import api_of
 from tests.support.quick_commands import siltstone
+from tests.support.waiting import CLIENT_SECONDS
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -107,7 +108,7 @@ async def test_the_readmes_commands_answer(settings: Settings, tmp_path: Path) -
         prefix = {"SILTSTONE_KAFKA__TOPIC_PREFIX": settings.kafka.topic_prefix}
         result = await siltstone("ingest", str(chats), "--bootstrap-servers", servers, **prefix)
         assert (result.returncode, result.stderr.strip()) == (0, "")
-        async with httpx.AsyncClient(base_url=url, trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=CLIENT_SECONDS) as client:
             for _ in range(100):
                 if (await client.get("/v1/stats/states")).json()["total"]:
                     break

@@ -31,7 +31,8 @@ from tests.fuzz.mutations import hostile
 from tests.fuzz.raw import Raw
 from tests.fuzz.way import DECODERS, Toy
 from tests.support.api import api
-from tests.support.making import START, line, until, until_it_is
+from tests.support.making import START, line
+from tests.support.waiting import until, until_it_is
 from tests.support.workers import sources
 from tests.worker.test_pipeline import promoted
 
@@ -102,7 +103,7 @@ async def test_a_worker_outlives_whatever_is_sent_to_it(beset: Settings, count: 
                 await raw.send(beset.kafka, calm_ones(worker, 1))
         await raw.send(beset.kafka, calm_ones(worker, 2))
         await all_read(worker)
-        await until(lambda: set(worker.hot.lag().values()) == {0})
+        await until(lambda: set(worker.hot.lag().values()) == {0}, alive=worker)
         async with api(worker) as client:
             assert (await client.get("/readyz")).status_code == 200
         assert await assert_dead_letters_are_what_was_refused(worker) > count / 2
@@ -140,7 +141,7 @@ async def all_read(worker: Siltstone) -> None:
         ]
         return before == last and done == [sum(held.values()) for held in before]
 
-    await until_it_is(quiet, 180)
+    await until_it_is(quiet, alive=worker, seconds=180)
 
 
 async def everything(kafka: Any, topic: str) -> list[Any]:

@@ -10,7 +10,7 @@ from aiokafka.protocol.admin import CreateAclsRequest, DeleteAclsRequest, Descri
 
 from schemas.rights import Right
 from tests.kafka.cluster import Cluster
-from tests.support.making import until_it_is
+from tests.support.waiting import until_it_is
 
 RESOURCES = {"topic": 2, "group": 3}
 OPERATIONS = {"READ": 3, "WRITE": 4, "CREATE": 5, "DESCRIBE": 8}

@@ -12,7 +12,7 @@ import pytest
 from tests.kafka.cluster import Cluster, cluster
 from tests.kafka.secured import Secured, secured
 from tests.kafka.source import Source, found
-from tests.support.making import until
+from tests.support.waiting import until
 
 #: What is tested without a broker.
 ANYWHERE = {"test_source.py"}

@@ -13,8 +13,9 @@ from schemas.settings import Settings
 from streams.cli.ingest import producing
 from streams.clients.broker import ensure_topics
 from tests.crash.lives import living, of_its_own, stop, until_idle
-from tests.support.making import line, until
+from tests.support.making import line
 from tests.support.ports import free_port
+from tests.support.waiting import until
 from tests.support.workers import asked
 
 pytestmark = pytest.mark.soak
@@ -72,8 +73,8 @@ async def killed_at(settings: Settings, mark: Path, point: str, nth: int) -> Non
 async def read_to_the_end(settings: Settings) -> None:
     port = free_port()
     with living(settings, port, environment=AS_SHIPPED) as worker:
-        await until(lambda: asked(port, "/readyz").get("ready"), 90)
-        await until_idle(port)
+        await until(lambda: asked(port, "/readyz").get("ready"), alive=worker)
+        await until_idle(worker)
         stop(worker)
 
 

@@ -11,7 +11,7 @@ import pytest
 from schemas.settings import Settings
 from streams.cli import running
 from tests.kafka.cluster import Cluster
-from tests.support.making import until
+from tests.support.waiting import until
 
 
 async def test_each_broker_is_told_when_it_goes_and_when_it_is_back(
@@ -30,14 +30,14 @@ async def test_each_broker_is_told_when_it_goes_and_when_it_is_back(
 
     async with running.started(settings.model_copy(update={"kafka": kafka})) as worker:
         await running.until_ready(worker)
-        await until(lambda: len(worker.broker._brokers._watched) == 3)
+        await until(lambda: len(worker.broker._brokers._watched) == 3, alive=worker)
         gone = [("WARNING", f"127.0.0.1:{node.ports['CLIENT']} does not answer") for node in (killed, paused)]
         killed.kill()
-        await until(lambda: told() == gone[:1])
+        await until(lambda: told() == gone[:1], alive=worker)
         paused.pause()
-        await until(lambda: told() == sorted(gone))
+        await until(lambda: told() == sorted(gone), alive=worker)
         paused.go_on()
         killed.start()
         await asyncio.to_thread(three.wait_until_up)
         back = [("INFO", f"127.0.0.1:{node.ports['CLIENT']} answers again") for node in (killed, paused)]
-        await until(lambda: told() == sorted(back + gone))
+        await until(lambda: told() == sorted(back + gone), alive=worker)

@@ -19,8 +19,9 @@ from streams.doctor.finding import Outcome
 from tests.kafka.cluster import Cluster, Node, cluster
 from tests.kafka.source import Distribution, Source
 from tests.support.api import api
-from tests.support.making import line, until
+from tests.support.making import line
 from tests.support.tokens import known, made
+from tests.support.waiting import until
 from tests.test_compose import SERVICES, environment, interpolated, worker_settings
 
 
@@ -100,7 +101,7 @@ async def a_message_is_taken_in(settings: Settings) -> None:
         await running.until_ready(worker)
         async with producing(settings.kafka) as producer:
             await producer.send(b"u", line(0, "u", "user", 0))
-        await until(lambda: _taken_in(worker))
+        await until(lambda: _taken_in(worker), alive=worker)
 
 
 def _taken_in(worker: Siltstone) -> bool:

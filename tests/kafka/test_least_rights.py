@@ -12,8 +12,8 @@ from streams.clients.rights import try_rights
 from tests.kafka.secured import USER, Secured
 from tests.kafka.test_missing_rights import say, worker
 from tests.kafka.test_rights import create, fresh, rights_of
-from tests.support.making import until
 from tests.support.ports import free_port
+from tests.support.waiting import until
 from tests.support.workers import asked
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "run.md"
@@ -63,10 +63,10 @@ async def test_with_the_rights_of_the_docs_a_worker_works(
     for words in commands(kafka, safe, creating=creating):
         run(safe, words)
     port, said = free_port(), tmp_path / "said"
-    with worker(settings, kafka, port, said):
-        await until(lambda: bool(asked(port, "/readyz").get("ready")), 60)
+    with worker(settings, kafka, port, said) as process:
+        await until(lambda: bool(asked(port, "/readyz").get("ready")), alive=process)
         await say(safe, kafka)
-        await until(lambda: asked(port, "/v1/memories?user_id=u&include_all=true").get("memories"), 60)
+        await until(lambda: asked(port, "/v1/memories?user_id=u&include_all=true").get("memories"), alive=process)
     assert "ERROR" not in said.read_text()
     tried = await try_rights(kafka, changelogs)
     assert (list(tried.missing), list(tried.absent)) == ([], [])

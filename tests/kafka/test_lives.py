@@ -20,8 +20,9 @@ from streams.clients.broker import ensure_topics
 from streams.clients.producing import started_producer
 from tests.crash.lives import idle, living, stop, until_idle
 from tests.kafka.cluster import Cluster, Node
-from tests.support.making import line, until
+from tests.support.making import line
 from tests.support.ports import free_port
+from tests.support.waiting import until
 from tests.support.workers import asked, sources
 
 USERS, MESSAGES = 20, 30
@@ -109,13 +110,13 @@ async def test_nothing_is_lost_or_doubled_when(
     await ensure_topics(on_three.kafka)
     port = free_port()
     with living(on_three, port) as worker:
-        await until(lambda: asked(port, "/readyz").get("ready"), 90)
+        await until(lambda: asked(port, "/readyz").get("ready"), alive=worker)
         saying = asyncio.create_task(say(on_three))
         await asyncio.sleep(3)
         await fault(three, worker)
         said = await saying
-        await until(lambda: idle(port), 120)
-        await until_idle(port)
+        await until(lambda: idle(port), alive=worker)
+        await until_idle(worker)
         stop(worker)
     assert_once_each(on_three, said)
 
@@ -139,15 +140,17 @@ async def test_nothing_is_lost_or_doubled_when_a_killed_workers_partitions_are_t
     await ensure_topics(on_three.kafka)
     one, two = free_port(), free_port()
     with living(on_three, one) as first, living(on_three, two) as second:
-        await until(lambda: asked(one, "/readyz").get("ready") and asked(two, "/readyz").get("ready"), 120)
+        await until(
+            lambda: asked(one, "/readyz").get("ready") and asked(two, "/readyz").get("ready"), alive=(first, second)
+        )
         saying = asyncio.create_task(say(on_three))
         await asyncio.sleep(3)
         first.kill()
         first.wait()
         await meanwhile(three)
         said = await saying
-        await until(lambda: idle(two), 120)
-        await until_idle(two)
+        await until(lambda: idle(two), alive=second)
+        await until_idle(second)
         stop(second)
     assert_once_each(on_three, said)
 

@@ -16,7 +16,8 @@ from streams.cli.ingest import producing
 from streams.clients.broker import client_options, ensure_topics
 from streams.clients.log_reader import end_of
 from streams.metrics import labelled
-from tests.support.making import line, until
+from tests.support.making import line
+from tests.support.waiting import CLIENT_SECONDS, until
 
 USER = "u"
 
@@ -46,7 +47,7 @@ async def read_some(settings: Settings) -> None:
     await say(settings, range(4))
     async with running.started(settings) as worker:
         await running.until_ready(worker)
-        await until(lambda: labelled(worker.metrics.messages) == {(): 4})
+        await until(lambda: labelled(worker.metrics.messages) == {(): 4}, alive=worker)
 
 
 def lost(worker: Siltstone) -> float:
@@ -66,11 +67,11 @@ async def test_what_was_deleted_ahead_of_the_committed_offset_is_told_with_its_p
     await delete_before(settings, 10)
     async with running.started(settings) as worker:
         await running.until_ready(worker)
-        await until(lambda: labelled(worker.metrics.messages) == {(): 4})
+        await until(lambda: labelled(worker.metrics.messages) == {(): 4}, alive=worker)
         topic = worker.topics.conversations
         where = f"{topic}[{partition_of(USER, settings.kafka.partitions)}]"
         assert labelled(worker.metrics.lost_records) == {(topic,): 6}
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=CLIENT_SECONDS) as client:
             pipeline = await client.get(f"http://127.0.0.1:{worker.api.port}/v1/stats/pipeline")
         assert pipeline.json()["lost_records"] == {topic: 6}
     (line_of_it,) = told(caplog)
@@ -85,12 +86,12 @@ async def test_it_is_told_once_and_where_nothing_is_left_as_well(
     await delete_before(settings, 6)
     async with running.started(settings) as worker:
         await running.until_ready(worker)
-        await until(lambda: lost(worker) == 2)
-        await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0)
+        await until(lambda: lost(worker) == 2, alive=worker)
+        await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0, alive=worker)
     async with running.started(settings) as worker:
         await running.until_ready(worker)
         await say(settings, range(6, 8))
-        await until(lambda: labelled(worker.metrics.messages) == {(): 2})
+        await until(lambda: labelled(worker.metrics.messages) == {(): 2}, alive=worker)
         assert lost(worker) == 0
     assert len(told(caplog)) == 1
 
@@ -102,7 +103,7 @@ async def test_a_new_group_has_lost_nothing(settings: Settings, caplog: pytest.L
     await delete_before(settings, 2)
     async with running.started(settings) as worker:
         await running.until_ready(worker)
-        await until(lambda: labelled(worker.metrics.messages) == {(): 2})
+        await until(lambda: labelled(worker.metrics.messages) == {(): 2}, alive=worker)
         assert lost(worker) == 0
     assert told(caplog) == []
 
@@ -134,7 +135,7 @@ async def test_emptied_changelogs_are_told(settings: Settings, caplog: pytest.Lo
         await compact(settings, topic, "compact")
     async with running.started(settings) as worker:
         await running.until_ready(worker)
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=CLIENT_SECONDS) as client:
             pipeline = (await client.get(f"http://127.0.0.1:{worker.api.port}/v1/stats/pipeline")).json()
         assert pipeline["emptied_changelogs"] == dict.fromkeys(ends, 1)
         assert pipeline["lost_records"] == ends

@@ -10,9 +10,9 @@ from subprocess import Popen
 from schemas.settings import Settings
 from streams.clients.broker import ensure_topics
 from tests.crash.lives import living, stop
-from tests.support.making import until
 from tests.support.ports import free_port
-from tests.support.workers import asked
+from tests.support.waiting import until
+from tests.support.workers import asked, surely_asked
 
 
 def named(settings: Settings, name: str, port: int, data: Path) -> AbstractContextManager[Popen[bytes]]:
@@ -32,12 +32,14 @@ async def test_a_restart_is_no_rebalance_for_the_others(settings: Settings, tmp_
     unready: list[int] = []
     with named(settings, "one", one, tmp_path):
         with named(settings, "two", two, tmp_path) as leaves:
-            await until(lambda: ready(one) and ready(two), 120)
+            await until(lambda: ready(one) and ready(two), alive=leaves)
             stop(leaves)
         looking = asyncio.create_task(look(one, unready))
         with named(settings, "two", two, tmp_path) as back:
-            await until(lambda: ready(two), 120)
+            await until(lambda: ready(two), alive=back)
             looking.cancel()
+            await asyncio.wait([looking])
+            assert looking.cancelled(), "it was not looked at all the time"
             stop(back)
     assert unready == []
 
@@ -45,6 +47,6 @@ async def test_a_restart_is_no_rebalance_for_the_others(settings: Settings, tmp_
 async def look(port: int, unready: list[int]) -> None:
     """Note each time that the worker is not ready."""
     while True:
-        if not await asyncio.to_thread(ready, port):
+        if not (await asyncio.to_thread(surely_asked, port, "/readyz"))["ready"]:
             unready.append(port)
         await asyncio.sleep(0.02)

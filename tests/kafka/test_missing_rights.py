@@ -19,9 +19,10 @@ from streams.clock import now_ms
 from tests.kafka.acls import grant, revoke
 from tests.kafka.secured import PASSWORD, USER, Secured
 from tests.kafka.test_rights import create, fresh, rights_of
-from tests.support.making import line, until
+from tests.support.making import line
 from tests.support.ports import free_port
-from tests.support.workers import SILTSTONE, asked, ours, worker_process
+from tests.support.waiting import until
+from tests.support.workers import SILTSTONE, WorkerProcess, asked, ours, worker_process
 
 
 def environment(kafka: KafkaSettings) -> dict[str, str]:
@@ -37,7 +38,7 @@ def environment(kafka: KafkaSettings) -> dict[str, str]:
 
 
 @contextmanager
-def worker(settings: Settings, kafka: KafkaSettings, port: int, said: Path) -> Iterator[subprocess.Popen[bytes]]:
+def worker(settings: Settings, kafka: KafkaSettings, port: int, said: Path) -> Iterator[WorkerProcess]:
     """What it says on standard error goes to `said`."""
     of_its_own = settings.model_copy(update={"kafka": kafka})
     with (
@@ -48,7 +49,7 @@ def worker(settings: Settings, kafka: KafkaSettings, port: int, said: Path) -> I
 
 
 async def ended(process: subprocess.Popen[bytes]) -> int:
-    await until(lambda: process.poll() is not None, 60)
+    await until(lambda: process.poll() is not None)
     return process.wait()
 
 
@@ -86,8 +87,8 @@ async def test_a_right_that_is_taken_away_is_one_line_and_exit_1(
     (taken,) = [right for right in rights if right.operation == operation and right.name.endswith(topic)]
     await grant(safe.brokers, USER, rights)
     with worker(settings, kafka, port, said) as process:
-        await until(lambda: bool(asked(port, "/readyz").get("ready")), 60)
-        await until(lambda: "worker ready" in said.read_text())
+        await until(lambda: bool(asked(port, "/readyz").get("ready")), alive=process)
+        await until(lambda: "worker ready" in said.read_text(), alive=process)
         await revoke(safe.brokers, USER, [taken])
         await say(safe, kafka)
         assert await ended(process) == 1
@@ -115,14 +116,14 @@ async def test_read_on_the_group_is_waited_for(safe: Secured, settings: Settings
     port, said = free_port(), tmp_path / "said"
     wanted = f"Kafka does not allow User:{USER} {missing}"
     with worker(settings, kafka, port, said) as process:
-        await until(lambda: wanted in str(asked(port, "/readyz")), 60)
+        await until(lambda: wanted in str(asked(port, "/readyz")), alive=process)
         assert wanted in said.read_text()
         await grant(safe.brokers, USER, [missing])
-        await until(lambda: bool(asked(port, "/readyz").get("ready")), 60)
+        await until(lambda: bool(asked(port, "/readyz").get("ready")), alive=process)
         await revoke(safe.brokers, USER, [missing])
-        await until(lambda: wanted in str(asked(port, "/readyz")), 60)
+        await until(lambda: wanted in str(asked(port, "/readyz")), alive=process)
         await grant(safe.brokers, USER, [missing])
-        await until(lambda: bool(asked(port, "/readyz").get("ready")), 60)
+        await until(lambda: bool(asked(port, "/readyz").get("ready")), alive=process)
         assert process.poll() is None
     assert "Traceback" not in said.read_text()
 

@@ -12,7 +12,7 @@ from streams.app import Siltstone
 from streams.cli import running
 from streams.clients.broker import client_options
 from streams.metrics import labelled
-from tests.support.making import until
+from tests.support.waiting import CLIENT_SECONDS, until
 from tests.worker.test_losses import USER, read_some, say, told
 
 
@@ -31,7 +31,7 @@ async def set_offset(settings: Settings, offset: int) -> None:
 
 
 async def lost(worker: Siltstone) -> object:
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=CLIENT_SECONDS) as client:
         return (await client.get(f"http://127.0.0.1:{worker.api.port}/v1/stats/pipeline")).json()["lost_records"]
 
 
@@ -44,11 +44,11 @@ async def test_offsets_that_are_set_past_the_lag_are_told(
     await set_offset(settings, 10)
     async with running.started(settings) as worker:
         await running.until_ready(worker)
-        await until(lambda: labelled(worker.metrics.messages) == {(): 4})
+        await until(lambda: labelled(worker.metrics.messages) == {(): 4}, alive=worker)
         topic = worker.topics.conversations
-        await until(lambda: told(caplog))
+        await until(lambda: told(caplog), alive=worker)
         assert await lost(worker) == {topic: 6}
-        await until(lambda: worker.hot.lag()[topic] == 0)
+        await until(lambda: worker.hot.lag()[topic] == 0, alive=worker)
     (said,) = told(caplog)
     where = f"{topic}[{partition_of(USER, settings.kafka.partitions)}]"
     assert said.startswith(f"{where}: offsets 4 to 9 were passed over unread: the group's offset was set to 10 by")
@@ -66,6 +66,6 @@ async def test_offsets_that_are_set_back_lose_and_double_nothing(
     await set_offset(settings, 1)
     async with running.started(settings) as worker:
         await running.until_ready(worker)
-        await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0)
+        await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0, alive=worker)
         assert sum(labelled(worker.metrics.messages).values()) == 0
     assert told(caplog) == []

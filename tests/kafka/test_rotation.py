@@ -13,8 +13,8 @@ from tests.kafka.acls import PREFIXED, grant
 from tests.kafka.secured import PASSWORD, USER, Secured, secured
 from tests.kafka.source import Source
 from tests.kafka.test_missing_rights import worker
-from tests.support.making import until
 from tests.support.ports import free_port
+from tests.support.waiting import until
 from tests.support.workers import asked
 
 
@@ -45,15 +45,15 @@ async def test_a_changed_password_is_told_in_log_and_health_until_it_is_right(
     port, said = free_port(), tmp_path / "said"
     wanted = f"does not let us in: the password of user {USER} is refused: correct kafka.sasl_password"
     with worker(settings, kafka, port, said) as process:
-        await until(lambda: bool(asked(port, "/readyz").get("ready")), 60)
+        await until(lambda: bool(asked(port, "/readyz").get("ready")), alive=process)
         give_password(own, "another")
         node.kill()
         node.start()
         own.brokers.wait_until_up()
-        await until(lambda: wanted in str(asked(port, "/readyz")), 60)
-        await until(lambda: wanted in said.read_text())
+        await until(lambda: wanted in str(asked(port, "/readyz")), alive=process)
+        await until(lambda: wanted in said.read_text(), alive=process)
         assert said.read_text().count(wanted) == 1
         give_password(own, PASSWORD)
-        await until(lambda: bool(asked(port, "/readyz").get("ready")), 60)
+        await until(lambda: bool(asked(port, "/readyz").get("ready")), alive=process)
         assert process.poll() is None
         assert PASSWORD not in said.read_text()

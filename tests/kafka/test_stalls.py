@@ -18,7 +18,8 @@ from streams.cli.ingest import producing
 from streams.clients.broker import client_options
 from streams.metrics import labelled
 from tests.kafka.cluster import Cluster
-from tests.support.making import line, until, until_it_is
+from tests.support.making import line
+from tests.support.waiting import CLIENT_SECONDS, until, until_it_is
 
 USER = "u"
 
@@ -33,7 +34,7 @@ async def alter(kafka: KafkaSettings, topic: str, configs: Mapping[str, str]) ->
 
 
 async def readyz(worker: Siltstone) -> tuple[int, list[str]]:
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=CLIENT_SECONDS) as client:
         answer = await client.get(f"http://127.0.0.1:{worker.api.port}/readyz")
     return answer.status_code, answer.json()["waiting_for"]
 
@@ -68,20 +69,20 @@ async def test_too_few_replicas_make_the_worker_unready_and_it_comes_back(three:
         await alter(kafka, changelog, {"min.insync.replicas": "3"})
         three.nodes[2].kill()
         await say(settings, range(4))
-        await until(lambda: labelled(worker.metrics.messages) == {(): 4}, 60)
-        await until(worker.hot.not_committing, 60)
+        await until(lambda: labelled(worker.metrics.messages) == {(): 4}, alive=worker)
+        await until(worker.hot.not_committing, alive=worker)
         let_pass(worker, STALL_SECONDS + 1)
 
         async def unready() -> bool:
             status, reasons = await readyz(worker)
             return status == 503 and any(f"{changelog} has not taken what is due" in reason for reason in reasons)
 
-        await until_it_is(unready, 60)
+        await until_it_is(unready, alive=worker)
         assert worker.hot.lag()[worker.topics.conversations] == 4
         three.nodes[2].start()
         await asyncio.to_thread(three.wait_until_up)
-        await until(lambda: worker.health.ready, 60)
-        await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0)
+        await until(lambda: worker.health.ready, alive=worker)
+        await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0, alive=worker)
 
 
 async def test_topics_that_take_small_records_alone_hold_nobody_up(settings: Settings) -> None:
@@ -94,7 +95,7 @@ async def test_topics_that_take_small_records_alone_hold_nobody_up(settings: Set
         async with producing(settings.kafka) as producer:
             await producer.send(USER.encode(), b"no message" * 500)
         await say(settings, range(4))
-        await until(lambda: labelled(worker.metrics.messages) == {(): 4})
-        await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0)
+        await until(lambda: labelled(worker.metrics.messages) == {(): 4}, alive=worker)
+        await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0, alive=worker)
         assert sum(labelled(worker.metrics.refused).values()) > 0
         assert (await readyz(worker)) == (200, [])

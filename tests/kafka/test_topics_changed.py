@@ -11,9 +11,9 @@ from streams.cli.ingest import producing
 from streams.clients.broker import admin_client, ensure_topics
 from tests.crash.lives import idle, living, stop
 from tests.support.making import line as record
-from tests.support.making import until
 from tests.support.ports import free_port
-from tests.support.workers import asked, ours, sources
+from tests.support.waiting import until
+from tests.support.workers import WorkerProcess, asked, ours, sources
 
 USER = "u"
 LEVELS = (" WARNING ", " ERROR ", " CRITICAL ")
@@ -38,8 +38,9 @@ async def delete(settings: Settings, topic: str) -> None:
             pass
 
 
-async def taken_in(port: int, messages: int) -> None:
-    await until(lambda: idle(port) and asked(port, "/v1/stats/states").get("total") == messages // 2, 60)
+async def taken_in(worker: WorkerProcess, messages: int) -> None:
+    port = worker.port
+    await until(lambda: idle(port) and asked(port, "/v1/stats/states").get("total") == messages // 2, alive=worker)
 
 
 class Heard:
@@ -60,14 +61,14 @@ async def test_a_topic_that_is_made_anew_is_begun_anew(
     """What was stored stays, what is said to the new one is taken in, nothing of it twice."""
     heard, name = Heard(capfd), settings.kafka.topic_prefix + topic
     with living(settings, port) as worker:
-        await until(lambda: asked(port, "/readyz").get("ready"), 90)
+        await until(lambda: asked(port, "/readyz").get("ready"), alive=worker)
         await say(settings, range(8))
-        await taken_in(port, 8)
+        await taken_in(worker, 8)
         await delete(settings, name)
         await ensure_topics(settings.kafka)
-        await until(lambda: "made anew" in heard, 20)
+        await until(lambda: "made anew" in heard, alive=worker)
         await say(settings, range(100, 104))
-        await taken_in(port, 12)
+        await taken_in(worker, 12)
         assert worker.poll() is None
         stop(worker)
     assert sources(settings) == {f"{USER}-{i}": 1 for i in [*range(8), *range(100, 104)]}
@@ -82,11 +83,11 @@ async def test_added_partitions_stop_the_worker_with_one_line(
     settings: Settings, port: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with living(settings, port) as worker:
-        await until(lambda: asked(port, "/readyz").get("ready"), 90)
+        await until(lambda: asked(port, "/readyz").get("ready"), alive=worker)
         topic = Topics.with_prefix(settings.kafka.topic_prefix).conversations
         async with admin_client(settings.kafka) as admin:
             await admin.create_partitions({topic: NewPartitions(6)})
-        await until(lambda: worker.poll() is not None, 30)
+        await until(lambda: worker.poll() is not None)
     assert worker.returncode == 1
     (told,) = [line for line in capfd.readouterr().err.splitlines() if line.startswith("siltstone: ")]
     assert told.startswith(f"siltstone: topic {topic} has 6 partitions now, and had 4: ")

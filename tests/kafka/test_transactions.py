@@ -19,7 +19,8 @@ from streams.clients.broker import client_options, ensure_topics
 from streams.clients.log_reader import records_between
 from streams.clients.remains import remains_of
 from streams.metrics import labelled
-from tests.support.making import line, until
+from tests.support.making import line
+from tests.support.waiting import until
 
 USER = "u"
 
@@ -63,8 +64,8 @@ async def test_aborted_messages_are_none_and_the_lag_reaches_zero(settings: Sett
     end = await said_in_transactions(settings)
     async with running.started(settings) as worker:
         await running.until_ready(worker)
-        await until(lambda: labelled(worker.metrics.messages) == {(): 4})
-        await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0)
+        await until(lambda: labelled(worker.metrics.messages) == {(): 4}, alive=worker)
+        await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0, alive=worker)
         assert taken_in(worker) == {f"{USER}-{i}" for i in range(2, 6)}
         assert labelled(worker.metrics.lost_records) == {}
     assert await committed(settings) == end
@@ -124,4 +125,4 @@ async def test_all_of_them_are_read_where_that_is_wished(settings: Settings) -> 
     await said_in_transactions(settings)
     async with running.started(settings) as worker:
         await running.until_ready(worker)
-        await until(lambda: labelled(worker.metrics.messages) == {(): 6})
+        await until(lambda: labelled(worker.metrics.messages) == {(): 6}, alive=worker)

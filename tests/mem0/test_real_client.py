@@ -15,7 +15,7 @@ from streams.cli import running
 from streams.clients.token_log import write_token
 from streams.clock import now_ms
 from tests.mem0.real_client import RealClient, Refused, real_client
-from tests.support.making import until_it_is
+from tests.support.waiting import until_it_is
 
 pytestmark = pytest.mark.slow
 PEANUTS = [

@@ -23,6 +23,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from tests.support.signals import default_signals
+
 ROOT: Final = Path(__file__).parents[2]
 OUTPUT: Final = ROOT / "build" / "mutants"
 LAYERS: Final = ("schemas", "tables", "streams")
@@ -108,6 +110,7 @@ def tried(module: str, deadline: float) -> dict[str, str]:
             stdout=log,
             stderr=log,
             start_new_session=True,
+            preexec_fn=default_signals,
         )
         try:
             process.wait(max(1.0, deadline - time.monotonic()))

@@ -16,7 +16,7 @@ from streams.memory_shares import LEAST_FOR_A_SHARD, MemoryShares, in_units, mem
 from streams.shards import OwnedShards
 from tables.shard.shard import Shard
 from tests.streams.test_models import Toy, embedding_of
-from tests.support.making import until
+from tests.support.waiting import until
 
 GIB = 1 << 30
 

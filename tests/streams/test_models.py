@@ -16,7 +16,8 @@ from streams.shards import OwnedShards
 from tables.shard.batch import Applied
 from tables.shard.reembedding import VectorModel
 from tables.shard.shard import Shard
-from tests.support.making import START, axis, promotion, until
+from tests.support.making import START, axis, promotion
+from tests.support.waiting import until
 
 DIMENSION = 16
 

@@ -19,8 +19,9 @@ from streams.metrics import labelled
 from streams.rules.filtering import Filter
 from streams.said import BY_WORDS, MOST, NEWEST
 from tests.support.calls import Calls
-from tests.support.making import START, line, promotion, until
+from tests.support.making import START, line, promotion
 from tests.support.talk import Talk, talk
+from tests.support.waiting import until
 
 OSLO = "I just moved to Oslo, I'm a structural engineer"
 

@@ -14,7 +14,7 @@ from streams.shards import OwnedShards
 from tables.shard.reembedding import VectorModel
 from tables.shard.shard import Shard
 from tests.streams.test_models import Toy, embedding_of
-from tests.support.making import until
+from tests.support.waiting import until
 
 
 def shards_in(folder: Path) -> OwnedShards:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from streams.timers import Timers
-from tests.support.making import until
+from tests.support.waiting import until
 
 
 async def test_work_is_done_again_until_the_timers_are_closed() -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 import uuid
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import numpy as np
@@ -82,22 +79,6 @@ def line(i: int, user: str, role: str, at: int, **fields: Any) -> bytes:
             **fields,
         }
     )
-
-
-async def until(condition: Callable[[], Any], seconds: float = 30.0) -> None:
-    """Wait for something that happens elsewhere; fails when it does not."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        await asyncio.sleep(0.02)
-
-
-async def until_it_is(look: Callable[[], Awaitable[bool]], seconds: float = 30.0) -> None:
-    """Wait until what has to be asked for is so; fails when it does not become so."""
-    deadline = time.monotonic() + seconds
-    while not await look():
-        assert time.monotonic() < deadline, "it did not happen"
-        await asyncio.sleep(0.02)
 
 
 def some_id() -> uuid.UUID:

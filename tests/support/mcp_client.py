@@ -13,6 +13,8 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
 
+from tests.support.waiting import CLIENT_SECONDS
+
 
 @asynccontextmanager
 async def over_http(
@@ -21,7 +23,7 @@ async def over_http(
     """`url` is a worker's; `mode` is `legacy` for the protocol with a handshake."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=30, trust_env=False, transport=transport) as http,
+        httpx2.AsyncClient(headers=headers, timeout=CLIENT_SECONDS, trust_env=False, transport=transport) as http,
         Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=mode) as client,
     ):
         yield client

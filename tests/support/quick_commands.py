@@ -22,8 +22,8 @@ from streams.cli import COMMANDS
 from streams.cli import main as command
 from streams.clients.children import die_with_parent
 from tests.support.shared_servers import accepted, connected
+from tests.support.waiting import PATIENCE
 
-PATIENCE = 60.0
 _LENGTH_BYTES = 8
 
 

@@ -20,6 +20,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Final
 
+from tests.support.signals import default_signals
 from tests.support.untouched import lasting
 
 ROOT: Final = Path(__file__).parents[2]
@@ -82,7 +83,11 @@ def _begin(path: Path) -> None:
         listener.listen()
         program = SERVERS[path.name].format(listener.fileno(), alive)
         process = subprocess.Popen(
-            [sys.executable, "-c", program], cwd=ROOT, stdin=subprocess.DEVNULL, pass_fds=[listener.fileno(), alive]
+            [sys.executable, "-c", program],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            pass_fds=[listener.fileno(), alive],
+            preexec_fn=default_signals,  # which the commands that it forks inherit
         )
     os.close(alive)
 

@@ -7,6 +7,7 @@ import functools
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,11 +19,46 @@ import httpx
 
 from schemas.settings import Settings
 from tests.support.ports import free_port
+from tests.support.signals import default_signals
+from tests.support.waiting import PACE, PATIENCE, NoAnswer, told_of
 
 SILTSTONE = (sys.executable, "-c", "from streams.cli import main; main()")
 
-#: What Kubernetes gives a container to stop. A worker alone on a machine takes one or two.
-STOP_SECONDS = 30.0
+#: How much of the end of a worker's log is shown.
+LOG_BYTES = 4_000
+
+
+class WorkerProcess(subprocess.Popen[bytes]):
+    """A worker that was started; a wait for it tells what it says of itself, and has said last."""
+
+    def __init__(
+        self, command: Sequence[str], port: int, environment: Mapping[str, str], stderr: IO[bytes] | None = None
+    ) -> None:
+        super().__init__(
+            command, env=environment, cwd=Path(__file__).parents[2], stderr=stderr, preexec_fn=default_signals
+        )
+        self.port = port
+        #: Without a file of its own: our standard error, which pytest has in a file where it captures it.
+        self.log = Path("/proc/self/fd/2" if stderr is None else stderr.name)
+
+    def ended(self) -> bool:
+        return self.poll() is not None
+
+    def told(self) -> str:
+        return f"{told_of(self)}{'' if self.ended() else self._readyz()}\n{self._end_of_log()}"
+
+    def _readyz(self) -> str:
+        try:
+            return f", /readyz: {asked(self.port, '/readyz')}"
+        except NoAnswer as exc:
+            return f", no answer from {exc}"
+
+    def _end_of_log(self) -> str:
+        if not self.log.is_file():
+            return "its log is on standard error"
+        with self.log.open("rb") as said:
+            said.seek(max(0, said.seek(0, os.SEEK_END) - LOG_BYTES))
+            return said.read().decode(errors="replace")
 
 
 @contextmanager
@@ -34,7 +70,7 @@ def worker_process(
     program: Sequence[str] = SILTSTONE,
     environment_of_its_own: Mapping[str, str] | None = None,
     stderr: IO[bytes] | None = None,
-) -> Iterator[subprocess.Popen[bytes]]:
+) -> Iterator[WorkerProcess]:
     """`siltstone worker` as its own process, with policy `all`: every exchange becomes a memory."""
     kafka = settings.kafka
     environment = {
@@ -55,7 +91,7 @@ def worker_process(
         **(environment_of_its_own or {}),
     }
     command = [*program, "worker", "--log-level", "WARNING"]
-    process = subprocess.Popen(command, env=environment, cwd=Path(__file__).parents[2], stderr=stderr)
+    process = WorkerProcess(command, port, environment, stderr)
     try:
         yield process
     finally:
@@ -70,11 +106,30 @@ def _asking() -> httpx.Client:
 
 
 def asked(port: int, path: str) -> dict[str, Any]:
+    """What a worker answers. Raises `NoAnswer` where it does not, or cannot (503); `until` then asks again.
+
+    A worker that is not ready says so by a 503 of /readyz, which is an answer.
+    """
     try:
-        answer: dict[str, Any] = _asking().get(f"http://127.0.0.1:{port}{path}").json()
-    except (httpx.HTTPError, ValueError):
-        return {}
-    return answer
+        answer = _asking().get(f"http://127.0.0.1:{port}{path}")
+        if answer.is_server_error and path != "/readyz":
+            answer.raise_for_status()
+        told: dict[str, Any] = answer.json()
+    except (httpx.HTTPError, ValueError) as exc:
+        raise NoAnswer(f"{path} of port {port}: {exc!r}") from exc
+    return told
+
+
+def surely_asked(port: int, path: str) -> dict[str, Any]:
+    """As `asked`, and asked again while there is no answer: for what is looked at once. Raises `NoAnswer` at last."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return asked(port, path)
+        except NoAnswer:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(PACE)
 
 
 def sources(settings: Settings, data: Path | None = None) -> Counter[str]:
@@ -92,7 +147,7 @@ class Fleet:
     def __init__(self, settings: Settings, workers: int) -> None:
         self._settings, self._workers = settings, workers
         self._stack = ExitStack()
-        self._running: dict[int, subprocess.Popen[bytes]] = {}
+        self._running: dict[int, WorkerProcess] = {}
 
     def __enter__(self) -> Self:
         for _ in range(self._workers):
@@ -107,8 +162,15 @@ class Fleet:
         return list(self._running)
 
     @property
-    def processes(self) -> list[subprocess.Popen[bytes]]:
+    def processes(self) -> list[WorkerProcess]:
         return list(self._running.values())
+
+    def ended(self) -> bool:
+        """Whether one has ended that was not killed here."""
+        return any(process.ended() for process in self.processes)
+
+    def told(self) -> str:
+        return "\n".join(process.told() for process in self.processes)
 
     def start(self, port: int) -> None:
         self._running[port] = self._stack.enter_context(worker_process(self._settings, port))

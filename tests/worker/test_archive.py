@@ -23,8 +23,9 @@ from streams.clock import EventClock
 from streams.metrics import labelled
 from tables.shard.shard import Shard
 from tests.support.api import api
-from tests.support.making import START, some_id, until, until_it_is
+from tests.support.making import START, some_id
 from tests.support.quick_commands import siltstone
+from tests.support.waiting import until, until_it_is
 
 #: What nobody has accessed since START has long been deprecated, and is due.
 LATE = START + 300 * DAY_MS
@@ -42,7 +43,7 @@ async def tell(worker: Siltstone, *events: LongTermEvent) -> None:
     for event in events:
         value = event.model_dump_json().encode()
         await worker.hot.outbox.send(worker.topics.long_term, value, key=key_of(event.user_id))
-    await until(lambda: worker.hot.processed(worker.topics.long_term) >= done + len(events))
+    await until(lambda: worker.hot.processed(worker.topics.long_term) >= done + len(events), alive=worker)
 
 
 async def keep(worker: Siltstone, *texts: str, user: str = "ann", **fields: Any) -> list[str]:

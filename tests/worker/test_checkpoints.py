@@ -15,7 +15,7 @@ from streams.cli import running
 from streams.clients.embedding import Vectors
 from streams.jobs.checkpoints import CheckpointJob
 from tests.support.api import api
-from tests.support.making import until, until_it_is
+from tests.support.waiting import until, until_it_is
 
 pytestmark = pytest.mark.slow
 
@@ -37,7 +37,7 @@ async def remember(worker: Siltstone, texts: list[str], user: str = "u") -> None
         held = await worker.service.of_user(user)
         return {memory.text for memory in held} >= set(texts)
 
-    await until_it_is(all_are_in)
+    await until_it_is(all_are_in, alive=worker)
 
 
 async def found(worker: Siltstone, query: str, user: str = "u") -> list[tuple[str, float]]:
@@ -142,7 +142,7 @@ async def test_what_was_forgotten_since_does_not_come_back(settings: Settings, t
         async def all_gone() -> bool:
             return not await worker.service.of_user("u")
 
-        await until_it_is(all_gone)
+        await until_it_is(all_gone, alive=worker)
     lose_disk(settings)
     async with running.started(settings) as worker:
         await running.until_ready(worker)
@@ -159,8 +159,8 @@ async def test_windows_come_back_with_their_shard(settings: Settings, tmp_path: 
             for n in range(4):
                 said = {"user_id": "u", "session_id": "s", "role": "user", "content": f"message {n}"}
                 assert (await http.post("/v1/messages", json=said)).status_code == 202
-        await until(lambda: worker.metrics.messages._value.get() == 4)
-        await until(lambda: set(worker.health.lag().values()) == {0})
+        await until(lambda: worker.metrics.messages._value.get() == 4, alive=worker)
+        await until(lambda: set(worker.health.lag().values()) == {0}, alive=worker)
         assert worker.checkpointing.job is not None
         await remember(worker, TEXTS[:1])
         shown = worker.service.window("u", "s", None)

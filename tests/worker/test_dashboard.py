@@ -15,7 +15,8 @@ from streams.cli.ingest import producing
 from streams.clients.newest_records import newest_records, record_at
 from streams.metrics import labelled
 from streams.ui.session import COOKIE, form_token
-from tests.support.making import line, until
+from tests.support.making import line
+from tests.support.waiting import CLIENT_SECONDS, until
 
 BROKEN = b'{"user_id": "ann", "session_id": "s", "role": "user", "content": "I live in Oslo"'
 
@@ -24,7 +25,7 @@ BROKEN = b'{"user_id": "ann", "session_id": "s", "role": "user", "content": "I l
 async def http(worker: Siltstone) -> httpx.AsyncClient:
     base = f"http://127.0.0.1:{worker.api.port}"
     return httpx.AsyncClient(
-        base_url=base, trust_env=False, timeout=20, headers={"accept": "text/html", "origin": base}
+        base_url=base, trust_env=False, timeout=CLIENT_SECONDS, headers={"accept": "text/html", "origin": base}
     )
 
 
@@ -32,7 +33,7 @@ async def produced(worker: Siltstone, *values: bytes) -> None:
     async with producing(worker.settings.kafka) as producer:
         for value in values:
             await producer.send(b"ann", value)
-    await until(lambda: worker.hot.processed(worker.topics.conversations, producer.ends) == len(values))
+    await until(lambda: worker.hot.processed(worker.topics.conversations, producer.ends) == len(values), alive=worker)
 
 
 async def test_a_dead_letter_is_shown_mended_and_produced_again(worker: Siltstone, http: httpx.AsyncClient) -> None:
@@ -40,7 +41,7 @@ async def test_a_dead_letter_is_shown_mended_and_produced_again(worker: Siltston
     async with http:
         assert "No dead letters" in (await http.get("/ui/dead-letters")).text
         await produced(worker, BROKEN, line(0, "ann", "user", 0))
-        await until(lambda: sum(labelled(worker.metrics.dead_letters).values()) == 1)
+        await until(lambda: sum(labelled(worker.metrics.dead_letters).values()) == 1, alive=worker)
         await worker.context.outbox.deliver()
         page = (await http.get("/ui/dead-letters")).text
         partition = partition_of("ann", worker.settings.kafka.partitions)
@@ -84,7 +85,7 @@ async def test_the_overview_tells_rates_and_lag_as_they_were_each_second(
 ) -> None:
     await produced(worker, *(line(number, "ann", "user", number) for number in range(4)))
     taken = len(list(worker.context.readings))
-    await until(lambda: len(list(worker.context.readings)) >= taken + 2)
+    await until(lambda: len(list(worker.context.readings)) >= taken + 2, alive=worker)
     async with http:
         report = (await http.get("/ui/worker", headers={"accept": "application/json"})).json()
         page = (await http.get("/ui/overview")).text

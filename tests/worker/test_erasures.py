@@ -16,9 +16,10 @@ from streams.cli import cli
 from streams.cli.forget import _until
 from streams.cli.ingest import producing
 from streams.clients.remains import RecordSpan, Remains, remains_of
-from tests.support.making import line, until_it_is
+from tests.support.making import line
 from tests.support.ports import free_port
 from tests.support.quick_commands import siltstone
+from tests.support.waiting import until_it_is
 
 NOTHING_LEFT = dict.fromkeys(
     (
@@ -50,7 +51,7 @@ async def test_forgetting_gives_a_receipt_and_a_report_lists_what_kafka_still_ho
         left = (await receipt(http, "ann"))["left"]
         return bool(left["memories"] == left["vectors"] == 1 and left["window_exchanges"] == 2)
 
-    await until_it_is(there)
+    await until_it_is(there, alive=worker)
     words = ("forget", "--user", "ann", "--url", f"http://127.0.0.1:{worker.api.port}", "--json")
     names = {"SILTSTONE_KAFKA__TOPIC_PREFIX": kafka.topic_prefix, "SILTSTONE_KAFKA__GROUP_ID": kafka.group_id}
     done = await siltstone(*words, "--yes")
@@ -62,7 +63,7 @@ async def test_forgetting_gives_a_receipt_and_a_report_lists_what_kafka_still_ho
     async def gone() -> bool:
         return bool((await receipt(http, "ann"))["left"] == NOTHING_LEFT)
 
-    await until_it_is(gone)
+    await until_it_is(gone, alive=worker)
     told = await siltstone(*words, "--report", "--bootstrap-servers", kafka.bootstrap_servers, **names)
     assert (told.returncode, told.stderr) == (0, "")
     remains = {one["topic"]: one for one in orjson.loads(told.stdout)["kafka"]}

@@ -17,8 +17,9 @@ from schemas.settings import Settings
 from streams.app import Siltstone
 from streams.cli import cli, running
 from streams.cli.ingest import producing
-from tests.support.making import START, line, until
+from tests.support.making import START, line
 from tests.support.openai_server import OpenAIServer
+from tests.support.waiting import CLIENT_SECONDS, until
 
 #: A session of five exchanges: who says what at which second.
 SAID = (
@@ -62,7 +63,7 @@ async def produce(worker: Siltstone, *lines: bytes) -> None:
 
 async def explained(worker: Siltstone, user: str, session: str, **parameters: Any) -> Any:
     base = f"http://127.0.0.1:{worker.api.port}"
-    async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=20) as client:
+    async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=CLIENT_SECONDS) as client:
         answer = await client.get(f"/v1/sessions/{session}/decisions", params={"user_id": user, **parameters})
         return answer.json()
 
@@ -85,7 +86,8 @@ async def test_each_exchange_says_what_became_of_it(worker: Siltstone, service: 
     await produce(worker, *said)
     last = START + SAID[-1][-1] * 1000
     await until(
-        lambda: worker.intake.windows.session(worker.context.partition_of("ann"), "ann", "ann-s").last_at == last
+        lambda: worker.intake.windows.session(worker.context.partition_of("ann"), "ann", "ann-s").last_at == last,
+        alive=worker,
     )
 
     answer = await explained(worker, "ann", "ann-s")
@@ -96,14 +98,17 @@ async def test_each_exchange_says_what_became_of_it(worker: Siltstone, service: 
     assert settled.items() <= answer.items()
 
     await produce(worker, line(9, "ann", "user", 240, type="session_end"))
-    await until(lambda: service.under_way == 1)
+    await until(lambda: service.under_way == 1, alive=worker)
     answer = await explained(worker, "ann", "ann-s")
     assert statuses(answer) == ["unspoken", "dropped", "promoted", "asked", "promoted"]
     assert answer["ended"]
     assert answer["decisions"][3]["importance"] is None
 
     service.gate.set()
-    await until(lambda: not worker.intake.windows.session(worker.context.partition_of("ann"), "ann", "ann-s").asked)
+    await until(
+        lambda: not worker.intake.windows.session(worker.context.partition_of("ann"), "ann", "ann-s").asked,
+        alive=worker,
+    )
     answer = await explained(worker, "ann", "ann-s")
     tea = answer["decisions"][3]
     assert (tea["status"], tea["importance"], tea["parts"]["value"]) == ("promoted", 78, 8)
@@ -135,6 +140,6 @@ async def test_a_session_that_nobody_knows_is_said_to_be_unknown(worker: Siltsto
         True,
     )
     await produce(worker, line(0, "ann", "user", 0, session_id="some/where", type="session_end"))
-    await until(lambda: worker.intake.windows.find("ann", "some/where"))
+    await until(lambda: worker.intake.windows.find("ann", "some/where"), alive=worker)
     shown = await command(worker, "--user", "ann", "--session", "some/where")
     assert (shown.exit_code, "No exchange is held of it." in shown.output) == (0, True)

@@ -23,8 +23,9 @@ from streams.cli import running
 from streams.clock import now_ms
 from tables.shard.shard import Shard
 from tests.support.api import api
-from tests.support.making import START, until_it_is
+from tests.support.making import START
 from tests.support.quick_commands import siltstone
+from tests.support.waiting import until_it_is
 
 HOUR_MS = 3_600_000
 
@@ -118,7 +119,7 @@ async def test_what_is_exported_is_the_same_in_another_siltstone(settings: Setti
         async def promoted() -> bool:
             return len(await held(worker)) == 6
 
-        await until_it_is(promoted)
+        await until_it_is(promoted, alive=worker)
         told = orjson.loads(await command(worker, "export", "--user", "ann", "--output", str(file), "--json"))
         assert told == {"memories": 8, "messages": 4, "output": str(file)}
         plain = await command(worker, "export", "--user", "ann")

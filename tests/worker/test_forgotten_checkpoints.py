@@ -13,8 +13,8 @@ from schemas.settings import CheckpointsSettings, Settings
 from streams.app import Siltstone
 from streams.cli import running
 from tests.support.api import api
-from tests.support.making import until_it_is
 from tests.support.quick_commands import siltstone
+from tests.support.waiting import until_it_is
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,7 @@ async def test_what_was_forgotten_is_in_no_object_after_the_term_and_the_receipt
         async def is_kept() -> bool:
             return all(objects_with(store, secret) for secret in secrets)
 
-        await until_it_is(is_kept, 30)
+        await until_it_is(is_kept, alive=worker)
         async with api(worker) as http:
             assert (await http.delete("/v1/memories", params={"user_id": "ann"})).status_code == 202
 
@@ -54,14 +54,14 @@ async def test_what_was_forgotten_is_in_no_object_after_the_term_and_the_receipt
             async def begun() -> bool:
                 return bool((await receipt())["commands"])
 
-            await until_it_is(begun)
+            await until_it_is(begun, alive=worker)
             left = (await receipt())["checkpoints"]
             assert (left["may_hold"], left["store"]) == (True, "file://…/store")
 
             async def ended() -> bool:
                 return (await receipt())["checkpoints"]["may_hold"] is False
 
-            await until_it_is(ended, 90)  # a command's deletions are settled after 30 s, see `SETTLED_MS`
+            await until_it_is(ended, alive=worker)  # a command's deletions are settled after 30 s, see `SETTLED_MS`
             assert [path for secret in secrets for path in objects_with(store, secret)] == []
             shown = await siltstone(
                 "forget", "--user", "ann", "--report", "--url", f"http://127.0.0.1:{worker.api.port}",
@@ -82,7 +82,7 @@ async def remembered(worker: Siltstone, user: str, text: str) -> None:
     async def is_in() -> bool:
         return bool(await worker.service.of_user(user))
 
-    await until_it_is(is_in)
+    await until_it_is(is_in, alive=worker)
 
 
 def objects_with(store: Path, content: bytes) -> list[Path]:

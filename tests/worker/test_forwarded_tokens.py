@@ -13,8 +13,8 @@ from schemas.topics import partition_of
 from streams.cli import running
 from streams.clients.broker import ensure_topics
 from tests.support.api import api
-from tests.support.making import until
 from tests.support.tokens import known, made
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +44,7 @@ async def test_a_bound_token_is_answered_by_the_owner_and_opens_nobody_elses(
                 all(one.health.ready for one in workers)
                 and sorted(len(one.shards.partitions()) for one in workers) == [PARTITIONS // 2] * 2
             ),
-            60,
+            alive=workers,
         )
         clients = [await stack.enter_async_context(api(one)) for one in workers]
         # A user of the second worker, asked about at the first; and another of the second, whose token it is not.

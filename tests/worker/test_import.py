@@ -14,8 +14,8 @@ from streams.clock import now_ms
 from streams.metrics import labelled
 from tables.shard.shard import Shard
 from tests.streams.importing.test_records import chatgpt
-from tests.support.making import until_it_is
 from tests.support.quick_commands import siltstone
+from tests.support.waiting import until_it_is
 
 
 async def test_chats_from_elsewhere_are_ingested_once_and_kept_in_hand(
@@ -46,7 +46,7 @@ async def test_chats_from_elsewhere_are_ingested_once_and_kept_in_hand(
             lag = (await http.get("/v1/stats/pipeline")).json()["lag"]
             return counted() == (messages, again) and not any(lag.values())
 
-        await until_it_is(so_far)
+        await until_it_is(so_far, alive=worker)
 
     tree = chatgpt()
     for name, text in (("c", "I live in Oslo and I am allergic to peanuts."), ("g", "My sister is called Ida.")):

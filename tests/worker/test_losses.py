@@ -8,7 +8,8 @@ from schemas.settings import Settings
 from streams.cli import running
 from streams.cli.ingest import producing
 from streams.metrics import labelled
-from tests.support.making import line, until
+from tests.support.making import line
+from tests.support.waiting import until
 
 USER = "u"
 
@@ -24,8 +25,8 @@ async def read_some(settings: Settings) -> None:
     async with running.started(settings) as worker:
         await running.until_ready(worker)
         await say(settings, range(4))
-        await until(lambda: labelled(worker.metrics.messages) == {(): 4})
-        await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0)
+        await until(lambda: labelled(worker.metrics.messages) == {(): 4}, alive=worker)
+        await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0, alive=worker)
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -42,5 +43,5 @@ async def test_a_worker_that_comes_back_has_lost_nothing(
     for _ in range(2):
         async with running.started(settings) as worker:
             await running.until_ready(worker)
-            await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0)
+            await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0, alive=worker)
     assert told(caplog) == []

@@ -17,8 +17,8 @@ from streams.clock import now_ms
 from streams.jobs.retention import watermark_at
 from tables.analysts.statistics import DAY_MS
 from tables.shard.shard import Shard
-from tests.support.making import until_it_is
 from tests.support.quick_commands import siltstone
+from tests.support.waiting import until_it_is
 
 
 async def held(worker: Siltstone, user: str) -> tuple[Memory, ...]:
@@ -39,7 +39,7 @@ async def until_held(worker: Siltstone, user: str, memory_id: str, there: bool =
     async def as_wanted() -> bool:
         return (uuid.UUID(memory_id) in {memory.id for memory in await held(worker, user)}) is there
 
-    await until_it_is(as_wanted)
+    await until_it_is(as_wanted, alive=worker)
 
 
 async def test_memories_are_listed_page_by_page_with_filters(worker: Siltstone, http: httpx.AsyncClient) -> None:
@@ -93,7 +93,7 @@ async def test_a_pinned_memory_is_shown_as_such_and_forgotten_all_the_same(
     async def pinned() -> bool:
         return (await held(worker, "ann"))[0].pinned
 
-    await until_it_is(pinned)
+    await until_it_is(pinned, alive=worker)
     assert (await http.delete(f"/v1/memories/{memory_id}", params={"user_id": "ann"})).status_code == 202
     await until_held(worker, "ann", memory_id, there=False)
     assert (await http.get(f"/v1/memories/{memory_id}", params={"user_id": "ann"})).status_code == 404
@@ -178,14 +178,14 @@ async def test_related_memories_are_linked_ones_and_those_that_resemble(
     async def linked() -> bool:
         return any(one["relation"] == "explicit" for one in await related(tea))
 
-    await until_it_is(linked)
+    await until_it_is(linked, alive=worker)
     shown = [(one["id"], one["relation"], one["kind"], one["direction"]) for one in await related(tea)]
     assert shown == [(bees, "explicit", "cause", "in"), (more_tea, "semantic", None, None)]
     (back,) = [one for one in await related(bees) if one["relation"] == "explicit"]
     assert (back["id"], back["weight"], back["direction"]) == (tea, 0.4, "out")
     gone = {"user_id": "ann", "source_id": bees, "target_id": tea, "kind": "cause"}
     assert (await http.delete("/v1/links", params=gone)).status_code == 202
-    await until_it_is(lambda: unlinked(http, tea))
+    await until_it_is(lambda: unlinked(http, tea), alive=worker)
     assert (await http.get(f"/v1/memories/{tea}/related", params={"user_id": "bob"})).status_code == 404
     assert (await http.get(f"/v1/memories/{tea}/links", params={"user_id": "bob"})).status_code == 404
 
@@ -239,7 +239,7 @@ async def test_an_access_counts_once_for_each_answer(worker: Siltstone, http: ht
     async def counted() -> bool:
         return (await held(worker, "ann"))[0].access_count >= 3
 
-    await until_it_is(counted)
+    await until_it_is(counted, alive=worker)
     asked = {"user_id": "ann", "touch": "false"}
     shown = (await http.get(f"/v1/memories/{memory_id}", params=asked)).json()
     assert (shown["access_count"], shown["importance"]) == (3, 86)
@@ -257,7 +257,7 @@ async def test_reading_a_memory_is_an_access_unless_it_says_otherwise(
     async def counted() -> bool:
         return (await held(worker, "ann"))[0].access_count > 0
 
-    await until_it_is(counted)
+    await until_it_is(counted, alive=worker)
     (memory,) = await held(worker, "ann")
     assert (memory.access_count, memory.importance) == (1, 82)
 
@@ -283,7 +283,7 @@ async def test_what_is_no_answer_or_asked_without_touch_is_no_access(
     async def counted() -> bool:
         return any(memory.access_count for memory in await held(worker, "ann"))
 
-    await until_it_is(counted)
+    await until_it_is(counted, alive=worker)
     shown = {str(memory.id): (memory.access_count, memory.importance) for memory in await held(worker, "ann")}
     assert [shown[one] for one in ids] == [(1, 82), (0, 80)]
 
@@ -313,13 +313,13 @@ async def test_who_is_forgotten_is_not_in_the_windows_either(worker: Siltstone, 
     async def heard() -> bool:
         return len(await window()) == 2
 
-    await until_it_is(heard)
+    await until_it_is(heard, alive=worker)
     assert (await http.delete("/v1/memories", params={"user_id": "ann"})).status_code == 202
 
     async def emptied() -> bool:
         return not await window()
 
-    await until_it_is(emptied)
+    await until_it_is(emptied, alive=worker)
     await http.post("/v1/messages", json={**said, "content": "Please remember that I moved to Osaka"})
     await http.post("/v1/messages", json={**said, "role": "assistant", "content": "Noted"})
     await http.post("/v1/messages", json={**said, "session_id": "t", "content": "hello"})
@@ -327,7 +327,7 @@ async def test_who_is_forgotten_is_not_in_the_windows_either(worker: Siltstone, 
     async def moved() -> bool:
         return len(await window()) == 2
 
-    await until_it_is(moved)
+    await until_it_is(moved, alive=worker)
     async with producing(worker.settings.kafka) as producer:
         end = {"type": "session_end", "user_id": "ann", "session_id": "s", "timestamp": now_ms()}
         await producer.send(b"ann", orjson.dumps(end))
@@ -337,7 +337,7 @@ async def test_who_is_forgotten_is_not_in_the_windows_either(worker: Siltstone, 
             "Please remember that I moved to Osaka\nNoted"
         ]
 
-    await until_it_is(kept)
+    await until_it_is(kept, alive=worker)
 
 
 async def test_a_watermark_is_read_from_the_log_itself(

@@ -13,7 +13,7 @@ from streams.app import Siltstone
 from streams.cli import running
 from streams.clients.broker import ensure_topics
 from tables.reached import reached
-from tests.support.making import until
+from tests.support.waiting import until
 
 PARTITIONS = 6
 
@@ -40,7 +40,7 @@ async def settled(*workers: Siltstone) -> list[set[int]]:
             sorted(partition for one in workers for partition in one.shards.partitions()) == [*range(PARTITIONS)]
             and all(one.health.ready for one in workers)
         ),
-        60,
+        alive=workers,
     )
     return [set(one.shards.partitions()) for one in workers]
 

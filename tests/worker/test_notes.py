@@ -23,7 +23,8 @@ from streams.hotpath.overrides import _Consumer
 from streams.metrics import labelled
 from tables.shard.shard import Shard
 from tests.support.late_api import api_of
-from tests.support.making import START, line, until
+from tests.support.making import START, line
+from tests.support.waiting import CLIENT_SECONDS, until
 from tests.worker.test_pipeline import read
 
 MINUTE = 60
@@ -34,7 +35,9 @@ class Client:
 
     def __init__(self, worker: Siltstone) -> None:
         self.worker = worker
-        self.http = httpx.AsyncClient(base_url=f"http://127.0.0.1:{worker.api.port}", trust_env=False, timeout=20)
+        self.http = httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{worker.api.port}", trust_env=False, timeout=CLIENT_SECONDS
+        )
 
     async def remember(self, text: str, *, at: int = 0, user: str = "u", **fields: Any) -> str:
         """Have a text remembered for a while, `at` seconds after START; the event's id."""
@@ -42,7 +45,7 @@ class Client:
         taken = sum(self.notes.values())
         answer = await self.http.post("/v1/memories", json={"user_id": user, "text": text, **body})
         assert answer.status_code == 202, answer.text
-        await until(lambda: sum(self.notes.values()) > taken)
+        await until(lambda: sum(self.notes.values()) > taken, alive=self.worker)
         return str(answer.json()["event_id"])
 
     async def say(self, i: int, role: str = "user", *, at: int = 0, user: str = "u", **fields: Any) -> None:
@@ -61,8 +64,9 @@ class Client:
         hot = self.worker.hot
         place = await (await hot.outbox.send(topic, value, key=key_of(user)))
         ledgers = cast(_Consumer, self.worker.context.faust.consumer)._ledgers
-        await until(lambda: (ledgers[TP(topic, place.partition)].committable() or 0) > place.offset or hot.halted)
-        assert hot.halted is None
+        await until(
+            lambda: (ledgers[TP(topic, place.partition)].committable() or 0) > place.offset, alive=self.worker
+        )
 
     async def shown(self, user: str = "u", session: str = "u-s") -> list[dict[str, Any]]:
         answer = await self.http.get(f"/v1/sessions/{session}/memories", params={"user_id": user})
@@ -339,7 +343,8 @@ async def test_a_partition_that_moves_takes_them_along(settings: Settings) -> No
         for user in users:
             await first.remember(f"of {user}", user=user)
         async with started(settings) as second:
-            await until(lambda: len(first.worker.shards.partitions()) < settings.kafka.partitions)
+            both = (first.worker, second.worker)
+            await until(lambda: len(first.worker.shards.partitions()) < settings.kafka.partitions, alive=both)
             await running.until_ready(first.worker)
             await running.until_ready(second.worker)
             moved = set(second.worker.shards.partitions())

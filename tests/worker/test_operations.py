@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from schemas.settings import Settings
-from tests.support.making import until_it_is
 from tests.support.ports import free_port
 from tests.support.quick_commands import siltstone
+from tests.support.waiting import until_it_is
 from tests.support.workers import SILTSTONE, asked, worker_process
 
 pytestmark = pytest.mark.slow
@@ -35,10 +35,9 @@ def drill() -> list[list[str]]:
 
 async def ready(port: int, process: subprocess.Popen[bytes]) -> None:
     async def is_ready() -> bool:
-        assert process.poll() is None
         return bool((await asyncio.to_thread(asked, port, "/readyz")).get("ready"))
 
-    await until_it_is(is_ready, 60)
+    await until_it_is(is_ready, alive=process)
 
 
 async def test_the_drill(settings: Settings, tmp_path: Path) -> None:

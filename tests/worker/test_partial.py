@@ -19,8 +19,9 @@ from streams.app import Siltstone
 from streams.cli import running
 from streams.clients.embedding import Embedding, Vectors
 from tests.support.api import api
-from tests.support.making import START, until, until_it_is
+from tests.support.making import START
 from tests.support.quick_commands import siltstone
+from tests.support.waiting import until, until_it_is
 
 WORDS = ("walnuts", "cinnamon")
 
@@ -39,7 +40,7 @@ async def remember(worker: Siltstone, word: str) -> None:
             listed = (await client.get("/v1/memories", params={"user_id": "u"})).json()["memories"]
             return any(word in one["memory"] for one in listed)
 
-        await until_it_is(known)
+        await until_it_is(known, alive=worker)
 
 
 @asynccontextmanager
@@ -92,7 +93,7 @@ async def test_what_is_there_answers_while_the_logs_tail_is_read(
     await a_disk_that_slept(settings, tmp_path / "aside")
     held.clear()
     async with running.started(settings) as worker, api(worker) as client:
-        await until(lambda: any(one.of_all for one in worker.health.behind()))
+        await until(lambda: any(one.of_all for one in worker.health.behind()), alive=worker)
 
         ready = await client.get("/readyz")
         assert (ready.status_code, ready.headers["retry-after"]) == (503, "1")

@@ -22,7 +22,8 @@ from streams.clients.broker import client_options, ensure_topics
 from streams.metrics import labelled
 from tables.offline.inspection import users
 from tests.support.api import api
-from tests.support.making import START, line, until, until_it_is
+from tests.support.making import START, line
+from tests.support.waiting import until, until_it_is
 
 SAMPLES = Path(__file__).parents[2] / "streams" / "samples"
 Records = list[tuple[bytes | None, bytes | None]]
@@ -34,8 +35,8 @@ async def feed(worker: Siltstone, records: Records) -> None:
         for key, value in records:
             await producer.send(key, value)
     ends = producer.ends  # the worker's own records of silence come in between
-    await until(lambda: worker.hot.processed(worker.topics.conversations, ends) == sum(ends.values()))
-    await until(lambda: written(worker) >= promoted(worker))
+    await until(lambda: worker.hot.processed(worker.topics.conversations, ends) == sum(ends.values()), alive=worker)
+    await until(lambda: written(worker) >= promoted(worker), alive=worker)
 
 
 def promoted(worker: Siltstone) -> int:
@@ -122,7 +123,7 @@ async def test_a_wrong_key_is_mended_once(worker: Siltstone) -> None:
     async with producing(worker.settings.kafka) as producer:
         await producer.send(b"somebody else", line(1, "u", "user", 0))
         await producer.send(None, line(2, "u", "assistant", 3))
-    await until(lambda: labelled(worker.metrics.messages) == {(): 2})
+    await until(lambda: labelled(worker.metrics.messages) == {(): 2}, alive=worker)
     assert labelled(worker.metrics.rerouted) == {(worker.topics.conversations,): 2}
     records = await read(worker.settings, worker.topics.conversations, 4)
     mended = [record for record in records if record.headers]
@@ -137,7 +138,7 @@ async def test_a_record_that_is_produced_again_keeps_its_time(worker: Siltstone)
     async with producing(worker.settings.kafka) as producer:
         await producer.send(b"somebody else", orjson.dumps(said))
     first, again = await read(worker.settings, worker.topics.conversations, 2)
-    await until(lambda: labelled(worker.metrics.messages) == {(): 1})
+    await until(lambda: labelled(worker.metrics.messages) == {(): 1}, alive=worker)
     assert again.headers[0][0] == REROUTED_HEADER
     assert again.timestamp == first.timestamp
     ((_, session),) = worker.intake.windows.all_sessions()
@@ -151,7 +152,7 @@ async def test_a_record_that_the_broker_refuses_for_good_is_a_dead_letter_and_ho
     outbox = worker.hot.outbox
     outbox.post(worker.topics.long_term, b"x" * bytes_sent, key=b"k" * (MAX_RECORD_BYTES - MAX_VALUE_BYTES))
     await feed(worker, [(b"u", line(i, "u", ("user", "assistant")[i % 2], i)) for i in range(4)])
-    await until(lambda: sum(worker.hot.committed(worker.topics.conversations).values()) == 4)
+    await until(lambda: sum(worker.hot.committed(worker.topics.conversations).values()) == 4, alive=worker)
     (letter,) = await read(worker.settings, worker.topics.dead_letters, 1)
     headers = {name: value.decode() for name, value in letter.headers}
     assert (headers["source.topic"], headers["error.type"]) == (worker.topics.long_term, "refused")
@@ -164,7 +165,7 @@ async def test_a_message_can_be_posted_and_read_back(worker: Siltstone) -> None:
         body = {"user_id": "u", "session_id": "s", "role": "user", "content": "hi", "timestamp": START}
         answer = await client.post("/v1/messages", json=body)
         assert answer.status_code == 202
-        await until(lambda: labelled(worker.metrics.messages) == {(): 1})
+        await until(lambda: labelled(worker.metrics.messages) == {(): 1}, alive=worker)
         shown = (await client.get("/v1/sessions/s/exchanges", params={"user_id": "u"})).json()["exchanges"]
         assert shown[0]["messages"][0]["message_id"] == answer.json()["event_id"]
         assert shown[0]["open"]

@@ -22,9 +22,9 @@ from streams.effects import Effects
 from streams.metrics import labelled
 from tests.support.api import api
 from tests.support.late_api import api_of
-from tests.support.making import until
 from tests.support.openai_server import OpenAIServer
 from tests.support.quick_commands import siltstone
+from tests.support.waiting import until
 
 WAIT = {"wait": "applied", "timeout": "20"}
 HEADER = "Siltstone-At-Least"
@@ -132,7 +132,7 @@ async def test_a_read_with_a_token_waits_for_what_was_written(settings: Settings
             asyncio.create_task(found(http, params={"at_least": token, "timeout": "20"})),
         ]
         applied = asyncio.create_task(http.get("/v1/applied", params={"at_least": token, "timeout": "20"}))
-        await until(lambda: len(worker.hot.waiters) == 3)
+        await until(lambda: len(worker.hot.waiters) == 3, alive=worker)
         assert not any(task.done() for task in asked)
         held.set()
         assert await asyncio.gather(*asked) == [[body["text"]]] * 2
@@ -170,12 +170,12 @@ async def test_who_waits_while_partitions_move_is_told_so(settings: Settings, he
         await running.until_ready(worker)
         body = {"user_id": "u", "text": "I keep bees"}
         writing = asyncio.create_task(http.post("/v1/memories", json=body, params=WAIT))
-        await until(lambda: len(worker.hot.waiters) == 1)
+        await until(lambda: len(worker.hot.waiters) == 1, alive=worker)
         token = (await http.post("/v1/memories", json={**body, "text": "And wasps"})).json()["token"]
         reading = asyncio.create_task(
             http.get("/v1/memories", params={"user_id": "u", "at_least": token, "timeout": "20"})
         )
-        await until(lambda: len(worker.hot.waiters) == 2)
+        await until(lambda: len(worker.hot.waiters) == 2, alive=worker)
         worker.hot.forget_readable()
         written, read = await writing, await reading
         assert (written.status_code, written.json()["applied"]) == (202, False)
@@ -217,7 +217,9 @@ async def test_the_users_worker_waits_whichever_is_asked(settings: Settings, tmp
     of_one = settings.model_copy(update={"data_dir": tmp_path / "one"})
     of_two = settings.model_copy(update={"data_dir": tmp_path / "two"})
     async with running.started(of_one) as one, running.started(of_two) as two:
-        await until(lambda: one.health.ready and two.health.ready and len(one.shards.partitions()) == 1, 60)
+        await until(
+            lambda: one.health.ready and two.health.ready and len(one.shards.partitions()) == 1, alive=(one, two)
+        )
         async with api(one) as first, api(two) as second:
             for user in users:
                 for here, there, text in ((first, second, "bees in Oslo"), (second, first, "a piano in Porto")):
@@ -255,7 +257,7 @@ async def test_a_message_can_be_read_while_a_model_is_still_asked_about_another(
             await http.post("/v1/messages", json=message, params=WAIT)
             ended = await http.post("/v1/sessions/s/end", json={"user_id": "u"}, params=WAIT)
             assert ended.json()["applied"] is True
-            await until(lambda: len(server.received) > 0)
+            await until(lambda: len(server.received) > 0, alive=worker)
             topic, place = worker.topics.conversations, ended.json()["partition"]
             assert worker.hot.committed(topic)[place] <= ended.json()["offset"]
             read = {"user_id": "u", "at_least": ended.json()["token"], "timeout": "0"}

@@ -35,9 +35,11 @@ from tables.shard.reembedding import VectorModel
 from tables.shard.shard import Shard
 from tests.support.api import api
 from tests.support.late_api import api_of
-from tests.support.making import START, some_id, until, until_it_is
+from tests.support.making import START, some_id
 from tests.support.openai_server import DIMENSIONS, Answer, OpenAIServer, Received, embeddings, word_vector
 from tests.support.quick_commands import siltstone
+from tests.support.signals import default_signals
+from tests.support.waiting import PATIENCE, until, until_it_is
 
 USERS = tuple(f"user-{number}" for number in range(12))
 NOBODY = "http://127.0.0.1:1"
@@ -151,7 +153,7 @@ async def kept(worker: Siltstone, *numbers: int) -> None:
     async def all_there() -> bool:
         return await held(worker) == before + len(numbers)
 
-    await until_it_is(all_there)
+    await until_it_is(all_there, alive=worker)
 
 
 async def finds(http: httpx.AsyncClient, number: int) -> None:
@@ -173,7 +175,7 @@ async def until_phase(http: httpx.AsyncClient, *phases: str) -> dict[str, Any]:
     async def there() -> bool:
         return (await state(http))["phase"] in phases
 
-    await until_it_is(there, 60)
+    await until_it_is(there)
     return await state(http)
 
 
@@ -207,7 +209,7 @@ async def test_a_worker_changes_its_model_while_it_is_read_and_written(one: Sett
         assert result.returncode == 0, result.stderr
         done = orjson.loads(result.stdout)
         at_the_change, then = asked[0], len(service.embedded["one"])
-        await until(lambda: asked[0] > at_the_change + 20)
+        await until(lambda: asked[0] > at_the_change + 20, alive=worker)
         over.set()
         await asyncio.gather(*busy)
         assert (done["phase"], done["model"], done["dimension"]) == ("done", "two", DIMENSIONS)
@@ -378,11 +380,12 @@ async def interrupted(*words: str, **environment: str) -> AsyncIterator[Any]:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         env={**os.environ, **environment},
+        preexec_fn=default_signals,
     )
 
     async def interrupt() -> tuple[int | None, str]:
         process.send_signal(signal.SIGINT)
-        _, errors = await asyncio.wait_for(process.communicate(), 30)
+        _, errors = await asyncio.wait_for(process.communicate(), PATIENCE)
         return process.returncode, errors.decode()
 
     try:

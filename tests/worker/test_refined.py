@@ -18,8 +18,8 @@ from streams.cli import running
 from streams.metrics import labelled
 from tables.shard.shard import Shard
 from tests.support.api import api
-from tests.support.making import until, until_it_is
 from tests.support.openai_server import Answer, OpenAIServer, Received
+from tests.support.waiting import until, until_it_is
 
 #: Which memory a new fact takes the place of follows from how near their vectors are.
 pytestmark = pytest.mark.real_model
@@ -69,7 +69,7 @@ async def remember(worker: Siltstone, http: httpx.AsyncClient, user: str, *texts
         taken_in = worker.metrics.taken_in()
         answer = await http.post("/v1/memories", json={"user_id": user, "text": text})
         ids.append(answer.raise_for_status().json()["event_id"])
-        await until(lambda: worker.metrics.taken_in() > taken_in)  # noqa: B023 - it is waited for at once
+        await until(lambda: worker.metrics.taken_in() > taken_in, alive=worker)  # noqa: B023 - it is waited for at once
     return ids
 
 
@@ -101,7 +101,7 @@ async def test_a_new_fact_takes_the_place_of_the_old_one(refined: Settings, serv
     async with running.started(refined) as worker, api(worker) as http:
         await running.until_ready(worker)
         old, new = await remember(worker, http, "ann", LYON, OSAKA)
-        await until(lambda: effect(worker, "superseded") == 1)
+        await until(lambda: effect(worker, "superseded") == 1, alive=worker)
         assert await found(http, "ann", "Where do I live?") == [OSAKA]
         (done,) = [one for one in await history(http, "ann", old) if one["event"] == "superseded"]
         assert done["details"] == {"by": new, "reason": "model"}
@@ -121,7 +121,7 @@ async def test_a_new_fact_in_chinese_takes_the_place_of_the_old_one(refined: Set
     async with running.started(refined) as worker, api(worker) as http:
         await running.until_ready(worker)
         await remember(worker, http, "ann", "我住在上海", "我搬到北京了")
-        await until(lambda: effect(worker, "superseded") == 1)
+        await until(lambda: effect(worker, "superseded") == 1, alive=worker)
         assert await found(http, "ann", "我住在哪里？") == ["我搬到北京了"]
 
 
@@ -130,7 +130,7 @@ async def test_a_verdict_for_none_changes_nothing(refined: Settings, server: Ope
     async with running.started(refined) as worker, api(worker) as http:
         await running.until_ready(worker)
         await remember(worker, http, "ann", LYON, OSAKA)
-        await until(lambda: outcomes(worker) == {"asked": 1, "kept": 1})
+        await until(lambda: outcomes(worker) == {"asked": 1, "kept": 1}, alive=worker)
         assert [memory.current for memory in await held(worker, "ann")] == [True, True]
         assert effect(worker, "superseded") == 0
 
@@ -151,10 +151,10 @@ async def test_an_answer_that_is_none_changes_nothing_and_the_stream_goes_on(
         await running.until_ready(worker)
         with caplog.at_level(logging.WARNING):
             await remember(worker, http, "ann", LYON, OSAKA)
-            await until(lambda: outcomes(worker) == {"asked": 1, "failed": 1})
+            await until(lambda: outcomes(worker) == {"asked": 1, "failed": 1}, alive=worker)
         assert [memory.current for memory in await held(worker, "ann")] == [True, True]
         await remember(worker, http, "ann", "I live in Kyoto now")
-        await until(lambda: outcomes(worker) == {"asked": 2, "failed": 1, "kept": 1})
+        await until(lambda: outcomes(worker) == {"asked": 2, "failed": 1, "kept": 1}, alive=worker)
         assert worker.hot.halted is None
     failures = [line for line in map(logging.LogRecord.getMessage, caplog.records) if "replaces" in line]
     assert len(failures) == 1
@@ -169,13 +169,13 @@ async def test_the_stream_does_not_wait_for_the_model(refined: Settings, server:
     async with running.started(refined) as worker, api(worker) as http:
         await running.until_ready(worker)
         await remember(worker, http, "ann", LYON, OSAKA)
-        await until(lambda: server.received)
+        await until(lambda: server.received, alive=worker)
         processed = worker.hot.processed(worker.topics.long_term)
         await remember(worker, http, "ann", *TALK)
-        await until(lambda: worker.hot.processed(worker.topics.long_term) >= processed + len(TALK))
+        await until(lambda: worker.hot.processed(worker.topics.long_term) >= processed + len(TALK), alive=worker)
         assert "I keep bees" in await found(http, "ann", "Who keeps bees?")
         server.gate.set()
-        await until(lambda: effect(worker, "superseded") == 1)
+        await until(lambda: effect(worker, "superseded") == 1, alive=worker)
 
 
 async def test_without_a_model_nobody_is_asked_and_nothing_is_replaced(
@@ -185,7 +185,7 @@ async def test_without_a_model_nobody_is_asked_and_nothing_is_replaced(
         await running.until_ready(worker)
         assert worker.jobs.refining is None
         await remember(worker, http, "ann", LYON, OSAKA, *TALK)
-        await until(lambda: effect(worker, "summarized") > 0)
+        await until(lambda: effect(worker, "summarized") > 0, alive=worker)
         assert outcomes(worker) == outcomes(worker, "summary") == {}
         assert (effect(worker, "superseded"), effect(worker, "edited")) == (0, 0)
     assert server.received == []
@@ -204,7 +204,7 @@ async def test_no_question_shows_what_is_another_users(refined: Settings, server
         await remember(worker, http, "ann", LYON)
         await remember(worker, http, bob, "I live in Bonn", "I live in Oslo now")
         await remember(worker, http, "ann", "I live in Paris now")
-        await until(lambda: outcomes(worker).get("kept") == 2)
+        await until(lambda: outcomes(worker).get("kept") == 2, alive=worker)
     shown = [[asked.quoted["new"]["text"], *texts(asked.quoted["older"])] for asked in server.received]
     assert shown == [["I live in Oslo now", "I live in Bonn"], ["I live in Paris now", LYON]]
 
@@ -220,7 +220,7 @@ async def test_orders_in_a_memory_reach_the_model_as_data(refined: Settings, ser
     async with running.started(with_long_term(refined, supersede=all_similar)) as worker, api(worker) as http:
         await running.until_ready(worker)
         await remember(worker, http, "ann", LYON, order)
-        await until(lambda: server.received)
+        await until(lambda: server.received, alive=worker)
     (asked,) = server.received
     assert asked.quoted["new"]["text"] == order
     outside = asked.said_by("system") + asked.said_by("user").replace(order, "")
@@ -234,10 +234,10 @@ async def test_what_is_read_again_is_asked_about_once(refined: Settings, server:
     async with running.started(refined) as worker, api(worker) as http:
         await running.until_ready(worker)
         await remember(worker, http, "ann", LYON, OSAKA)
-        await until(lambda: effect(worker, "superseded") == 1)
+        await until(lambda: effect(worker, "superseded") == 1, alive=worker)
         before = await held(worker, "ann")
     async with running.started(again(refined)) as worker:
-        await until(lambda: effect(worker, "repeated") >= 3)
+        await until(lambda: effect(worker, "repeated") >= 3, alive=worker)
         assert await held(worker, "ann") == before
         assert outcomes(worker) == {}
     assert len(server.received) == 1
@@ -254,10 +254,10 @@ async def test_a_replay_into_new_shards_needs_no_model(
     async with running.started(crowded(refined)) as worker, api(worker) as http:
         await running.until_ready(worker)
         await remember(worker, http, "ann", LYON, OSAKA)
-        await until(lambda: effect(worker, "superseded") == 1)
+        await until(lambda: effect(worker, "superseded") == 1, alive=worker)
         await remember(worker, http, "ann", *TALK)
         assert effect(worker, "summarized") > 0
-        await until(lambda: effect(worker, "edited") == effect(worker, "summarized"))
+        await until(lambda: effect(worker, "edited") == effect(worker, "summarized"), alive=worker)
         live = {memory.id: (memory.text, memory.current) for memory in await held(worker, "ann")}
     asked = len(server.received)
     async with running.started(again(crowded(settings), data_dir=tmp_path / "replayed")) as worker:
@@ -267,7 +267,7 @@ async def test_a_replay_into_new_shards_needs_no_model(
             return {memory.id: (memory.text, memory.current) for memory in replayed} == live
 
         await running.until_ready(worker)
-        await until_it_is(as_live)
+        await until_it_is(as_live, alive=worker)
     assert "Ann's old news." in {text for text, _ in live.values()}
     assert len(server.received) == asked
 
@@ -292,7 +292,7 @@ async def test_a_summarys_words_are_the_models(refined: Settings, server: OpenAI
     async with running.started(crowded(refined)) as worker, api(worker) as http:
         await running.until_ready(worker)
         await remember(worker, http, "ann", *TALK)
-        await until(lambda: effect(worker, "edited") == 1)
+        await until(lambda: effect(worker, "edited") == 1, alive=worker)
         (summary,) = [memory for memory in await held(worker, "ann") if memory.kind == "summary"]
         assert summary.text == "Ann keeps bees, which need a new hive."
         assert summary.text in await found(http, "ann", "Who keeps bees?")
@@ -316,7 +316,7 @@ async def test_where_the_model_fails_a_summary_keeps_its_extracted_words(
     async with running.started(crowded(refined)) as worker, api(worker) as http:
         await running.until_ready(worker)
         await remember(worker, http, "ann", *TALK)
-        await until(lambda: outcomes(worker, "summary") == {"asked": 1, "failed": 1})
+        await until(lambda: outcomes(worker, "summary") == {"asked": 1, "failed": 1}, alive=worker)
         (summary,) = [memory for memory in await held(worker, "ann") if memory.kind == "summary"]
         assert summary.text.endswith("My bees need a new hive on Friday")
         assert (effect(worker, "edited"), worker.hot.halted) == (0, None)

@@ -34,9 +34,10 @@ from tables.offline.diff import differences
 from tables.offline.inspection import catalogs
 from tables.shard.shard import Shard
 from tests.support import sparse
-from tests.support.making import START, line, until, until_it_is
+from tests.support.making import START, line
 from tests.support.openai_server import Answer, OpenAIServer
 from tests.support.quick_commands import siltstone
+from tests.support.waiting import until, until_it_is
 from tests.tables.shard.test_shard import HELD
 from tests.worker.test_pipeline import Records, feed, samples
 from tests.worker.test_reembed import interrupted
@@ -102,7 +103,7 @@ async def _live(settings: Settings) -> None:
 async def until_in(worker: Siltstone, events: Sequence[LongTermEvent]) -> None:
     for event in events:
         partition = worker.context.partition_of(event.user_id)
-        await until_it_is(partial(is_in, worker, partition, event))
+        await until_it_is(partial(is_in, worker, partition, event), alive=worker)
 
 
 async def is_in(worker: Siltstone, partition: int, event: LongTermEvent) -> bool:

@@ -18,8 +18,9 @@ from streams.cli.ingest import producing
 from streams.clients.embedding_process import EmbeddingProcess
 from streams.metrics import labelled
 from tests.support.api import api
-from tests.support.making import START, line, until
+from tests.support.making import START, line
 from tests.support.quick_commands import siltstone
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ async def say(worker: Siltstone, *records: bytes) -> None:
 
 
 async def heard(worker: Siltstone, messages: int) -> None:
-    await until(lambda: sum(labelled(worker.metrics.messages).values()) == messages)
+    await until(lambda: sum(labelled(worker.metrics.messages).values()) == messages, alive=worker)
 
 
 async def test_the_newest_ten_exchanges_are_read_in_time_order(worker: Siltstone) -> None:
@@ -71,7 +72,7 @@ async def test_what_the_user_asks_to_remember_is_a_memory_at_once(worker: Siltst
     said = [line(i, "ann", "user" if i % 2 == 0 else "assistant", at=10 * i) for i in range(4)]
     asked = line(4, "ann", "user", at=50, content="帮我记住，我的车停在B2层")
     await say(worker, *said, asked, line(5, "ann", "assistant", at=55), line(6, "ann", "user", at=60))
-    await until(lambda: labelled(worker.metrics.memories).get(("new",)) == 1)
+    await until(lambda: labelled(worker.metrics.memories).get(("new",)) == 1, alive=worker)
     async with api(worker) as client:
         memories = {"user_id": "ann", "query": "车停在哪里", "include_short_term": False}
         (found,) = (await client.post("/v1/search", json=memories)).json()["results"]
@@ -85,7 +86,7 @@ async def test_a_session_that_idles_by_the_wall_clock_does_not_wait_for_its_next
     memory = settings.memory.model_copy(update={"exchange_gap_seconds": 1, "session_idle_seconds": 2})
     async with running.started(settings.model_copy(update={"memory": memory})) as worker:
         await say(worker, line(0, "ann", "user", at=0, content="My name is Ann, I live in Oslo and I love skiing"))
-        await until(lambda: labelled(worker.metrics.memories).get(("new",)) == 1)
+        await until(lambda: labelled(worker.metrics.memories).get(("new",)) == 1, alive=worker)
 
 
 async def test_several_agents_of_one_session_share_its_window(worker: Siltstone) -> None:
@@ -98,7 +99,7 @@ async def test_several_agents_of_one_session_share_its_window(worker: Siltstone)
         {"type": "session_end", "user_id": "ann", "session_id": "ann-s", "timestamp": START + 60_000}
     )
     await say(worker, *said, ended)
-    await until(lambda: labelled(worker.metrics.memories).get(("new",)) == 1)
+    await until(lambda: labelled(worker.metrics.memories).get(("new",)) == 1, alive=worker)
     async with api(worker) as client:
         (found,) = (await client.post("/v1/search", json={"user_id": "ann", "query": "tea"})).json()["results"]
     assert found["memory"] == "Ann: I love tea\nPlanner: Noted.\nShopper: Green or black?"
@@ -162,5 +163,5 @@ async def test_what_is_said_is_found_at_once_and_ends_when_its_session_is_said_t
     assert told in shown.stdout
     ended = await siltstone("end-session", "--user", "ann", "--session", "ann-s", "--at", str(START), "--url", url)
     assert (ended.returncode, "Session ann-s of ann ends" in ended.stdout) == (0, True)
-    await until(lambda: labelled(worker.metrics.memories).get(("new",)) == 1)
+    await until(lambda: labelled(worker.metrics.memories).get(("new",)) == 1, alive=worker)
     assert await states() == ["active"]

@@ -18,7 +18,8 @@ from streams.cli import running
 from streams.cli.ingest import producing
 from streams.hotpath.outbox import Headers, Producer
 from streams.metrics import labelled
-from tests.support.making import line, until
+from tests.support.making import line
+from tests.support.waiting import CLIENT_SECONDS, until
 
 USER = "u"
 
@@ -78,7 +79,7 @@ def let_pass(worker: Siltstone, seconds: float) -> None:
 
 
 async def readyz(worker: Siltstone) -> tuple[int, list[str]]:
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=CLIENT_SECONDS) as client:
         answer = await client.get(f"http://127.0.0.1:{worker.api.port}/readyz")
     return answer.status_code, answer.json()["waiting_for"]
 
@@ -105,22 +106,27 @@ async def test_what_cannot_be_committed_is_lag_and_makes_the_worker_unready(
         await running.until_ready(worker)
         producer = Refusing(worker, lambda topic: error if topic.endswith("exchanges-changelog") else None)
         await say(worker, 4)
-        await until(lambda: labelled(worker.metrics.messages) == {(): 4})
-        await until(worker.hot.not_committing)
+        await until(lambda: labelled(worker.metrics.messages) == {(): 4}, alive=worker)
+        await until(worker.hot.not_committing, alive=worker)
         assert worker.health.ready
         let_pass(worker, STALL_SECONDS + 1)
-        await until(lambda: not worker.health.ready)
+        await until(lambda: not worker.health.ready, alive=worker)
         status, (reason,) = await readyz(worker)
         assert (status, why in reason) == (503, True)
         assert reason.startswith("nothing could be committed for ")
         assert worker.hot.lag()[worker.topics.conversations] == 4
-        await until(lambda: [r.levelname for r in caplog.records if r.name == "streams.stalls"] == ["ERROR"])
+        await until(
+            lambda: [r.levelname for r in caplog.records if r.name == "streams.stalls"] == ["ERROR"], alive=worker
+        )
 
         producer.refuses = lambda topic: None
         if not isinstance(error, Silent):  # aiokafka answers at last, or the worker is started anew
-            await until(lambda: worker.health.ready)
-            await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0)
-            await until(lambda: [r.levelname for r in caplog.records if r.name == "streams.stalls"][1:] == ["INFO"])
+            await until(lambda: worker.health.ready, alive=worker)
+            await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0, alive=worker)
+            await until(
+                lambda: [r.levelname for r in caplog.records if r.name == "streams.stalls"][1:] == ["INFO"],
+                alive=worker,
+            )
 
 
 async def test_a_dead_letter_topic_that_takes_nothing_is_named(
@@ -133,13 +139,13 @@ async def test_a_dead_letter_topic_that_takes_nothing_is_named(
         refusing = Refusing(worker, lambda name: NotEnoughReplicasError() if name == topic else None)
         async with producing(stalling.kafka) as producer:
             await producer.send(USER.encode(), b"no message")
-        await until(worker.hot.not_committing)
+        await until(worker.hot.not_committing, alive=worker)
         let_pass(worker, STALL_SECONDS + 1)
-        await until(lambda: not worker.health.ready)
+        await until(lambda: not worker.health.ready, alive=worker)
         _, (reason,) = await readyz(worker)
         assert f"{topic} does not take what is due (NotEnoughReplicasError" in reason
         refusing.refuses = lambda name: None
-        await until(lambda: worker.health.ready)
+        await until(lambda: worker.health.ready, alive=worker)
 
 
 async def test_a_moment_without_commits_is_no_matter(settings: Settings) -> None:
@@ -147,6 +153,6 @@ async def test_a_moment_without_commits_is_no_matter(settings: Settings) -> None
         await running.until_ready(worker)
         Refusing(worker, lambda topic: NotEnoughReplicasError() if topic.endswith("changelog") else None)
         await say(worker, 2)
-        await until(lambda: worker.hot.outbox.failure)
+        await until(lambda: worker.hot.outbox.failure, alive=worker)
         assert worker.health.ready
         assert worker.hot.lag()[worker.topics.conversations] == 2

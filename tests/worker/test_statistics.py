@@ -19,8 +19,9 @@ from streams.app import Siltstone
 from streams.cli import cli, running, show
 from streams.metrics import labelled
 from tests.support.api import api
-from tests.support.making import START, some_id, until
+from tests.support.making import START, some_id
 from tests.support.quick_commands import siltstone
+from tests.support.waiting import until
 
 
 async def remember(worker: Siltstone, *importances: float) -> None:
@@ -38,7 +39,7 @@ async def remember(worker: Siltstone, *importances: float) -> None:
                 worker.topics.long_term, event.model_dump_json().encode(), key=key_of(event.user_id)
             )
         )
-    await until(lambda: labelled(worker.metrics.memories).get(("new",)) == len(importances))
+    await until(lambda: labelled(worker.metrics.memories).get(("new",)) == len(importances), alive=worker)
 
 
 async def test_statistics_over_all_shards(settings: Settings, tmp_path: Path) -> None:

@@ -30,9 +30,10 @@ from streams.metrics import labelled
 from tests.streams.clients.test_summariser import GOOD
 from tests.support.api import api
 from tests.support.late_api import api_of
-from tests.support.making import START, line, message, until, until_it_is
+from tests.support.making import START, line, message
 from tests.support.openai_server import Answer, OpenAIServer
 from tests.support.quick_commands import siltstone
+from tests.support.waiting import until, until_it_is
 from tests.worker.test_pipeline import Records, feed
 from tests.worker.test_replay import settings_of
 
@@ -76,7 +77,7 @@ class Place(NamedTuple):
         async def none() -> bool:
             return await self.waiting(user) == []
 
-        await until_it_is(none)
+        await until_it_is(none, alive=self.worker)
 
     async def file(self, user: str, day: str = TODAY) -> str:
         answer = (await self.http.get(f"/v1/summaries/{day}", params={"user_id": user})).raise_for_status().json()
@@ -86,7 +87,7 @@ class Place(NamedTuple):
         async def there() -> bool:
             return len((await self.days(user)).get(day, [])) == count
 
-        await until_it_is(there)
+        await until_it_is(there, alive=self.worker)
         return (await self.days(user))[day]
 
     async def ask(self, user: str, **fields: Any) -> dict[str, Any]:
@@ -101,7 +102,7 @@ class Place(NamedTuple):
         tried = sum(self.outcomes().values())
         topic, key = self.worker.topics.summary_requests, key_of(request.user_id)
         await self.worker.hot.outbox.send(topic, request.model_dump_json().encode(), key=key)
-        await until(lambda: sum(self.outcomes().values()) > tried)
+        await until(lambda: sum(self.outcomes().values()) > tried, alive=self.worker)
 
     async def say(self, user: str, *said: str, at: int = 0, first: int = 0, session: str = "") -> None:
         """The user says this, half a minute apart from `at` seconds after START, and is answered each time."""
@@ -282,7 +283,7 @@ async def test_of_a_forgotten_user_no_file_is_left_or_written(place: Place) -> N
     await place.talk("sue", 2, at=500, first=20)
     assert (place.folder / "sue").is_dir()
     (await place.http.delete("/v1/memories", params={"user_id": "sue"})).raise_for_status()
-    await until(lambda: not (place.folder / "sue").exists())
+    await until(lambda: not (place.folder / "sue").exists(), alive=place.worker)
     await place.tell(request)
     assert (place.outcomes()["forgotten"], await place.days("sue")) == (1, {})
     assert not (place.folder / "sue").exists()
@@ -333,7 +334,7 @@ async def test_a_summary_is_asked_for_over_http(place: Place) -> None:
         answer = await place.http.post("/v1/summaries", json={"userId": "zoe", "date": TODAY, "runId": mine})
         assert (answer.status_code, answer.json()["messages"], answer.json()["run_id"]) == (202, 4, mine)
     assert (await place.until_runs("zoe", 2))[1] == mine
-    await until(lambda: sum(place.outcomes().values()) == sum(before.values()) + 2)
+    await until(lambda: sum(place.outcomes().values()) == sum(before.values()) + 2, alive=place.worker)
     assert place.outcomes().get("repeated", 0) == before.get("repeated", 0) + 1
 
 
@@ -414,7 +415,7 @@ async def test_what_the_model_fails_at_is_made_with_the_next_trigger(
     """Nothing stands in a file meanwhile; then one summary does, which answers both."""
     answering.script(Answer(status=500))
     await modelled.talk("bob", 10)
-    await until(lambda: modelled.outcomes().get("failed"))
+    await until(lambda: modelled.outcomes().get("failed"), alive=modelled.worker)
     (failed,) = await modelled.waiting("bob")
     assert await modelled.days("bob") == {}
     assert any("was not summed up by the model: InternalServerError" in record.message for record in caplog.records)
@@ -430,7 +431,7 @@ async def test_the_conversation_does_not_wait_for_the_model(modelled: Place, ans
     """While it is silent, messages are taken in and answered about."""
     answering.gate.clear()
     await modelled.talk("eve", 10)
-    await until(lambda: answering.under_way == 1)
+    await until(lambda: answering.under_way == 1, alive=modelled.worker)
     await modelled.talk("eve", 5, at=1_000, first=20)
     await modelled.talk("sue", 5)
     context = await modelled.http.get("/v1/context", params={"user_id": "eve", "session_id": "eve-s"})

@@ -18,9 +18,9 @@ from streams.clients.broker import ensure_topics
 from tables.checkpoints.checkpoints import Checkpoints
 from tables.checkpoints.warm import WarmCopies
 from tests.crash.test_workers import USERS, all_found, idle, ready, say
-from tests.support.making import until
 from tests.support.ports import free_port
-from tests.support.workers import STOP_SECONDS, sources, worker_process
+from tests.support.waiting import PATIENCE, NoAnswer, until
+from tests.support.workers import sources, worker_process
 
 pytestmark = pytest.mark.slow
 
@@ -30,8 +30,8 @@ PARTITIONS = 6
 def gauge(port: int, name: str) -> float:
     try:
         text = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False, timeout=5).text
-    except httpx.HTTPError:
-        return -1
+    except httpx.HTTPError as exc:
+        raise NoAnswer(repr(exc)) from exc
     found = re.search(rf"^{name} ([0-9.e+]+)$", text, re.MULTILINE)
     return float(found[1]) if found else -1
 
@@ -77,10 +77,10 @@ async def test_a_lost_workers_partitions_go_to_who_has_their_copies_and_only_the
             )
             for port, disk, log in zip(ports, disks, logs, strict=True)
         ]
-        await until(lambda: all(ready(port) for port in ports), 180)
+        await until(lambda: all(ready(port) for port in ports), alive=workers, seconds=180)
         expected = await say(settings, range(8))
-        await all_found(ports[:1], expected)
-        await until(lambda: all(idle(port) for port in ports), 60)
+        await all_found(workers[:1], expected)
+        await until(lambda: all(idle(port) for port in ports), alive=workers)
         used = {partition_of(user, PARTITIONS) for user in USERS}
         checkpoints = Checkpoints(store)
 
@@ -93,20 +93,22 @@ async def test_a_lost_workers_partitions_go_to_who_has_their_copies_and_only_the
                 copy.manifest.generation == newest[partition] for one in copies for partition, copy in one.items()
             )
 
-        await until(copied, 60)
+        await until(copied, alive=workers)
         lost, before = held(disks[0]) - held(disks[1]) - held(disks[2]), [rewritten(log) for log in logs]
         assert lost
         workers[0].send_signal(signal.SIGKILL)
         workers[0].wait()
-        await until(lambda: sum(map(takeovers, ports[1:])) == len(lost) and all(map(ready, ports[1:])), 60)
+        await until(
+            lambda: sum(map(takeovers, ports[1:])) == len(lost) and all(map(ready, ports[1:])), alive=workers[1:]
+        )
         # What was asked before it was killed are accesses, in the log since the checkpoint: one event a user.
         assert sum(rewritten(log) for log in logs[1:]) - sum(before[1:]) <= len(USERS) // 3
         more = await say(settings, range(8, 10))
-        await all_found(ports[1:2], expected | more, 90)
-        await until(lambda: all(idle(port) for port in ports[1:]), 60)
+        await all_found(workers[1:2], expected | more)
+        await until(lambda: all(idle(port) for port in ports[1:]), alive=workers[1:])
         for worker in workers[1:]:
             worker.send_signal(signal.SIGTERM)
-            assert worker.wait(STOP_SECONDS) == 0
+            assert worker.wait(PATIENCE) == 0
     counted = owned(settings, disks[1:])
     assert counted.keys() == expected | more
     assert set(counted.values()) == {1}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from streams.agents.group_commit import MOST_WAITING, GroupWriter
 from tests.support.examples import examples
-from tests.support.making import until
+from tests.support.waiting import until
 
 
 class Shard:

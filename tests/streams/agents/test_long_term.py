@@ -26,7 +26,8 @@ from streams.recall import Query
 from tables.catalog.catalog import Catalog, Changes
 from tables.shard.shard import Shard
 from tests.fuzz.way import Log, Record, Toy
-from tests.support.making import START, line, until
+from tests.support.making import START, line
+from tests.support.waiting import until
 
 PARTITIONS = 2
 #: A user of each partition.

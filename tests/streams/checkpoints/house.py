@@ -17,7 +17,8 @@ from tables.checkpoints.checkpoints import Checkpoints
 from tables.shard.shard import Shard
 from tables.windows.window_stores import WindowStores
 from tests.streams.test_models import DIMENSION, Toy, embedding_of
-from tests.support.making import START, axis, promotion, until
+from tests.support.making import START, axis, promotion
+from tests.support.waiting import until
 
 PARTITION = 3
 

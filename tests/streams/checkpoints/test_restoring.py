@@ -16,7 +16,8 @@ from streams import restoring
 from tables.checkpoints import manifest as manifests
 from tables.checkpoints.checkpoints import Checkpoints
 from tests.streams.checkpoints.house import PARTITION, Log, Worker, at_work, everybody
-from tests.support.making import START, until
+from tests.support.making import START
+from tests.support.waiting import until
 from tests.tables.commands import event
 
 

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from streams.clients.called_process import CalledProcess, ProcessDied
-from tests.support.making import until
+from tests.support.waiting import until
 
 
 @pytest_asyncio.fixture

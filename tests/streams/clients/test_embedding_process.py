@@ -28,7 +28,7 @@ from streams.clients.embedding import Embedding
 from streams.clients.embedding_lanes import MOST_DEATHS
 from streams.clients.embedding_process import EmbeddingProcess
 from tests.streams.clients.test_embedding import transformer
-from tests.support.making import until
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.own_model
 

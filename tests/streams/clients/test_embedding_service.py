@@ -17,8 +17,8 @@ from streams.backoff import Backoff
 from streams.clients import calibration, embedding
 from streams.clients.embedders import Vectors, unit
 from streams.clients.embedding import ATTEMPTS, REMINDER_SECONDS, Embedding, _Outage
-from tests.support.making import until
 from tests.support.openai_server import DIMENSIONS, Answer, Answering, OpenAIServer, Received, embeddings, word_vector
+from tests.support.waiting import until
 
 KEY = "sk-secret-0123456789"
 SAID = "I am allergic to peanuts"

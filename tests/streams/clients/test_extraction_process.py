@@ -27,7 +27,8 @@ from streams.clients.extraction_process import EXTRACTION_NICE, ExtractionProces
 from streams.rules.exchanges import Limits
 from streams.rules.summary.drafting import Order, drafted
 from tests.streams.clients.troubled import made_in_trouble
-from tests.support.making import START, until
+from tests.support.making import START
+from tests.support.waiting import until
 
 
 def order(*said: str) -> Order:

@@ -19,8 +19,8 @@ from schemas.settings import RaterSettings
 from streams.clients.chat import ChatModel
 from streams.clients.openai_client import LONGEST_PAUSE_SECONDS, retry_after
 from streams.clients.rating import QUOTED_CHARS, ModelRater, quoted, rating_in
-from tests.support.making import until
 from tests.support.openai_server import Answer, OpenAIServer
+from tests.support.waiting import until
 
 KEY = "sk-secret-0123456789"
 SAID = ("我对花生过敏", "好的，我会注意")

@@ -12,7 +12,7 @@ from faust.types import TP
 
 from schemas.settings import Settings
 from tests.streams.hotpath.worker import TextWorker, committed, feed, on_one_partition, running, unconnected
-from tests.support.making import until
+from tests.support.waiting import until
 
 GENERATION = 7
 

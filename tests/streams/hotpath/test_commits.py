@@ -17,7 +17,7 @@ from streams.clients.log_reader import ends
 from streams.hotpath.marks import MARK
 from streams.hotpath.outbox import Producer
 from tests.streams.hotpath.worker import changelog_of, committed, feed, on_one_partition, running
-from tests.support.making import until
+from tests.support.waiting import until
 
 
 class Refusing:

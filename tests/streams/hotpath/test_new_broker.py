@@ -10,7 +10,8 @@ from streams.cli import running
 from streams.cli.ingest import producing
 from streams.clients.broker import embedded_broker
 from streams.metrics import labelled
-from tests.support.making import line, until
+from tests.support.making import line
+from tests.support.waiting import CLIENT_SECONDS, until
 
 USERS = ("ann", "bob", "eve")
 
@@ -23,7 +24,7 @@ async def ingest(worker: Siltstone, messages: range) -> int:
             for i in messages:
                 await producer.send(user.encode(), line(i, user, ("user", "assistant")[i % 2], i))
             await producer.send(user.encode(), line(0, user, "user", messages.stop, type="session_end"))
-    await until(lambda: labelled(worker.metrics.memories).get(("new",)) == said // 2, 60)
+    await until(lambda: labelled(worker.metrics.memories).get(("new",)) == said // 2)
     await until(lambda: worker.hot.processed(worker.topics.conversations) == said + len(USERS))
     assert labelled(worker.metrics.messages) == {(): said}
     return said + len(USERS)
@@ -32,7 +33,7 @@ async def ingest(worker: Siltstone, messages: range) -> int:
 async def remembered(worker: Siltstone, user: str) -> list[str]:
     """The messages whose memories are found for a user, in the order of their ids."""
     body = {"user_id": user, "query": "message", "topK": 50, "includeShortTerm": False}
-    async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=CLIENT_SECONDS) as client:
         answer = await client.post(f"http://127.0.0.1:{worker.api.port}/v1/search", json=body)
     return sorted(message for hit in answer.json()["results"] for message in hit["message_ids"])
 

@@ -32,7 +32,7 @@ from tests.streams.hotpath.worker import (
     running,
     unconnected,
 )
-from tests.support.making import until
+from tests.support.waiting import until
 
 KEYS = [f"key {n}" for n in range(60)]
 

@@ -13,7 +13,7 @@ from schemas.settings import Settings
 from streams.clients.broker import client_options
 from tables.windows.window_stores import WindowStores
 from tests.streams.hotpath.worker import changelog_of, committed, feed, on_one_partition, running
-from tests.support.making import until
+from tests.support.waiting import until
 
 KEYS = [f"key {n}" for n in range(60)]
 

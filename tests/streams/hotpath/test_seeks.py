@@ -20,7 +20,7 @@ from streams.clients.broker import ensure_topics
 from streams.hotpath import overrides
 from streams.hotpath.overrides import OURS, _Consumer
 from tests.streams.hotpath.worker import TextWorker, committed, connected, feed, on_one_partition, running
-from tests.support.making import until
+from tests.support.waiting import until
 
 
 async def seek(worker: TextWorker) -> None:

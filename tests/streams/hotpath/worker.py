@@ -20,7 +20,7 @@ from streams.hotpath.overrides import _Consumer
 from streams.wiring.faust_app import faust_app
 from tables.windows.rows import Rows
 from tables.windows.window_stores import WindowStores
-from tests.support.making import until_it_is
+from tests.support.waiting import until_it_is
 
 TABLE = "texts"
 

@@ -29,7 +29,8 @@ from streams.shards import OwnedShards
 from tables.analysts.copy import Fingerprint
 from tables.catalog.database import Interruption, connect
 from tables.shard.shard import Shard
-from tests.support.making import START, axis, promotion, until
+from tests.support.making import START, axis, promotion
+from tests.support.waiting import until
 
 
 class Waiting:

@@ -18,7 +18,8 @@ from tables.checkpoints.checkpoints import Checkpoints, Taken
 from tables.checkpoints.snapshot import Snapshot
 from tables.shard.shard import Shard
 from tests.streams.checkpoints.house import PARTITION, Log, Worker, at_work, everybody
-from tests.support.making import START, until
+from tests.support.making import START
+from tests.support.waiting import until
 from tests.tables.commands import event
 
 

@@ -26,7 +26,8 @@ from streams.shards import OwnedShards
 from tables.shard.shard import Shard
 from tests.streams.hotpath.test_outbox import Broker
 from tests.streams.jobs.test_analytics import Toy
-from tests.support.making import START, axis, promotion, some_id, until
+from tests.support.making import START, axis, promotion, some_id
+from tests.support.waiting import until
 
 TOPICS = Topics.with_prefix("t.")
 #: A memory of importance 60 that nobody has accessed is deprecated after 22 days, and goes after 52.

@@ -20,8 +20,9 @@ from streams.clients.log_reader import end_of, records_between
 from tables.catalog.catalog_file import CatalogFile
 from tables.shard.shard import Shard
 from tests.streams.agents.test_long_term import USERS, Worker, said, worker
-from tests.support.making import START, until
+from tests.support.making import START
 from tests.support.sparse import held
+from tests.support.waiting import until
 
 __all__ = ["worker"]
 

@@ -29,7 +29,8 @@ from streams.metrics import Metrics, labelled
 from streams.shards import OwnedShards
 from tables.shard.shard import Shard
 from tables.vectors.index import Vectors
-from tests.support.making import START, axis, leaning, memory_of, promotion, until
+from tests.support.making import START, axis, leaning, memory_of, promotion
+from tests.support.waiting import until
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -14,7 +14,8 @@ from streams.jobs.retention import RetentionJob
 from tables.catalog.watermarks import DAY_MS
 from tables.shard.shard import Shard
 from tests.streams.agents.test_long_term import USERS, Worker, said, worker
-from tests.support.making import START, until
+from tests.support.making import START
+from tests.support.waiting import until
 
 __all__ = ["worker"]
 

@@ -17,8 +17,8 @@ from streams.telemetry.spans import NoSpans
 from streams.wiring.telemetry import spans_of
 from tests.support.api import api
 from tests.support.collector import collecting
-from tests.support.making import until
 from tests.support.ports import free_port
+from tests.support.waiting import until
 
 
 def settings_of(**telemetry: object) -> TelemetrySettings:
