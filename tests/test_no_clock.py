@@ -34,8 +34,6 @@ MAY_ASSERT: Final = {
     "fuzz/trials.py:attempt": "seconds of a processor, a hundred times what an input takes: the worker stands still",
     "streams/admission/test_oidc.py:test_clocks_may_differ_by_the_leeway_and_no_more": "the times are in a token",
     "streams/clients/test_embedding_service.py:test_the_pause_that_a_service_asks_for_is_kept": "no load shortens it",
-    "support/making.py:until": DEADLINE,
-    "support/making.py:until_it_is": DEADLINE,
     "worker/test_sustained.py:test_a_record_is_as_old_as_its_schedule_says_however_late_the_broker_takes_it": (
         "a timestamp is not before the begin: no load makes it so"
     ),

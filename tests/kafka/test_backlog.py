@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import duckdb
+import pytest
 
 from schemas.settings import Settings
 from streams.cli.ingest import producing
@@ -66,7 +67,7 @@ async def killed_at(settings: Settings, mark: Path, point: str, nth: int) -> Non
     """Before or after the nth call of a function: it has done something by then, and not all."""
     program = [sys.executable, "-m", "tests.crash.points", point, str(nth), str(mark)]
     with living(settings, free_port(), program, AS_SHIPPED) as worker:
-        await until(lambda: worker.poll() is not None, 300)
+        await until(lambda: worker.poll() is not None, seconds=300)
         assert worker.returncode == -signal.SIGKILL
 
 

@@ -199,7 +199,7 @@ async def test_a_worker_changes_its_model_while_it_is_read_and_written(one: Sett
                 written.append(number)
 
         async def come_when_asked() -> None:
-            await until(lambda: asked[0] > 20 and len(written) > 40, 120)
+            await until(lambda: asked[0] > 20 and len(written) > 40)
             service.away.clear()
 
         service.away.add("two")

@@ -21,7 +21,7 @@ from tables.windows.window_stores import WindowStores
 from tests.streams.hotpath.test_outbox import Broker
 from tests.streams.hotpath.test_recovery import rejoined
 from tests.streams.hotpath.worker import TABLE, TextWorker, changelog_of, on_one_partition, running, unconnected
-from tests.support.making import until
+from tests.support.waiting import until
 
 
 class Interrupted(KeptPartitions):

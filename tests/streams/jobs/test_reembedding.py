@@ -14,7 +14,7 @@ from streams.shards import OwnedShards
 from tables.shard.reembedding import VectorModel
 from tests.streams.test_models import DIMENSION, Toy, embedding_of
 from tests.streams.test_shards import shards_in
-from tests.support.making import until
+from tests.support.waiting import until
 
 
 @pytest.fixture
