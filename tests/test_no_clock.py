@@ -28,12 +28,10 @@ DEADLINE: Final = "the deadline of a wait for a condition: it is met early, and 
 #: Functions that may, each with its reason.
 MAY_ASSERT: Final = {
     "crash/lives.py:stop": DEADLINE,
-    "crash/lives.py:until_idle": DEADLINE,
-    "crash/test_checkpoints.py:seen": DEADLINE,
-    "crash/test_workers.py:all_found": DEADLINE,
     "fuzz/trials.py:attempt": "seconds of a processor, a hundred times what an input takes: the worker stands still",
     "streams/admission/test_oidc.py:test_clocks_may_differ_by_the_leeway_and_no_more": "the times are in a token",
     "streams/clients/test_embedding_service.py:test_the_pause_that_a_service_asks_for_is_kept": "no load shortens it",
+    "support/waiting.py:_wait": DEADLINE,
     "worker/test_sustained.py:test_a_record_is_as_old_as_its_schedule_says_however_late_the_broker_takes_it": (
         "a timestamp is not before the begin: no load makes it so"
     ),
@@ -64,6 +62,8 @@ MAY_SLEEP: Final = {
     "support/object_store.py:_pass": PLAYS,
     "support/openai_server.py:_answer_one": PLAYS,
     "support/openai_server.py:_write": "between two bytes of an answer without an end",
+    "support/waiting.py:_wait": "between two looks, as its callers say: 20 ms where they say nothing",
+    "support/workers.py:surely_asked": "between two questions: 20 ms",
     "support/untouched.py:ended": "between two looks: 50 ms at most",
     "worker/test_sustained.py:send_batch": "a tenth of a second at most, given by its test",
 }

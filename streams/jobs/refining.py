@@ -30,6 +30,7 @@ from streams.shards import OwnedShards
 from tables.shard.items import is_item
 from tables.shard.overflow import KIND as SUMMARY
 from tables.shard.pinning import is_request
+from tables.shard.sameness import says_the_same
 from tables.shard.shard import Shard
 
 log = logging.getLogger(__name__)
@@ -218,7 +219,12 @@ def _older_ones(
         return None
     cosines = shard.resembling(new, older)
     least, most = settings.supersede.min_cosine, settings.near_copy
-    similar = [older[row] for row in np.argsort(-cosines, kind="stable") if least <= cosines[row] < most]
+    # Above the border, too, texts may differ in a fact; those that say the same have nothing to replace.
+    similar = [
+        older[row]
+        for row in np.argsort(-cosines, kind="stable")
+        if cosines[row] >= least and not (cosines[row] >= most and says_the_same(older[row].text, new.text))
+    ]
     return (new, similar[: settings.supersede.candidates]) if similar else None
 
 

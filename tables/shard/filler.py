@@ -1,9 +1,9 @@
 """What people say without telling anything: greetings, thanks, hesitation, politeness, articles. By language.
 
-Pure. A word is filler only where it cannot be anything else: "please" not after "to", "hello" not before a name ("Hello
-Kitty"), 请 not where it may mean "invite". In doubt it stays, and two texts are two memories.
+Pure. A word is filler only where it cannot be anything else: "please" not after "to", "hello" not before a name
+("Hello Kitty"), 请 not where it may mean "invite". In doubt it stays, and two texts are two memories.
 
-To add a language that puts spaces between words, add a `Language` to `LANGUAGES`; one without spaces needs an `Endings`.
+To add a language that puts spaces between words, add a `Language` to `LANGUAGES`; others need an `Endings`.
 """
 
 from __future__ import annotations
@@ -57,11 +57,13 @@ class Language:
 
 ENGLISH: Final = Language(
     telling=_words("""
-        the i my is am are to of and you that was have not with for we she he they please thanks thank hello hey by way
+        the i my is am are to of and you that was have not with for we she he they please thanks thank hello hey by
+        way
     """),
     whole=_phrases("""
-        hi|hello|hey|hi there|hello there|hey there|good morning|good afternoon|good evening|thanks|thank you|many thanks
-        |thanks a lot|thank you very much|thank you so much|cheers|please|ok|okay|well|so|oh|ah|um|uh|hm|hmm|you know
+        hi|hello|hey|hi there|hello there|hey there|good morning|good afternoon|good evening|thanks|thank you
+        |many thanks|thanks a lot
+        |thank you very much|thank you so much|cheers|please|ok|okay|well|so|oh|ah|um|uh|hm|hmm|you know
         |i mean|by the way|btw|fyi|lol|haha|anyway|actually|sorry|excuse me
     """),
     first=_phrases("please remember that|remember that|please note that|note that|by the way|btw|fyi|please"),
@@ -79,8 +81,8 @@ ENGLISH: Final = Language(
 )
 GERMAN: Final = Language(
     telling=_words("""
-        ich der das und ist nicht ein eine einen mein meine zu mit auf den dem habe bin wir du für von bitte danke kein
-        keine keinen
+        ich der das und ist nicht ein eine einen mein meine zu mit auf den dem habe bin wir du für von bitte danke
+        kein keine keinen
     """),
     whole=_phrases("""
         hallo|hi|hey|guten tag|guten morgen|guten abend|danke|vielen dank|danke schön|dankeschön|bitte|also|naja|na ja
@@ -141,7 +143,7 @@ LANGUAGES: Final = (ENGLISH, GERMAN, SPANISH, RUSSIAN, KOREAN)
 
 
 def language_of(words: Sequence[str]) -> Language:
-    """By the words (in lower case) that belong to one language alone; English, where none does or two have as many."""
+    """The one to which most of the words (in lower case) belong alone; English where two have as many."""
     if not words:
         return ENGLISH
     return max(LANGUAGES, key=lambda language: sum(map(language.telling.__contains__, words)))
@@ -161,8 +163,8 @@ class Endings:
         """The run without its filler: what stands at the clause's beginning, or at its end."""
         if begins and ends and self.whole.fullmatch(run):
             return ""
-        if begins:
-            run = self.first.sub("", run)
+        if begins and ((rest := self.first.sub("", run)) or not ends):
+            run = rest
         return self.last.sub("", run) if ends else run
 
 
@@ -173,7 +175,7 @@ CHINESE: Final = Endings(
         "|晚上好|早安|晚安|[请請]|[请請][问問]|[请請]?[帮幫]?我?[记記]住|[请請][记記]得|顺便(?:说|问)?一?下?"
     ),
     first=re.compile(
-        "^(?:嗯+|哦+|噢+|[诶欸]|哎[呀哟]|[请請][问問](?=.)|(?:[请請]|麻[烦煩])?[你您]?(?:[帮幫]我)?[记記]住(?=[^了])|[请請][记記]得(?=.)"
+        "^(?:嗯+|哦+|噢+|[诶欸]|哎[呀哟]|[请請][问問]|(?:[请請]|麻[烦煩])?[你您]?(?:[帮幫]我)?[记記]住(?!了)|[请請][记記]得(?!了)"
         "|[请請][你您]?(?=[帮幫]|提醒|告[诉訴]|叫我|称呼|务必|不要|[别別]))+"
     ),
     last=re.compile("(?<=.)(?:(?<![喇干幹吗嗎])嘛|(?<![毛花你我他她它们們])呢|啊|呀|哦|噢|哟|喔|呗|咯|喽)+$"),
@@ -184,7 +186,7 @@ JAPANESE: Final = Endings(
         "すみません|ごめんなさい|ありがとう(?:ございます)?|こんにち[はわ]|こんばん[はわ]|おはよう(?:ございます)?|えっと|ええと|あの[うー]?|うーん"
         "|はい|お願いします|よろしくお願いします|ちなみに|ところで"
     ),
-    first=re.compile("^(?:えっと|ええと|あのう|あのー|うーん|ちなみに)+(?=.)"),
+    first=re.compile("^(?:えっと|ええと|あのう|あのー|うーん|ちなみに)+"),
     last=re.compile(
         "(?<=.)(?:(?:です|だ)?(?:(?<=です|ます)よ?ね|(?<=です|ます)よ)|(?<=だ)よ?ね|です|だよ?ね?|ください|下さい)$"
     ),

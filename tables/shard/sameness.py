@@ -1,8 +1,8 @@
 """Whether two texts say the same, so that the newer one adds nothing. A pure rule over all of both texts.
 
-A cosine cannot tell: "bees in Oslo: 45681" and "bees in Oslo: 45257" have 0.95, and texts that a model does not know have
-1. So what is left of a text without its form and its filler has to be the same, in the same order: words, numbers with
-their signs, negations, names, units, symbols, emoji, and who speaks. Everything that is not known to be filler counts.
+A cosine cannot tell: "bees in Oslo: 45681" and "bees in Oslo: 45257" have 0.95, and texts that a model does not know
+have 1. So what is left of a text without its form and its filler has to be the same, in the same order: words,
+numbers with their signs, negations, names, units, symbols, emoji, and who speaks. What is not known to be filler counts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PLAIN: Final = frozenset("`|~^")
 _ARRANGED: Final = {ord(old): new for old, new in zip("’‘ʼ‐‑‒–−", "'''-----", strict=True)} | dict.fromkeys(
     [0xAD, 0x200B, 0x200E, 0x200F, 0x2060, 0xFE0E, 0xFE0F, 0xFEFF, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 )
-#: The kinds of compatibility forms that mean what they stand for; "²" and "½" do not mean "2" and "1/2" beside a number.
+#: Compatibility forms that mean what they stand for; "²" and "½" do not mean "2" and "1/2" beside a number.
 _MERE_FORMS: Final = frozenset(("<wide>", "<narrow>", "<compat>", "<font>", "<noBreak>", "<small>", "<vertical>"))
 
 _ROLES: Final = {
@@ -81,7 +81,7 @@ class _Clause:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a text says: all its tokens, those that are no filler, and those of them that a copy has letter by letter."""
+    """What a text says: its tokens, those that are no filler, and those of them that a copy has letter by letter."""
 
     text: str
     everything: tuple[str, ...]
@@ -89,7 +89,7 @@ class Said:
     verbatim: tuple[str, ...]
 
     def may_be_in(self, lower: str) -> bool:
-        """Whether a text (as `in_lower_case` gives it) has the words of this one at all: a quick look before `same`."""
+        """Whether a text (as `in_lower_case` gives it) has this one's words at all: a quick look before `same`."""
         return all(token in lower for token in self.verbatim)
 
     def same(self, other: Said) -> bool:
@@ -173,10 +173,9 @@ def _clauses(text: str) -> Iterator[_Clause]:
         else:
             clause.tokens.append((kind, token))
             continue
-        if ends and clause.tokens:
-            if clause.asks or not _asks_soon(text, match.end()):
-                yield clause
-                clause = _Clause([])
+        if ends and clause.tokens and (clause.asks or not _asks_soon(text, match.end())):
+            yield clause
+            clause = _Clause([])
     if clause.tokens:
         yield clause
 
@@ -249,7 +248,7 @@ def _is_question(clause: _Clause, language: Language, endings: Endings) -> bool:
 def _without_filler(
     tokens: Sequence[tuple[str, str]], language: Language, endings: Endings, shouted: bool
 ) -> list[tuple[str, str]]:
-    """The tokens of a clause, but for its filler. `shouted`: the text has no small letters, so capitals say nothing."""
+    """The tokens of a clause but for its filler. `shouted`: the text has no small letters: capitals say nothing."""
     last = len(tokens) - 1
     bare = [
         (kind, endings.bare(token, place == 0, place == last) if kind == "run" else token)

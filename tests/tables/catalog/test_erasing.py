@@ -26,6 +26,8 @@ ROOT = Path(__file__).parents[3]
 WORD = "unmistakable"
 FIRST, SECOND, THIRD, COPY = (uuid.UUID(int=number) for number in range(1, 5))
 PLACES = {FIRST: 0, SECOND: 1, THIRD: 2, COPY: 0}
+#: The copy says what the first one says.
+TEXTS = {FIRST: f"{WORD} one", SECOND: f"{WORD} two", THIRD: f"{WORD} three", COPY: f"{WORD} one!"}
 #: Where else rows are deleted, of which tables, and why that erases no memory.
 ELSEWHERE = {
     "tables/catalog/catalog.py": {"links"},  # the command to unlink
@@ -37,8 +39,8 @@ ELSEWHERE = {
 
 SAID: list[LongTermEvent] = [
     *(
-        event(Remember, memory_id=identity, text=f"{WORD} {identity}", session_id="s", metadata={"mood": WORD})
-        for identity in PLACES
+        event(Remember, memory_id=identity, text=text, session_id="s", metadata={"mood": WORD})
+        for identity, text in TEXTS.items()
     ),
     event(Link, source_id=FIRST, target_id=SECOND, kind=WORD),
     event(Edit, memory_id=FIRST, metadata={"mood": f"more {WORD}"}, reason=WORD),

@@ -86,7 +86,8 @@ class Connection:
 
 def batches() -> list[list[LongTermEvent]]:
     """Everything that a shard can be told, in batches of what goes together."""
-    one, two, three, copy = (promotion(f"text {n}", f"m{n}", at=START + n) for n in range(4))
+    said = ("text 0", "text 1", "text 2", "Text 0!")
+    one, two, three, copy = (promotion(text, f"m{n}", at=START + n) for n, text in enumerate(said))
     more = [promotion(f"more {n}", f"x{n}", at=START + 9 + n) for n in range(3)]
     link = event(Link, source_id=more[1].memory_id, target_id=more[2].memory_id)
     return [

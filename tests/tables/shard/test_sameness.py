@@ -189,7 +189,10 @@ ENGLISH: Final = (
     "I like {a} more than {b}, by {n} points",
 )
 CHINESE: Final = ("{a}欠{b}{n}元", "{n}号我先见{a}再见{b}", "{a}比{b}高{n}厘米", "我喜欢{a}胜过{b}，多{n}分")
-NAMES: Final = {ENGLISH: ("Lena", "Tom", "Xiu", "Okoro"), CHINESE: ("周敏", "小李", "阿强", "王芳")}
+NAMES: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
+    ENGLISH: ("Lena", "Tom", "Xiu", "Okoro"),
+    CHINESE: ("周敏", "小李", "阿强", "王芳"),
+}
 UNITS: Final = {
     "euros": "dollars",
     "th": "nd",
@@ -212,7 +215,7 @@ FORMS: Final[tuple[Callable[[str], str], ...]] = (
     lambda text: f"“{text}”",
 )
 PREFIXES: Final = ("{}", "User: {}", "USER:{}", "用户：{}")
-FILLERS: Final = {
+FILLERS: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
     ENGLISH: (
         "Hi, {}",
         "{}, thanks!",
