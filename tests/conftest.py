@@ -23,6 +23,7 @@ from tests.kafka.source import found
 from tests.support import shared_servers
 from tests.support.examples import USUAL, examples
 from tests.support.late_api import late
+from tests.support.one_fleet import one_fleet
 from tests.support.shared_catalog import migrated
 from tests.support.shared_model import of_its_own, shared
 
@@ -32,6 +33,8 @@ properties.load_profile("any machine")
 
 #: Each is a shard, which takes most of a worker's start: where tests are to be quick, two show what there is to show.
 FEW_PARTITIONS = 2
+#: By one of these names a module starts workers as processes.
+FLEETS = {"worker_process", "living", "Fleet"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -85,6 +88,14 @@ def _quick_starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _own_model(request: pytest.FixtureRequest) -> Iterator[None]:
     with of_its_own() if request.node.get_closest_marker("own_model") else nullcontext():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _one_fleet(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test of a module that starts workers as processes waits for its turn before its own time begins."""
+    starts = FLEETS & vars(request.node.module).keys() if hasattr(request.node, "module") else ()
+    with one_fleet() if starts else nullcontext():
         yield
 
 
