@@ -27,6 +27,7 @@ from tests.kafka.source import found
 from tests.support import shared_servers, soak
 from tests.support.examples import ALL_EXAMPLES, USUAL, examples
 from tests.support.late_api import late
+from tests.support.one_fleet import one_fleet
 from tests.support.routes_forgotten import forget_routes
 from tests.support.second_look import NAME, SecondLook
 from tests.support.shared_catalog import migrated
@@ -41,9 +42,11 @@ properties.load_profile("any machine")
 
 #: Each is a shard, which takes most of a worker's start: where tests are to be quick, two show what there is to show.
 FEW_PARTITIONS = 2
+#: By one of these names a module starts workers as processes.
+FLEETS = {"worker_process", "living", "Fleet"}
 
 #: After so many seconds a test that is not among the quick ones hangs; pyproject.toml has the quick ones' limit. Both
-#: are far beyond what any of them takes.
+#: are far beyond what any of them takes. What a slow test's fixtures wait for does not count: another test's workers.
 SLOW_TEST_SECONDS = 600
 
 
@@ -67,7 +70,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if "broker" in getattr(item, "fixturenames", ()) and item.get_closest_marker("every_time") is None:
             item.add_marker("wired")
         if any(item.get_closest_marker(name) for name in ("slow", "wired")) or os.environ.get(ALL_EXAMPLES):
-            item.add_marker(pytest.mark.timeout(SLOW_TEST_SECONDS))
+            item.add_marker(pytest.mark.timeout(SLOW_TEST_SECONDS, func_only=True))
     soak.leave_out(config, items)
 
 
@@ -181,6 +184,14 @@ def _forgotten_routes() -> Iterator[None]:
     """A worker that is closed is garbage, whatever answered its requests."""
     yield
     forget_routes()
+
+
+@pytest.fixture(autouse=True)
+def _one_fleet(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test of a module that starts workers as processes waits for its turn before its own time begins."""
+    starts = FLEETS & vars(request.node.module).keys() if hasattr(request.node, "module") else ()
+    with one_fleet() if starts else nullcontext():
+        yield
 
 
 @pytest.fixture(scope="session")

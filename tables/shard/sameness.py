@@ -2,7 +2,8 @@
 
 A cosine cannot tell: "bees in Oslo: 45681" and "bees in Oslo: 45257" have 0.95, and texts that a model does not know
 have 1. So what is left of a text without its form and its filler has to be the same, in the same order: words,
-numbers with their signs, negations, names, units, symbols, emoji, and who speaks. What is not known to be filler counts.
+numbers with their signs, negations, names, units, symbols, emoji, and who speaks. What is not known to be filler
+counts.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from schemas.settings import KafkaSettings
 from streams.clients.broker import EMBEDDED_PARTITIONS
 from streams.clients.ports import reserved_port
 from tests.kafka.source import Running, Source
+from tests.support.one_fleet import one_fleet
 
 START_SECONDS = 90.0
 #: CLIENT is for those who are tested, and is as secure as a test wants it; BROKER is for the brokers and for asking
@@ -161,6 +162,8 @@ def cluster(
     `also` are further listeners, with their protocols; `users` are SCRAM-SHA-256's, with passwords.
     """
     with contextlib.ExitStack() as stack:
+        if brokers > 1:
+            stack.enter_context(one_fleet())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="siltstone-kafka-")))
         nodes = []
         for number in range(1, brokers + 1):

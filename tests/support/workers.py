@@ -18,6 +18,7 @@ import duckdb
 import httpx
 
 from schemas.settings import Settings
+from tests.support.one_fleet import one_fleet
 from tests.support.ports import free_port
 from tests.support.signals import default_signals
 from tests.support.waiting import PACE, PATIENCE, NoAnswer, told_of
@@ -91,12 +92,13 @@ def worker_process(
         **(environment_of_its_own or {}),
     }
     command = [*program, "worker", "--log-level", "WARNING"]
-    process = WorkerProcess(command, port, environment, stderr)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
+    with one_fleet():
+        process = WorkerProcess(command, port, environment, stderr)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
 
 
 @functools.cache
@@ -150,6 +152,7 @@ class Fleet:
         self._running: dict[int, WorkerProcess] = {}
 
     def __enter__(self) -> Self:
+        self._stack.enter_context(one_fleet())
         for _ in range(self._workers):
             self.start(free_port())
         return self
