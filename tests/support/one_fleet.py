@@ -1,6 +1,6 @@
 """One fleet at a time: workers as processes, and clusters of several brokers, of one test on this machine.
 
-Beside each other they are late for their groups and their clients, and tests of any of them fail for the others' sake.
+They make each other late for their groups and their clients, and tests of one fail because of the other.
 """
 
 from __future__ import annotations
