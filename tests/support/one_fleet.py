@@ -1,6 +1,6 @@
 """One fleet at a time: workers as processes, and clusters of several brokers, of one test on this machine.
 
-Beside each other they are late for their groups and their clients, and tests of any of them fail for the others' sake.
+Beside each other they are late for their groups and their clients, and tests fail for the sake of other tests.
 """
 
 from __future__ import annotations
