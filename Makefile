@@ -24,7 +24,7 @@ BESIDE := --numprocesses 3 --dist worksteal
 # Of the tests that repeat one fault many times: the sample that the commit's hash chooses. Also `all` and `none`.
 SOAK ?= $(shell git rev-parse --verify --quiet HEAD || echo none)
 # What fails in a slow suite is run once more, alone: CONTRIBUTING.md says what to do with what passes then.
-SLOWLY := --second-look --soak $(SOAK)
+SLOWLY := --second-look --soak=$(SOAK)
 
 # The sources with their rules compiled beside them. Here they stay pure Python, which is what tests run.
 COMPILED := build/compiled
@@ -93,7 +93,7 @@ test-kafka: $(STAMP)  ## On Apache Kafka, of a distribution in KAFKA_HOME or of 
 
 soak: $(STAMP)  ## Everything that repeats one fault many times, on Apache Kafka too where KAFKA_HOME is; then bare Debians. Hours.
 	$(BIN)/pytest -m soak --second-look $(BESIDE) $(ONLY)
-	@if [ -n "$(KAFKA_HOME)" ]; then $(BIN)/python -m tests.kafka -m soak --second-look; fi
+	@if [ -n "$(KAFKA_HOME)" ]; then $(BIN)/python -m tests.kafka -msoak --second-look; fi
 	@$(MAKE) --no-print-directory test-fresh
 
 test-newest:  ## The tests with the newest of every package: what will come.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +24,29 @@ SILTSTONE = Path(os.environ.get("SILTSTONE_COMMAND", ROOT / ".venv" / "bin" / "s
 START_SECONDS = 120.0
 
 
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
+#: Below those that systems give to outgoing connections.
+PORTS = range(20_000, 32_768)
+
+
+@contextmanager
+def reserved_port() -> Iterator[int]:
+    """As `streams.clients.ports`, which is not in this environment: a UDP socket holds a TCP port for the worker."""
+    for port in random.sample(PORTS, len(PORTS)):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as holder:
+            try:
+                holder.bind(("127.0.0.1", port))
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", port))
+            except OSError:  # reserved, or listened on
+                continue
+            yield port
+            return
+    raise OSError("no loopback port is free")
+
+
+def _default_signals() -> None:
+    """In the worker: a Ctrl-C ends it, though a runner in the background ignores that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _until_ready(url: str, worker: subprocess.Popen[bytes], log: Path) -> None:
@@ -47,9 +67,10 @@ def _until_ready(url: str, worker: subprocess.Popen[bytes], log: Path) -> None:
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a worker with its own broker, whose clock is the newest event's."""
     folder = tmp_path_factory.mktemp("worker")
-    address, log = f"http://127.0.0.1:{(port := free_port())}", folder / "log"
+    log = folder / "log"
     settings = {"SILTSTONE_LIFECYCLE__CLOCK": "event", "SILTSTONE_KAFKA__PARTITIONS": "2"}
-    with log.open("wb") as output:
+    with reserved_port() as port, log.open("wb") as output:
+        address = f"http://127.0.0.1:{port}"
         worker = subprocess.Popen(
             [SILTSTONE, "dev", "--data", folder / "data", "--port", str(port)],
             cwd=folder,
@@ -57,6 +78,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=_default_signals,
         )
         try:
             _until_ready(address, worker, log)
@@ -64,7 +86,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         finally:
             worker.send_signal(signal.SIGINT)
             try:
-                worker.wait(30)
+                worker.wait(START_SECONDS)
             except subprocess.TimeoutExpired:
                 os.killpg(worker.pid, signal.SIGKILL)
                 worker.wait()
@@ -73,7 +95,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def memory(url: str) -> Iterator[Memory]:
     """A client that sees at once what it has written."""
-    with Memory(url, timeout=30, read_your_writes=True) as made:
+    with Memory(url, timeout=START_SECONDS, read_your_writes=True) as made:
         yield made
 
 

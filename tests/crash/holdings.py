@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import aiokafka
 import duckdb
 import numpy as np
 import orjson
 
 from schemas.settings import MemorySettings, Settings
 from schemas.topics import Topics
-from streams.clients.broker import client_options
+from streams.clients.log_reader import bounds_of, records_between
 from streams.rules.exchanges import Limits
 from streams.rules.summary.drafting import Order, drafted
 from tests.crash.chatter import USERS
@@ -106,15 +106,10 @@ async def assert_summaries_are_of_their_requests(settings: Settings, gap_seconds
 
 
 async def _requested(settings: Settings) -> list[bytes]:
-    """All records of `summary-requests`."""
+    """All records of `summary-requests`: of each partition up to where it ends, however long that takes."""
     topic, found = Topics.with_prefix(settings.kafka.topic_prefix).summary_requests, []
-    consumer = aiokafka.AIOKafkaConsumer(
-        topic, **client_options(settings.kafka), group_id=None, auto_offset_reset="earliest"
-    )
-    await consumer.start()
-    try:
-        while fetched := await consumer.getmany(timeout_ms=3_000):
-            found += [record.value for records in fetched.values() for record in records]
-    finally:
-        await consumer.stop()
+    for partition in range(settings.kafka.partitions):
+        first, end = await bounds_of(settings.kafka, topic, partition)
+        async with aclosing(records_between(settings.kafka, topic, partition, first, end)) as batches:
+            found += [record.value async for records in batches for record in records]
     return found

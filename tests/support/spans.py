@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -10,6 +9,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from streams.telemetry.recorded import RecordedSpans
+from tests.support.waiting import until
 
 
 class KeptSpans(RecordedSpans):
@@ -32,13 +32,13 @@ class KeptSpans(RecordedSpans):
         self._kept.clear()
 
     async def until(self, name: str, wanted: Callable[[ReadableSpan], bool] = lambda span: True) -> ReadableSpan:
-        """The first one of that name that is wanted, when it has ended: in 20 seconds at most."""
-        for _ in range(400):
-            for span in self.named(name):
-                if wanted(span):
-                    return span
-            await asyncio.sleep(0.05)
-        raise TimeoutError(name)
+        """The first one of that name that is wanted, when it has ended."""
+
+        def ended() -> list[ReadableSpan]:
+            return [span for span in self.named(name) if wanted(span)]
+
+        await until(ended)
+        return ended()[0]
 
 
 def texts_in(spans: Iterator[ReadableSpan]) -> str:

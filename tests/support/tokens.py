@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-
 import httpx
 
 from schemas.settings import Settings
 from schemas.tokens import Scope, TokenRecord, issue
 from streams.clients.token_log import write_token
 from streams.clock import now_ms
+from tests.support.waiting import until_it_is
 
 
 async def made(settings: Settings, users: str, *scopes: Scope, name: str = "") -> tuple[TokenRecord, dict[str, str]]:
@@ -32,19 +30,10 @@ def bearing(secret: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {secret}"}
 
 
-async def asked_until(true: Callable[[], Awaitable[bool]]) -> None:
-    """Ask, and ask again, for at most 20 seconds."""
-    for _ in range(400):
-        if await true():
-            return
-        await asyncio.sleep(0.05)
-    raise TimeoutError
-
-
 async def known(http: httpx.AsyncClient, headers: dict[str, str]) -> None:
     """Until the worker has read of the token."""
 
     async def heard() -> bool:
         return (await http.get("/v1/nowhere", headers=headers)).status_code == 404
 
-    await asked_until(heard)
+    await until_it_is(heard)

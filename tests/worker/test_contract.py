@@ -16,6 +16,7 @@ from streams.cli import running
 from streams.metrics import labelled
 from tests.support.api import api
 from tests.support.tokens import known, made
+from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +33,8 @@ CHECKS = ",".join(
 )
 #: Of these everything is asked for every route and every way in which a parameter can be wrong; few more at random.
 PHASES = ("--phases", "coverage,fuzzing", "-n", "5", "--seed", "1", "--no-shrink", "--continue-on-failure")
-SECONDS = 90.0
+#: For all of them, one after the other.
+SECONDS = 5 * PATIENCE
 #: A word that nobody else says.
 MARKER = "quincunxial"
 

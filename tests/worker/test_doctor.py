@@ -38,6 +38,7 @@ from tables.offline.inspection import Inspection
 from tests.support.openai_server import DIMENSIONS, Answer, OpenAIServer
 from tests.support.ports import free_port
 from tests.support.quick_commands import siltstone
+from tests.support.waiting import PATIENCE
 
 OK, WARNING, FAILED = Outcome.OK, Outcome.WARNING, Outcome.FAILED
 KEY = "sk-secret-0123456789"
@@ -568,7 +569,7 @@ async def test_a_check_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
             embedding=EmbeddingSettings(backend="sentence-transformers", model="/nowhere"),
             http=at_port(0).http,
         )
-        found = await asyncio.wait_for(examine(ReadSettings(settings), patience=3.0), 10)
+        found = await asyncio.wait_for(examine(ReadSettings(settings), patience=3.0), PATIENCE)
     told = {finding.check: finding for finding in found}
     for check in ("broker", "rights"):
         assert (told[check].outcome, told[check].what) == (FAILED, "there was no answer within 3 s")

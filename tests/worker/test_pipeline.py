@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from streams.metrics import labelled
 from tables.offline.inspection import users
 from tests.support.api import api
 from tests.support.making import START, line
-from tests.support.waiting import until, until_it_is
+from tests.support.waiting import PATIENCE, until, until_it_is
 
 SAMPLES = Path(__file__).parents[2] / "streams" / "samples"
 Records = list[tuple[bytes | None, bytes | None]]
@@ -223,10 +224,10 @@ async def read(settings: Settings, topic: str, count: int) -> list[Any]:
     await consumer.start()
     try:
         found: list[Any] = []
-        while len(found) < count:
-            batches = await consumer.getmany(timeout_ms=5000)
-            assert batches, f"{topic} has only {len(found)} records"
-            found += [record for batch in batches.values() for record in batch]
+        async with asyncio.timeout(PATIENCE):
+            while len(found) < count:
+                batches = await consumer.getmany(timeout_ms=1_000)
+                found += [record for batch in batches.values() for record in batch]
     finally:
         await consumer.stop()
     return sorted(found, key=lambda record: (record.partition, record.offset))

@@ -16,7 +16,8 @@ from streams.app import Siltstone
 from tests.support.mcp_client import answered, over_http
 from tests.support.mcp_client import refused as refused_by
 from tests.support.quick_commands import siltstone
-from tests.support.tokens import asked_until, known, made
+from tests.support.tokens import known, made
+from tests.support.waiting import until_it_is
 
 pytestmark = pytest.mark.slow
 
@@ -76,7 +77,7 @@ async def test_what_came_by_a_token_is_recorded_and_taken_back_by_its_name(
     async def promoted() -> bool:
         return len(await listed(http, ann)) == 4
 
-    await asked_until(promoted)  # the promotion is in the log by another producer, before the barrier or after it
+    await until_it_is(promoted)  # the promotion is in the log by another producer, before the barrier or after it
     by = {one["memory"].splitlines()[0]: one["source"] for one in await listed(http, ann)}
     assert by["Ann collects stamps from Peru"] == ["token:crawler"]
     assert by["I live in Oslo by the harbour"] == ["token:app"]

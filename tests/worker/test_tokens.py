@@ -18,7 +18,8 @@ from streams.app import Siltstone
 from streams.clients.token_log import all_tokens, write_token
 from streams.clock import now_ms
 from tests.support.quick_commands import siltstone
-from tests.support.tokens import asked_until, bearing, known, made
+from tests.support.tokens import bearing, known, made
+from tests.support.waiting import until_it_is
 
 pytestmark = pytest.mark.slow
 
@@ -73,7 +74,7 @@ async def test_a_token_opens_its_users_memories_and_no_others(
     async def there() -> bool:
         return (await http.get(path, headers=ann)).status_code == 200
 
-    await asked_until(there)
+    await until_it_is(there)
     found = (await http.post("/v1/search", headers=ann, json={"query": "Oslo"})).json()["results"]
     assert [hit["memory"] for hit in found] == ["I live in Oslo"]
     assert (await http.get("/v1/memories", headers=everybody, params={"user_id": "ann"})).json()["total"] == 1
@@ -111,7 +112,7 @@ async def test_a_revocation_is_known_without_a_restart(
     async def refused() -> bool:
         return (await http.get("/v1/memories", headers=headers)).status_code == 401
 
-    await asked_until(refused)
+    await until_it_is(refused)
     kept = await all_tokens(settings.kafka)
     assert [one.revoked_at is None for one in kept if one.id == record.id] == [False]
     assert headers["Authorization"].split("_")[2] not in orjson.dumps([one.model_dump() for one in kept]).decode()
