@@ -1,10 +1,6 @@
 """One fleet at a time: workers as processes, and clusters of several brokers, of one test on this machine.
 
-<<<<<<< HEAD
 They make each other late for their groups and their clients, and tests of one fail because of the other.
-=======
-Beside each other they are late for their groups and their clients, and tests fail for the sake of other tests.
->>>>>>> part-harness
 """
 
 from __future__ import annotations
