@@ -80,6 +80,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """`-q` leaves out the line in which pytest-randomly says how an order is repeated."""
+    if config.pluginmanager.hasplugin("randomly"):
+        terminalreporter.write_line(f"This order again: --randomly-seed={config.getoption('randomly_seed')}")
+
+
 def pytest_unconfigure() -> None:
     """What is frozen is never freed, which DuckDB's binding takes for a leak when the process ends."""
     gc.unfreeze()
