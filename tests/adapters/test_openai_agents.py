@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from agents import Agent, Model, ModelResponse, RunConfig, Runner, SQLiteSession, TResponseInputItem, Usage
-from conftest import free_port
+from conftest import reserved_port
 from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 
 from siltstone_client import Memory, Retries
@@ -82,7 +82,7 @@ async def test_the_agent_goes_on_while_nobody_answers_and_the_copy_follows(
     memory: Memory, user: str, said: Callable[[str], list[tuple[str, str]]], caplog: pytest.LogCaptureFixture
 ) -> None:
     inner = SQLiteSession("s")
-    with Memory(f"http://127.0.0.1:{free_port()}", retries=Retries(attempts=1)) as away:
+    with reserved_port() as port, Memory(f"http://127.0.0.1:{port}", retries=Retries(attempts=1)) as away:
         session = SiltstoneSession(inner, away, user_id=user)
         await run(session, Parrot(), "Hello", session_input_callback=session.recall)
         assert "nothing is recalled: Unreachable" in caplog.text
