@@ -24,7 +24,7 @@ BESIDE := --numprocesses 3 --dist worksteal
 # Of the tests that repeat one fault many times: the sample that the commit's hash chooses. Also `all` and `none`.
 SOAK ?= $(shell git rev-parse --verify --quiet HEAD || echo none)
 # What fails in a slow suite is run once more, alone: CONTRIBUTING.md says what to do with what passes then.
-SLOWLY := --second-look --soak=$(SOAK)
+SLOWLY := --second-look --soak=$(SOAK) --left-behind=tell
 
 # The sources with their rules compiled beside them. Here they stay pure Python, which is what tests run.
 COMPILED := build/compiled

@@ -22,6 +22,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from tests.support.untouched import lasting
+
 BUCKET = "checkpoints"
 SECRET = "wJalrXUtnFEMI"
 
@@ -29,10 +31,11 @@ SECRET = "wJalrXUtnFEMI"
 @contextmanager
 def s3_server(bucket: str = BUCKET) -> Iterator[str]:
     """Its address, `127.0.0.1:port`; it has one bucket, and ends with the block."""
-    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-    from werkzeug.serving import make_server
+    with lasting():  # what is imported makes loggers with levels of their own
+        from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+        from werkzeug.serving import make_server
 
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)
     app, one_at_a_time = DomainDispatcherApplication(create_backend_app), threading.Lock()
 
     def answer(environ: Any, start_response: Any) -> list[bytes]:

@@ -37,6 +37,7 @@ from tables.catalog import catalog_file
 from tables.shard import shard as module
 from tables.shard.shard import Shard
 from tables.vectors.index import Vectors
+from tests.support.died import died
 from tests.support.examples import examples
 from tests.support.making import START, axis, leaning, promotion
 from tests.support.sparse import held
@@ -436,12 +437,12 @@ def test_a_crash_while_a_file_is_written_anew_loses_nothing(
     rows = {name: table(shard, name) for name in TABLES}
 
     def dying(call: Callable[..., Any]) -> Callable[..., Any]:
-        def died(*given: Any, **named: Any) -> Any:
+        def dies(*given: Any, **named: Any) -> Any:
             if after:
                 call(*given, **named)
             raise Died
 
-        return died
+        return dies
 
     synced = 1 if fatal == "fsync of the folder" else 0
 
@@ -468,7 +469,7 @@ def test_a_crash_while_a_file_is_written_anew_loses_nothing(
         shard._catalog.erase()
     monkeypatch.undo()
     with contextlib.suppress(duckdb.Error):
-        shard._catalog._file.db.close()
+        died(shard)
     shard = opened(tmp_path)
     assert {name: table(shard, name) for name in TABLES} == rows
     assert sorted(path.name for path in tmp_path.glob("catalog.fresh*")) == []
