@@ -38,6 +38,10 @@ class Steps:
         self.total, self._most = 0, most
         self._patterns: dict[re.Pattern[str], _Tried] = {}
 
+    def again(self, most: int) -> None:
+        """From nothing, up to another number. The patterns are known by now, which saves reading them."""
+        self.total, self._most = 0, most
+
     def one(self) -> None:
         self.total += 1
         if self.total > self._most:

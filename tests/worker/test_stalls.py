@@ -78,6 +78,12 @@ def let_pass(worker: Siltstone, seconds: float) -> None:
     worker.hot.attempts._monotonic = lambda: time.monotonic() + seconds
 
 
+def reason_of(worker: Siltstone) -> str:
+    """Why the first attempt to commit has not succeeded; an attempt that has just begun has another reason."""
+    failing = worker.hot.not_committing()
+    return failing.reason if failing else ""
+
+
 async def readyz(worker: Siltstone) -> tuple[int, list[str]]:
     async with httpx.AsyncClient(trust_env=False, timeout=CLIENT_SECONDS) as client:
         answer = await client.get(f"http://127.0.0.1:{worker.api.port}/readyz")
@@ -107,7 +113,7 @@ async def test_what_cannot_be_committed_is_lag_and_makes_the_worker_unready(
         producer = Refusing(worker, lambda topic: error if topic.endswith("exchanges-changelog") else None)
         await say(worker, 4)
         await until(lambda: labelled(worker.metrics.messages) == {(): 4}, alive=worker)
-        await until(worker.hot.not_committing, alive=worker)
+        await until(lambda: why in reason_of(worker), alive=worker)
         assert worker.health.ready
         let_pass(worker, STALL_SECONDS + 1)
         await until(lambda: not worker.health.ready, alive=worker)
@@ -139,7 +145,7 @@ async def test_a_dead_letter_topic_that_takes_nothing_is_named(
         refusing = Refusing(worker, lambda name: NotEnoughReplicasError() if name == topic else None)
         async with producing(stalling.kafka) as producer:
             await producer.send(USER.encode(), b"no message")
-        await until(worker.hot.not_committing, alive=worker)
+        await until(lambda: "NotEnoughReplicasError" in reason_of(worker), alive=worker)
         let_pass(worker, STALL_SECONDS + 1)
         await until(lambda: not worker.health.ready, alive=worker)
         _, (reason,) = await readyz(worker)
