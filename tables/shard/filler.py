@@ -1,9 +1,9 @@
 """What people say without telling anything: greetings, thanks, hesitation, politeness, articles. By language.
 
-Pure. A word is filler only where it cannot be anything else: "please" not after "to", "hello" not before a name
-("Hello Kitty"), 请 not where it may mean "invite". In doubt it stays, and two texts are two memories.
+A word is filler only where it cannot be anything else: "please" is not after "to", "hello" is not before a name
+("Hello Kitty"), 请 is not where it may mean "invite". In doubt it stays, and two texts are two memories.
 
-To add a language that puts spaces between words, add a `Language` to `LANGUAGES`; others need an `Endings`.
+To add a language with spaces between its words, add a `Language` to `LANGUAGES`. One without spaces needs `Endings`.
 """
 
 from __future__ import annotations
@@ -57,14 +57,13 @@ class Language:
 
 ENGLISH: Final = Language(
     telling=_words("""
-        the i my is am are to of and you that was have not with for we she he they please thanks thank hello hey by
-        way
+        the i my is am are to of and you that was have not with for we she he they please thanks thank hello hey
+        by way
     """),
     whole=_phrases("""
         hi|hello|hey|hi there|hello there|hey there|good morning|good afternoon|good evening|thanks|thank you
-        |many thanks|thanks a lot
-        |thank you very much|thank you so much|cheers|please|ok|okay|well|so|oh|ah|um|uh|hm|hmm|you know
-        |i mean|by the way|btw|fyi|lol|haha|anyway|actually|sorry|excuse me
+        |many thanks|thanks a lot|thank you very much|thank you so much|cheers|please|ok|okay|well|so|oh|ah|um|uh|hm
+        |hmm|you know|i mean|by the way|btw|fyi|lol|haha|anyway|actually|sorry|excuse me
     """),
     first=_phrases("please remember that|remember that|please note that|note that|by the way|btw|fyi|please"),
     before_openers=_phrases("hi|hello|hey|ok|okay|well|so|oh|ah|um|uh|hm|hmm|anyway|actually|sorry"),
@@ -143,7 +142,7 @@ LANGUAGES: Final = (ENGLISH, GERMAN, SPANISH, RUSSIAN, KOREAN)
 
 
 def language_of(words: Sequence[str]) -> Language:
-    """The one to which most of the words (in lower case) belong alone; English where two have as many."""
+    """By the words (in lower case) that belong to one language alone; English in doubt."""
     if not words:
         return ENGLISH
     return max(LANGUAGES, key=lambda language: sum(map(language.telling.__contains__, words)))

@@ -1,9 +1,9 @@
 """Whether two texts say the same, so that the newer one adds nothing. A pure rule over all of both texts.
 
-A cosine cannot tell: "bees in Oslo: 45681" and "bees in Oslo: 45257" have 0.95, and texts that a model does not know
-have 1. So what is left of a text without its form and its filler has to be the same, in the same order: words,
-numbers with their signs, negations, names, units, symbols, emoji, and who speaks. What is not known to be filler
-counts.
+A cosine cannot tell: "bees in Oslo: 45681" and "bees in Oslo: 45257" have 0.95, and two texts in a script that a
+model does not know may have 1. So the rule drops the form and the filler of both texts and compares the rest, in
+order: words, negations, names, numbers with their signs, units, symbols, emoji, and the speakers. A word counts
+unless it is known to be filler.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PLAIN: Final = frozenset("`|~^")
 _ARRANGED: Final = {ord(old): new for old, new in zip("’‘ʼ‐‑‒–−", "'''-----", strict=True)} | dict.fromkeys(
     [0xAD, 0x200B, 0x200E, 0x200F, 0x2060, 0xFE0E, 0xFE0F, 0xFEFF, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 )
-#: Compatibility forms that mean what they stand for; "²" and "½" do not mean "2" and "1/2" beside a number.
+#: The compatibility forms that mean the same as the plain character; "5²" does not mean "52".
 _MERE_FORMS: Final = frozenset(("<wide>", "<narrow>", "<compat>", "<font>", "<noBreak>", "<small>", "<vertical>"))
 
 _ROLES: Final = {
@@ -51,6 +51,7 @@ _ROLES: Final = {
 _ROLE_OF: Final = {word: role for role, words in _ROLES.items() for word in words.split()}
 _PREFIX: Final = re.compile(rf"^[^\S\n]*({'|'.join(_ROLE_OF)})[^\S\n]*:[^\S\n]*", re.IGNORECASE | re.MULTILINE)
 
+_BEFORE_IS: Final = ("it", "that", "there", "here", "what", "who", "he", "she", "where", "how")
 _SHORT_FORMS: Final = {
     "can't": ("can", "not"),
     "cannot": ("can", "not"),
@@ -60,10 +61,7 @@ _SHORT_FORMS: Final = {
     "im": ("i", "am"),
     "dont": ("do", "not"),
     "cant": ("can", "not"),
-    **{
-        f"{word}'s": (word, "is")
-        for word in ["it", "that", "there", "here", "what", "who", "he", "she", "where", "how"]
-    },
+    **{f"{word}'s": (word, "is") for word in _BEFORE_IS},
 }
 _SHORT_ENDINGS: Final = (("n't", "not"), ("'re", "are"), ("'ve", "have"), ("'ll", "will"))
 #: Tokens that a text may have in other letters.
@@ -82,7 +80,7 @@ class _Clause:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a text says: its tokens, those that are no filler, and those of them that a copy has letter by letter."""
+    """What a text says: its tokens, those that are not filler, and of these the ones that all copies spell alike."""
 
     text: str
     everything: tuple[str, ...]
@@ -90,7 +88,7 @@ class Said:
     verbatim: tuple[str, ...]
 
     def may_be_in(self, lower: str) -> bool:
-        """Whether a text (as `in_lower_case` gives it) has this one's words at all: a quick look before `same`."""
+        """Whether a text in lower case (see `in_lower_case`) has this one's words: a cheap test before `same`."""
         return all(token in lower for token in self.verbatim)
 
     def same(self, other: Said) -> bool:
@@ -249,7 +247,7 @@ def _is_question(clause: _Clause, language: Language, endings: Endings) -> bool:
 def _without_filler(
     tokens: Sequence[tuple[str, str]], language: Language, endings: Endings, shouted: bool
 ) -> list[tuple[str, str]]:
-    """The tokens of a clause but for its filler. `shouted`: the text has no small letters: capitals say nothing."""
+    """A clause's tokens without its filler. `shouted`: the text is all capitals, so a capital marks no name."""
     last = len(tokens) - 1
     bare = [
         (kind, endings.bare(token, place == 0, place == last) if kind == "run" else token)
@@ -261,21 +259,15 @@ def _without_filler(
         token.lower() if kind == "word" and (place == 0 or shouted or not token[0].isupper()) else ""
         for place, (kind, token) in enumerate(kept)
     ]
-    if (
-        kept
-        and all(kind == "word" for kind, _ in kept)
-        and tuple(token.lower() for _, token in kept) in language.whole
-    ):
+    lower = [token.lower() for _, token in kept]
+    if tuple(lower) in language.whole:
         return []
-    begin = _leading(words, [token.lower() for _, token in kept], language)
+    begin = _leading(words, lower, language)
     end = len(kept) - _length(words[begin:], language.last, at_end=True)
     if end > begin and words[end - 1] in language.not_behind:
         end = len(kept)
-    filtered = [
-        left
-        for place in range(begin, end)
-        if (left := _reduced(kept, words, place, place == begin, end, language))[1]
-    ]
+    reduced = (_reduced(kept, words, place, place == begin, end, language) for place in range(begin, end))
+    filtered = [(kind, token) for kind, token in reduced if token]
     if filtered and language.ending is not None and filtered[-1][0] == "word":
         pattern, instead = language.ending
         filtered[-1] = ("word", pattern.sub(instead, filtered[-1][1]))

@@ -210,7 +210,6 @@ FORMS: Final[tuple[Callable[[str], str], ...]] = (
     lambda text: f"{text}!!",
     lambda text: f"  {text}\n",
     lambda text: text.replace(" ", "  "),
-    lambda text: text.replace(",", ""),
     lambda text: "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text),
     lambda text: f"“{text}”",
 )
@@ -270,9 +269,12 @@ def test_another_form_of_the_same_is_a_copy(
     sentences, sentence, one, other, number = drawn
     text = copy = sentence.format(a=one, b=other, n=number)
     if data.draw(st.booleans()):
-        copy = data.draw(st.sampled_from(FILLERS[sentences])).format(copy)
+        copy = copy.replace(",", "").replace("，", "")
     for form in forms:
         copy = form(copy)
+    # Filler comes last: without its comma, "Hi" may belong to the name behind it.
+    if data.draw(st.booleans()):
+        copy = data.draw(st.sampled_from(FILLERS[sentences])).format(copy)
     copy = data.draw(st.sampled_from(PREFIXES)).format(copy)
     assert says_the_same(text, copy)
     assert says_the_same(copy, text)
