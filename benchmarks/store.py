@@ -152,7 +152,8 @@ def user_of(number: int, users: int) -> str:
 
 
 def text_of(number: int) -> str:
-    """What was said: a few words that many use, and many that few use."""
+    """What was said: a few words that many use, and many that few use. A near-copy repeats the text of its source."""
+    number -= TALKING * _is_repeated(number)
     chance = np.random.default_rng([SEED, 1, number])
     said = " ".join(f"word{place}" for place in (WORDS * chance.random(WORDS_A_TEXT) ** 3).astype(int))
     return f"User: I said thing {number}: {said}\nAssistant: noted"
@@ -162,11 +163,16 @@ def vectors_of(numbers: Sequence[int], users: int) -> Vectors:
     """Unit vectors, float32[n, d]. Every `AGAIN`th is nearly that of the same user's memory of the turn before."""
     rows = np.empty((len(numbers), DIMENSION), np.float32)
     for place, number in enumerate(numbers):
-        copied = number % AGAIN == 1 and number // TALKING % A_SESSION > 0
+        copied = _is_repeated(number)
         chance = np.random.default_rng([SEED, number - TALKING if copied else number])
         chance.standard_normal(out=rows[place], dtype=np.float32)
         rows[place, 0] += 1e-3 * copied
     return _unit(rows)
+
+
+def _is_repeated(number: int) -> bool:
+    """Whether it is a near-copy of what its user said the turn before."""
+    return number % AGAIN == 1 and number // TALKING % A_SESSION > 0
 
 
 def questions(size: int, users: int) -> list[tuple[str, Vectors, str]]:
