@@ -24,7 +24,7 @@ BESIDE := --numprocesses 3 --dist worksteal
 # Of the tests that repeat one fault many times: the sample that the commit's hash chooses. Also `all` and `none`.
 SOAK ?= $(shell git rev-parse --verify --quiet HEAD || echo none)
 # What fails in a slow suite is run once more, alone: CONTRIBUTING.md says what to do with what passes then.
-SLOWLY := --second-look --soak=$(SOAK) --left-behind=tell
+SLOWLY = --second-look --left-behind=tell --soak=$(SOAK)
 
 # The sources with their rules compiled beside them. Here they stay pure Python, which is what tests run.
 COMPILED := build/compiled
@@ -91,9 +91,10 @@ test-fresh:  ## The README's two commands on bare Debians; needs root and deboot
 test-kafka: $(STAMP)  ## On Apache Kafka, of a distribution in KAFKA_HOME or of Docker's image: see CONTRIBUTING.md.
 	@$(BIN)/python -m tests.kafka $(SLOWLY)
 
+soak: SOAK := all
 soak: $(STAMP)  ## Everything that repeats one fault many times, on Apache Kafka too where KAFKA_HOME is; then bare Debians. Hours.
-	$(BIN)/pytest -m soak --second-look $(BESIDE) $(ONLY)
-	@if [ -n "$(KAFKA_HOME)" ]; then $(BIN)/python -m tests.kafka -msoak --second-look; fi
+	$(BIN)/pytest -m soak $(BESIDE) $(SLOWLY) $(ONLY)
+	@if [ -n "$(KAFKA_HOME)" ]; then $(BIN)/python -m tests.kafka -msoak $(SLOWLY); fi
 	@$(MAKE) --no-print-directory test-fresh
 
 test-newest:  ## The tests with the newest of every package: what will come.

@@ -56,7 +56,7 @@ class Progress:
         """The broker has taken these, which were due last."""
         for change in due:
             assert change.value is not None
-            if change.partition in self._under_way:  # else the tables, or the topic, have begun anew meanwhile
+            if change.partition in self._under_way:  # else it was read again, or its topic was made again
                 self._written[change.partition] = int(change.value)
 
     def keep(self, partitions: Collection[int]) -> None:

@@ -21,7 +21,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _phrases(text: str) -> Phrases:
-    """Phrases are separated by bars; the longest is looked for first."""
+    """Phrases, separated by bars; a longer one matches before a shorter one."""
     return frozenset(tuple(phrase.split()) for phrase in text.replace("\n", " ").split("|"))
 
 

@@ -6,6 +6,7 @@ They repeat one fault many times. `make soak` runs all of them; `make test-all` 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Final
 
@@ -14,6 +15,7 @@ import pytest
 ONE_OF: Final = 6
 ALL: Final = "all"
 NONE: Final = "none"
+_HASH: Final = re.compile("[0-9a-fA-F]+")
 
 
 def sample(tests: Collection[str], commit: str) -> set[str]:
@@ -27,6 +29,8 @@ def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
     which = config.getoption("--soak")
     if which == ALL:
         return
+    if which != NONE and not _HASH.fullmatch(which):
+        raise pytest.UsageError(f"--soak={which}: say {ALL}, {NONE}, or the hash of a commit")
     repeating = {item.nodeid for item in items if item.get_closest_marker("soak")}
     chosen = set() if which == NONE else sample(repeating, which)
     left_out = [item for item in items if item.nodeid in repeating - chosen]

@@ -28,7 +28,7 @@ _DEPTH: Final = 200_000
 
 
 class TooManySteps(Exception):
-    """So many that nobody waits for the end."""
+    """The pattern took more steps than it may."""
 
 
 class Steps:
@@ -234,7 +234,7 @@ class _Tree:
         return tried
 
     def _around(self, direction: int, inner: Part, items: Any, wanted: bool) -> Part:
-        """Looks ahead, or as far back as what is looked for is long."""
+        """A lookahead, or a lookbehind of the pattern's own fixed width."""
         back = items.getwidth()[0] if direction < 0 else 0
 
         def tried(place: int, rest: Rest) -> int | None:

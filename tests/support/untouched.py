@@ -45,7 +45,7 @@ def umask() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What holds for the whole process, whichever test has set it."""
+    """The process-wide settings that a test can change."""
 
     umask: int
     folder: str

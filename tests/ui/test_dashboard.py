@@ -111,7 +111,7 @@ def test_it_polls_while_it_is_seen_and_not_stopped(demo: Demo, chromium: Browser
         assert asked >= 1
         page.clock.run_for(30_000)
         assert polls() == asked
-        # Hidden first: time goes on by itself as well, and what is due is asked for at the next look.
+        # Hide first: the page's clock also runs by itself, so a poll could fire before the page is hidden.
         page.evaluate("Object.defineProperty(document, 'visibilityState', {get: () => 'hidden'})")
         page.get_by_role("button", name="Resume").click()
         page.clock.run_for(30_000)
