@@ -307,8 +307,10 @@ class SegmentedIndex:
 
         Raises OSError.
         """
-        if self._manifest is not None and self._manifest.changes != changes:
-            noted = msgspec.structs.replace(self._manifest, changes=changes, segments=_named(self._segments))
+        if self._manifest is None:
+            return
+        noted = msgspec.structs.replace(self._manifest, changes=changes, segments=_named(self._segments))
+        if noted != self._manifest:
             write_manifest(self._folder, noted)
             self._manifest = noted
 
