@@ -36,7 +36,7 @@ async def test_the_blocks_run_with_the_real_client(settings: Settings, tmp_path:
         await running.until_ready(worker)
         program = "\n".join(blocks("python")).replace(":8000", f":{worker.api.port}").replace("slt_…", "x")
         done = await asyncio.to_thread(ran, program, tmp_path)
-    assert (done.returncode, done.stdout.count("peanuts")) == (0, 2), done.stderr
+    assert (done.returncode, done.stdout.count("peanuts")) == (0, 2), f"{done.stdout}{done.stderr}"
     assert "'source': 'chat'" in done.stdout
 
 

@@ -73,8 +73,9 @@ class Entries:
 
         `replaced`: also those in whose place another one stands.
         """
+        before = await self._service.said_by(user_id)  # the memories after it: what becomes one meanwhile is found
         memories = await self._service.of_user(user_id)
-        said = _once(await self._service.said_by(user_id), memories)
+        said = _once(before, memories)
         found = [(one, True) for one in memories if replaced or one.current] + [(one, False) for one in said]
         found = [one for one in found if all(condition.matches(one[0]) for condition in conditions)]
         return sorted(found, key=lambda one: (one[0].created_at, one[0].seq), reverse=True)
@@ -87,7 +88,7 @@ class Entries:
             for memory in await self._service.said_by(user_id):
                 if memory.id == memory_id:
                     return memory, False
-            raise
+        return await self._service.one(user_id, memory_id), True  # it has become one meanwhile
 
     async def memory(self, user_id: str, memory_id: uuid.UUID) -> Memory:
         """One that is a memory. Raises `MemoryNotFound`; 409 where it was said and is none."""
@@ -104,6 +105,6 @@ class Entries:
 
 
 def _once(said: Iterable[Memory], memories: Iterable[Memory]) -> list[Memory]:
-    """Without the exchanges of which a memory was made under another id: they were open when it was asked."""
-    kept = {(memory.session_id, one) for memory in memories for one in memory.message_ids}
-    return [one for one in said if kept.isdisjoint((one.session_id, message) for message in one.message_ids)]
+    """Without the exchanges of which a memory was made, also under another id: they were open when it was asked."""
+    kept = {(memory.session_id, one) for memory in memories for one in (memory.id, *memory.message_ids)}
+    return [one for one in said if kept.isdisjoint((one.session_id, part) for part in (one.id, *one.message_ids))]
