@@ -148,7 +148,7 @@ def test_what_lasts_is_not_left_behind() -> None:
 
 
 GUARD = """
-from tests.conftest import _as_it_was, _as_the_module_found_it
+from tests.conftest import _as_it_was, _as_the_module_found_it, pytest_addoption
 """
 TESTS = """
 import os, subprocess, sys, threading
@@ -182,8 +182,11 @@ def test_what_a_shared_fixture_starts_meanwhile(shared):
 
 
 @pytest.mark.slow
-def test_a_test_that_leaves_something_fails_and_the_next_finds_nothing(pytester: pytest.Pytester) -> None:
+def test_a_test_that_leaves_something_fails_and_the_next_finds_nothing(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In a process of its own, with the fixtures of these tests."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
     pytester.makeconftest(GUARD)
     pytester.makepyfile(TESTS)
     before = os.umask(0o022)

@@ -32,6 +32,7 @@ def settings(settings: Settings) -> Settings:
 
 
 async def remember(worker: Siltstone, word: str) -> None:
+    """It is in the shard, and the group has committed it: what is not is no part of the log's tail, but new."""
     body = {"user_id": "u", "text": f"I am allergic to {word}", "timestamp": START}
     async with api(worker) as client:
         assert (await client.post("/v1/memories", json=body)).status_code == 202
@@ -41,6 +42,7 @@ async def remember(worker: Siltstone, word: str) -> None:
             return any(word in one["memory"] for one in listed)
 
         await until_it_is(known, alive=worker)
+    await until(lambda: set(worker.health.lag().values()) == {0}, alive=worker)
 
 
 @asynccontextmanager

@@ -86,7 +86,8 @@ def test_without_sentencepiece_the_wheels_tokenizer_is_used(
     slower = UseModel()
     assert isinstance(slower.tokenizer, UseTokenizer)
     assert "pip install 'siltstone[embedded]'" in caplog.text
-    np.testing.assert_array_equal(slower.encode(SAID[:3]), ours.encode(SAID[:3]))
+    # In the last digits a vector depends on which tokens were worked out beside its own.
+    np.testing.assert_allclose(slower.encode(SAID[:3]), ours.encode(SAID[:3]), atol=1e-6)
 
 
 def test_without_the_wheel_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
