@@ -885,8 +885,7 @@ class HotPath:
             self._halted.set()
 
     def abandon(self) -> None:
-        """Faust was not stopped in time: what is cancelled from now on ends, is not begun anew, and is no news."""
-        logging.getLogger("faust").setLevel(logging.CRITICAL)
+        """Faust was not stopped in time: what is cancelled from now on ends, and is not begun anew."""
         for agent in self.app.agents.values():
             if agent.supervisor is not None:  # it was not stopped yet
                 agent.supervisor._stopped.set()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from schemas.errors import SiltstoneError
@@ -29,6 +31,7 @@ class FaustRun:
     def __init__(self, context: WorkerContext, recall: Recall, broker: BrokerLink) -> None:
         self._faust, self._hot, self._recall, self._broker = context.faust, context.hot, recall, broker
         self._stopping: asyncio.Task[None] | None = None
+        self._given_up = ExitStack()
 
     async def stopped(self) -> None:
         """Wait until Faust stops, or is to be; raises what stopped it."""
@@ -53,16 +56,18 @@ class FaustRun:
         self._stopping = asyncio.create_task(self._commit_and_stop())
         await asyncio.wait([self._stopping], timeout=FLUSH_SECONDS)
         if not self._stopping.done():
+            self._given_up.enter_context(_no_news())
             self._hot.abandon()
             log.warning("the broker did not take what was due: it is read again at the next start")
         self._hot.outbox.abandon()
 
     async def leave(self) -> None:
         """End what was given up. Raises what Faust could not be stopped for."""
-        if self._stopping is not None:
-            await ended([self._stopping], LEAVE_SECONDS, first=AGAIN_SECONDS)
-            if self._stopping.done() and not self._stopping.cancelled():
-                self._stopping.result()
+        with self._given_up:
+            if self._stopping is not None:
+                await ended([self._stopping], LEAVE_SECONDS, first=AGAIN_SECONDS)
+                if self._stopping.done() and not self._stopping.cancelled():
+                    self._stopping.result()
 
     async def _commit_and_stop(self) -> None:
         try:
@@ -72,3 +77,15 @@ class FaustRun:
             log.info("the last accesses were not told: the broker does not take them")
         finally:
             await self._faust.stop()
+
+
+@contextmanager
+def _no_news() -> Iterator[None]:
+    """What Faust says within the block of what is cancelled is not logged."""
+    faust = logging.getLogger("faust")
+    before = faust.level
+    faust.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        faust.setLevel(before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -70,7 +71,10 @@ async def test_a_faust_that_does_not_stop_is_given_up_and_left(monkeypatch: pyte
     parts = Parts()
     parts.tells.set()
     run = parts.run()
+    level = logging.getLogger("faust").level
     await run.stop()
     assert parts.done == ["told", "stopping", "abandoned"]
+    assert logging.getLogger("faust").level == logging.CRITICAL
     await run.leave()
     assert parts.done[3:] == ["passed over", "stopped"]
+    assert logging.getLogger("faust").level == level
