@@ -17,12 +17,13 @@ import httpcore2
 import httpx
 import obstore
 import pytest
+import uvloop
 from hypothesis import settings as properties
 from obstore.store import MemoryStore
 
 from schemas.settings import SUMMARY_VARIABLES, Settings
 from streams.clients.broker import EmbeddedBroker, embedded_broker
-from tests.kafka.cluster import Cluster, cluster
+from tests.kafka.cluster import SOON_MISSED, Cluster, cluster
 from tests.kafka.source import found
 from tests.support import shared_servers, soak
 from tests.support.examples import ALL_EXAMPLES, USUAL, examples
@@ -178,8 +179,9 @@ def _one_model() -> Iterator[None]:
 def _quick_starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What every start of a worker would do anew is done once, or not before somebody needs it."""
     with migrated(tmp_path_factory.mktemp("catalog")), late():
-        with lasting():
-            obstore.put(MemoryStore(), "begins its threads", b"")  # which stay, as long as the process
+        with lasting():  # as long as the process
+            obstore.put(MemoryStore(), "begins its threads", b"")
+            uvloop.new_event_loop().close()  # its library has a pipe for signals
         yield
 
 
@@ -206,9 +208,12 @@ def _forgotten_routes() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _one_fleet(request: pytest.FixtureRequest) -> Iterator[None]:
     """A test of a module that starts workers as processes waits for its turn before its own time begins."""
-    starts = FLEETS & vars(request.node.module).keys() if hasattr(request.node, "module") else ()
-    with one_fleet() if starts else nullcontext():
+    with one_fleet() if _starts_fleets(request) else nullcontext():
         yield
+
+
+def _starts_fleets(request: pytest.FixtureRequest) -> bool:
+    return hasattr(request.node, "module") and bool(FLEETS & vars(request.node.module).keys())
 
 
 @pytest.fixture(scope="session")
@@ -235,6 +240,8 @@ def settings(request: pytest.FixtureRequest, broker: EmbeddedBroker | Cluster, t
     )
     if isinstance(broker, EmbeddedBroker) and not request.node.get_closest_marker("slow"):
         kafka = kafka.model_copy(update={"partitions": FEW_PARTITIONS})
+    if isinstance(broker, Cluster) and _starts_fleets(request):
+        kafka = kafka.model_copy(update=SOON_MISSED)  # they are killed, or paused
     return base.model_copy(
         update={
             "data_dir": tmp_path / "data",

@@ -21,6 +21,8 @@ from schemas.settings import KafkaSettings, Settings
 from schemas.topics import partition_of
 from streams.clients.broker import admin_client, ensure_topics
 
+pytestmark = pytest.mark.usefixtures("_like_a_command")
+
 
 async def topics(kafka: KafkaSettings) -> set[str]:
     async with admin_client(kafka) as admin:

@@ -17,6 +17,8 @@ from schemas.memories import SearchHit, State
 from schemas.times import iso
 from tests.support.making import memory_of, some_id
 
+pytestmark = pytest.mark.usefixtures("_like_a_command")
+
 
 def test_measures_of_evidence_at_the_second_and_the_fifth_place() -> None:
     """By hand: half of it within three, all of it within five, the first at two."""

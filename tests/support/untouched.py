@@ -25,8 +25,8 @@ from typing import Any, Final, Self
 #: collector runs, which takes longer than most tests.
 PATIENCE_SECONDS: Final = 5.0
 COLLECT_SECONDS: Final = 0.05
-#: pytest sets it for each phase of a test.
-_PYTESTS: Final = "PYTEST_CURRENT_TEST"
+#: pytest sets the first for each phase of a test, scikit-learn the others when it is imported.
+_FOREIGN: Final = ("PYTEST_CURRENT_TEST", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK")
 #: Standard input, output and error.
 _STANDARD: Final = frozenset("012")
 #: All but SIGALRM, which pytest-timeout takes for a test, and gives back when one fails.
@@ -59,8 +59,7 @@ class Settings:
 
     @classmethod
     def now(cls) -> Self:
-        environment = dict(os.environ)
-        environment.pop(_PYTESTS, None)
+        environment = {name: value for name, value in os.environ.items() if name not in _FOREIGN}
         return cls(
             umask(),
             _folder(),
