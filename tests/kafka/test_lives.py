@@ -19,7 +19,7 @@ from schemas.topics import Topics
 from streams.clients.broker import ensure_topics
 from streams.clients.producing import started_producer
 from tests.crash.lives import idle, living, stop, until_idle
-from tests.kafka.cluster import Cluster, Node
+from tests.kafka.cluster import SOON_MISSED, Cluster, Node
 from tests.support.making import line
 from tests.support.ports import free_port
 from tests.support.waiting import until
@@ -37,7 +37,8 @@ pytestmark = pytest.mark.soak
 @pytest.fixture
 def on_three(three: Cluster, settings: Settings, tmp_path: Path) -> Settings:
     name = uuid.uuid4().hex[:8]
-    kafka = three.settings(settings.kafka).model_copy(update={"topic_prefix": f"{name}.", "group_id": name})
+    of_its_own = {"topic_prefix": f"{name}.", "group_id": name, **SOON_MISSED}
+    kafka = three.settings(settings.kafka).model_copy(update=of_its_own)
     return settings.model_copy(update={"kafka": kafka, "data_dir": tmp_path / "three"})
 
 
@@ -112,11 +113,11 @@ async def test_nothing_is_lost_or_doubled_when(
     with living(on_three, port) as worker:
         await until(lambda: asked(port, "/readyz").get("ready"), alive=worker)
         saying = asyncio.create_task(say(on_three))
-        await asyncio.sleep(3)
+        await until(lambda: remembered(port), alive=worker)
         await fault(three, worker)
         said = await saying
         await until(lambda: idle(port), alive=worker)
-        await until_idle(worker)
+        await until_idle(worker, on_three.kafka)
         stop(worker)
     assert_once_each(on_three, said)
 
@@ -144,15 +145,20 @@ async def test_nothing_is_lost_or_doubled_when_a_killed_workers_partitions_are_t
             lambda: asked(one, "/readyz").get("ready") and asked(two, "/readyz").get("ready"), alive=(first, second)
         )
         saying = asyncio.create_task(say(on_three))
-        await asyncio.sleep(3)
+        await until(lambda: remembered(one) and remembered(two), alive=(first, second))
         first.kill()
         first.wait()
         await meanwhile(three)
         said = await saying
         await until(lambda: idle(two), alive=second)
-        await until_idle(second)
+        await until_idle(second, on_three.kafka)
         stop(second)
     assert_once_each(on_three, said)
+
+
+def remembered(port: int) -> int:
+    """How many memories the worker has in its shards. Raises `NoAnswer`."""
+    return int(asked(port, "/v1/stats/states")["total"])
 
 
 async def started_again(three: Cluster, *nodes: Node) -> None:
