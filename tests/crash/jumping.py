@@ -23,5 +23,7 @@ if __name__ == "__main__":
     jump_by(Path(wrong_by))
     sys.argv = ["siltstone", *command]
     from streams.cli import main
+    from tests.support.toy_model import toy
 
-    main()
+    with toy():
+        main()

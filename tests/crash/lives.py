@@ -16,13 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from schemas.settings import Settings
+from schemas.settings import KafkaSettings, Settings
 from streams.clients.broker import ensure_topics
 from tests.crash.chatter import Said, produce
 from tests.crash.holdings import summaries, tables, vectors, windows
+from tests.support.committed import all_committed
 from tests.support.ports import free_port
-from tests.support.waiting import PATIENCE, until
-from tests.support.workers import SILTSTONE, WorkerProcess, asked, sources, worker_process
+from tests.support.waiting import PATIENCE, until, until_it_is
+from tests.support.workers import WITH_TOY, WorkerProcess, asked, sources, worker_process
 
 PARTITIONS = 4
 #: How long a worker that hangs has to say where its threads stand.
@@ -56,23 +57,24 @@ def idle(port: int) -> bool:
     return bool(ready) and set(asked(port, "/v1/stats/pipeline")["lag"].values()) == {0}
 
 
-async def until_idle(worker: WorkerProcess, seconds: float = 300, steadily: float = 2) -> None:
-    """For as long on end: what is on its way from one topic to the other is in neither lag."""
+async def until_idle(worker: WorkerProcess, kafka: KafkaSettings, steadily: float = 2) -> None:
+    """It is ready, and its group has committed all that there is, for so many seconds on end: timers strike."""
     since: float | None = None
 
-    def for_long() -> bool:
+    async def for_long() -> bool:
         nonlocal since
-        since = (since or time.monotonic()) if idle(worker.port) else None
+        quiet = asked(worker.port, "/readyz")["ready"] and await all_committed(kafka)
+        since = (since or time.monotonic()) if quiet else None
         return since is not None and time.monotonic() >= since + steadily
 
-    await until(for_long, alive=worker, seconds=seconds, pace=0.1)
+    await until_it_is(for_long, alive=worker, seconds=300, pace=0.5)
 
 
 @contextmanager
 def living(
     settings: Settings,
     port: int,
-    program: Sequence[str] = SILTSTONE,
+    program: Sequence[str] = WITH_TOY,
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[WorkerProcess]:
     """A worker whose timers strike often, killed at the end of the block if it still lives."""
@@ -104,24 +106,29 @@ def children_of(worker: subprocess.Popen[bytes]) -> list[int]:
 
 
 async def peaceful_end(
-    settings: Settings, portions: int, environment: Mapping[str, str] = MappingProxyType({})
+    settings: Settings,
+    portions: int,
+    environment: Mapping[str, str] = MappingProxyType({}),
+    program: Sequence[str] = WITH_TOY,
 ) -> Holdings:
     """What a worker holds when it has read all that there is, and has been stopped."""
     port = free_port()
-    with living(settings, port, environment=environment) as worker:
+    with living(settings, port, program, environment) as worker:
         await until(lambda: asked(port, "/readyz").get("ready"), alive=worker)
-        await until_idle(worker)
+        await until_idle(worker, settings.kafka)
         shown = windows(port, portions)
         stop(worker)
     data = settings.data_dir
     return Holdings(tables(data), vectors(data), shown, summaries(data))
 
 
-async def undisturbed(settings: Settings, said: Sequence[Sequence[Said]], **environment: str) -> Holdings:
+async def undisturbed(
+    settings: Settings, said: Sequence[Sequence[Said]], program: Sequence[str] = WITH_TOY, **environment: str
+) -> Holdings:
     """What a worker holds that is given all of it at once, and left alone: each message once, to begin with."""
     await ensure_topics(settings.kafka)
     await produce(settings, [record for records in said for record in records])
-    held = await peaceful_end(settings, len(said), environment)
+    held = await peaceful_end(settings, len(said), environment, program)
     kept = sources(settings)
     assert set(kept.values()) == {1}
     assert kept.keys() == {identity for records in said for record in records if (identity := message_id(record))}

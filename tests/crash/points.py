@@ -110,5 +110,7 @@ if __name__ == "__main__":
     arm(next(point for point in POINTS if point.name == named), int(nth), Path(mark))
     sys.argv = ["siltstone", *command]
     from streams.cli import main
+    from tests.support.toy_model import toy
 
-    main()
+    with toy():
+        main()

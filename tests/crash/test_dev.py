@@ -21,7 +21,7 @@ from tests.crash.holdings import summaries, tables, vectors, windows
 from tests.crash.lives import ENVIRONMENT, Holdings, assert_equal, children_of, of_its_own, undisturbed, until_idle
 from tests.support.ports import free_port
 from tests.support.waiting import CLIENT_SECONDS, until
-from tests.support.workers import SILTSTONE, WorkerProcess, asked, sources, surely_asked
+from tests.support.workers import WITH_TOY, WorkerProcess, asked, sources, surely_asked
 
 pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
@@ -61,7 +61,7 @@ def living(dev: Settings) -> Iterator[WorkerProcess]:
     }
     kafka_port = dev.kafka.bootstrap_servers.rpartition(":")[2]
     ports = ["--port", str(dev.http.port), "--kafka-port", kafka_port]
-    process = WorkerProcess([*SILTSTONE, "dev", "--data", str(dev.data_dir), *ports], dev.http.port, environment)
+    process = WorkerProcess([*WITH_TOY, "dev", "--data", str(dev.data_dir), *ports], dev.http.port, environment)
     try:
         yield process
     finally:
@@ -124,7 +124,7 @@ async def test_whatever_ends_it_the_next_start_goes_on(
             tear(journal)
     with living(dev) as process:
         await until(lambda: ready(dev), alive=process)
-        await until_idle(process)
+        await until_idle(process, dev.kafka)
         shown = windows(dev.http.port, PORTIONS)
         assert await strike(process, "Ctrl-C") == 0
     assert set(sources(dev).values()) == {1}
@@ -165,13 +165,13 @@ async def test_a_full_disk_takes_nothing_that_was_acknowledged(
         assert acknowledged
         with living(dev) as process:
             await until(lambda: ready(dev), alive=process)
-            await until_idle(process)
+            await until_idle(process, dev.kafka)
             kept_in_window = await in_window(client)
             assert kept_in_window >= set(acknowledged)
             decided = surely_asked(dev.http.port, "/v1/stats/states")["total"]
             assert decided < len(kept_in_window) / 2, "all was decided on"
             (await client.post("/v1/messages", json={**message(0), "type": "session_end"})).raise_for_status()
-            await until_idle(process)
+            await until_idle(process, dev.kafka)
             assert await strike(process, "Ctrl-C") == 0
     kept = sources(dev)
     assert kept.keys() >= set(acknowledged)

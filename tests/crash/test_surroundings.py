@@ -33,7 +33,7 @@ from tests.crash.lives import (
 from tests.fuzz.test_worker import everything
 from tests.support.ports import free_port
 from tests.support.waiting import until
-from tests.support.workers import asked
+from tests.support.workers import SILTSTONE, asked
 
 pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
@@ -85,7 +85,7 @@ async def test_a_broker_that_dies_and_returns_empty(
         with embedded_broker(kafka_port) as broker:
             await until(lambda: ready(port), alive=worker)
             await produce(disturbed, said[0])
-            await until_idle(worker)
+            await until_idle(worker, disturbed.kafka)
             await produce(disturbed, said[1])  # some of it is in the middle of its way
             broker.process.kill()
         await until(lambda: "broker" in reasons(port), alive=worker)
@@ -93,11 +93,12 @@ async def test_a_broker_that_dies_and_returns_empty(
         with embedded_broker(kafka_port):
             if topics == "made by others":
                 await ensure_topics(kafka)
-            await until_idle(worker, steadily=10)  # it has begun anew, which a broker that is asked for much hampers
+            # It has begun anew, which a broker that is asked for much hampers.
+            await until_idle(worker, disturbed.kafka, steadily=10)
             assert await has_all_topics(kafka)
             for records in said:
                 await produce(disturbed, records, one_by_one=True)
-                await until_idle(worker)
+                await until_idle(worker, disturbed.kafka)
             stop(worker)
             held = await peaceful_end(disturbed, PORTIONS)
             if lost := await lost_by_the_broker(disturbed, said):
@@ -157,7 +158,7 @@ async def test_a_broker_that_hangs_for_longer_than_a_session(
                 broker.process.send_signal(signal.SIGCONT)
                 assert worker.poll() is None
             await until(lambda: ready(port), alive=worker)
-            await until_idle(worker)
+            await until_idle(worker, frozen.kafka)
             stop(worker)
         assert_equal(await peaceful_end(frozen, PORTIONS), expected)
 
@@ -171,7 +172,7 @@ async def test_a_disk_that_fills_up(
     await produce(disturbed, said[0])
     with living(disturbed, port) as worker:
         await until(lambda: ready(port), alive=worker)
-        await until_idle(worker)
+        await until_idle(worker, disturbed.kafka)
         stop(worker)
     await produce(disturbed, said[1])
     with living(disturbed, port, [sys.executable, "-m", "tests.crash.limited", str(ROOM)]) as worker:
@@ -194,7 +195,7 @@ async def test_a_shard_that_somebody_holds_for_a_while(
     await produce(disturbed, said[0])
     with living(disturbed, port) as worker:
         await until(lambda: ready(port), alive=worker)
-        await until_idle(worker)
+        await until_idle(worker, disturbed.kafka)
         worker.kill()
         worker.wait()
     await produce(disturbed, said[1])
@@ -211,21 +212,22 @@ async def test_a_shard_that_somebody_holds_for_a_while(
 
 
 async def test_an_embedding_process_that_is_killed(
-    disturbed: Settings, expected: Holdings, said: list[list[Said]]
+    disturbed: Settings, settings: Settings, tmp_path: Path, said: list[list[Said]]
 ) -> None:
     """With whatever else the worker has started, in the middle of each portion. It starts another."""
+    expected = await undisturbed(of_its_own(settings, tmp_path / "undisturbed"), said, SILTSTONE)
     port, chance = free_port(), random.Random(0)
     await ensure_topics(disturbed.kafka)
-    with living(disturbed, port) as worker:
+    with living(disturbed, port, SILTSTONE) as worker:
         await until(lambda: ready(port), alive=worker)
         for records in said:
             await produce(disturbed, records)
             await asyncio.sleep(chance.uniform(0, 0.3))
             for child in children_of(worker):
                 os.kill(child, signal.SIGKILL)
-            await until_idle(worker)
+            await until_idle(worker, disturbed.kafka)
         stop(worker)
-    assert_equal(await peaceful_end(disturbed, PORTIONS), expected)
+    assert_equal(await peaceful_end(disturbed, PORTIONS, program=SILTSTONE), expected)
 
 
 @pytest.mark.parametrize("index", ["kept", "lost"])
@@ -256,7 +258,7 @@ async def test_a_clock_that_jumps(
         for records, days in zip(said, (400, -700, 0), strict=True):
             wrong_by.write_text(str(days * DAY), encoding="ascii")
             await produce(disturbed, records)
-            await until_idle(worker)
+            await until_idle(worker, disturbed.kafka)
         stop(worker)
     held = await peaceful_end(disturbed, PORTIONS, wall)
     assert_equal(without_changes_of_state(held), without_changes_of_state(expected))

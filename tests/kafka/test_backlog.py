@@ -75,7 +75,7 @@ async def read_to_the_end(settings: Settings) -> None:
     port = free_port()
     with living(settings, port, environment=AS_SHIPPED) as worker:
         await until(lambda: asked(port, "/readyz").get("ready"), alive=worker)
-        await until_idle(worker)
+        await until_idle(worker, settings.kafka)
         stop(worker)
 
 

@@ -12,9 +12,9 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
+from unittest.mock import patch
 
 import numpy as np
-import pytest
 
 from schemas.settings import EmbeddingSettings
 from streams.clients import embedding
@@ -49,8 +49,7 @@ def toy_in_place_of_use(settings: EmbeddingSettings) -> ToyBackend | EmbeddingPr
 @contextmanager
 def toy() -> Iterator[None]:
     """Within the block, every worker of this process whose model is `use` has the toy."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(embedding, "EmbeddingProcess", toy_in_place_of_use)
+    with patch.object(embedding, "EmbeddingProcess", toy_in_place_of_use):
         yield
 
 

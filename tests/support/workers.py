@@ -24,6 +24,8 @@ from tests.support.signals import default_signals
 from tests.support.waiting import PACE, PATIENCE, NoAnswer, told_of
 
 SILTSTONE = (sys.executable, "-c", "from streams.cli import main; main()")
+#: The same for whom retrieval is not the subject: no model is loaded, and no process started for it.
+WITH_TOY = (sys.executable, "-m", "tests.support.toy_worker")
 
 #: How much of the end of a worker's log is shown.
 LOG_BYTES = 4_000
@@ -68,7 +70,7 @@ def worker_process(
     port: int,
     data: Path | None = None,
     *,
-    program: Sequence[str] = SILTSTONE,
+    program: Sequence[str] = WITH_TOY,
     environment_of_its_own: Mapping[str, str] | None = None,
     stderr: IO[bytes] | None = None,
 ) -> Iterator[WorkerProcess]:

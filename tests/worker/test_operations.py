@@ -57,7 +57,7 @@ async def test_the_drill(settings: Settings, tmp_path: Path) -> None:
         assert (result.returncode, result.stderr) == (0, ""), words
         return result.stdout
 
-    with worker_process(settings, port, lost, environment_of_its_own=environment) as process:
+    with worker_process(settings, port, lost, program=SILTSTONE, environment_of_its_own=environment) as process:
         await ready(port, process)
         await done(remember)
         assert "taken" in await done(now)
@@ -65,7 +65,7 @@ async def test_the_drill(settings: Settings, tmp_path: Path) -> None:
     shutil.rmtree(lost)
     assert "Restored to" in await done(restore)
     assert worker == ["worker", "--data", "/srv/restored"]
-    with worker_process(settings, port, restored, environment_of_its_own=environment) as process:
+    with worker_process(settings, port, restored, program=SILTSTONE, environment_of_its_own=environment) as process:
         await ready(port, process)
         assert KEY in await done(search)
     await done(restore, data=tmp_path / "alone")
