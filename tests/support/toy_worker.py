@@ -7,4 +7,4 @@ from tests.support.toy_model import toy
 
 if __name__ == "__main__":
     with toy():
-        main(prog_name="siltstone")
+        main()
