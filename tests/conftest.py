@@ -23,10 +23,11 @@ from obstore.store import MemoryStore
 
 from schemas.settings import SUMMARY_VARIABLES, Settings
 from streams.clients.broker import EmbeddedBroker, embedded_broker
-from tests.kafka.cluster import SOON_MISSED, Cluster, cluster
+from tests.kafka.cluster import Cluster, cluster
 from tests.kafka.source import found
 from tests.support import shared_servers, soak
 from tests.support.examples import ALL_EXAMPLES, USUAL, examples
+from tests.support.groups import SOON_MISSED
 from tests.support.late_api import late
 from tests.support.one_fleet import one_fleet
 from tests.support.routes_forgotten import forget_routes

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from benchmarks import intake, retrieval, scale, summaries, sustained
 from benchmarks.load.topics import deleted_afterwards, of_its_own
-from benchmarks.state import changes, filling, silence
+from benchmarks.state import changes, filling, legs, silence
 from benchmarks.sustained import in_a_line
 from schemas.settings import KafkaSettings, Settings
 from schemas.topics import partition_of
@@ -169,8 +169,11 @@ def test_a_silent_session_has_a_row_for_each_exchange_and_one_for_itself() -> No
 
 
 @pytest.mark.slow
-def test_scale_measures_what_it_has_bars_for_with_a_few_memories(tmp_path: Path) -> None:
-    """The same program as with a million; what it measures then says nothing."""
+def test_scale_measures_what_it_has_bars_for_with_a_few_memories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same program as with a million; what it measures then says nothing, so nobody waits until it rests."""
+    monkeypatch.setattr(legs, "REST_SECONDS", 1.0)
     given = ["--memories", "2000", "--windows", "420", "--folder", str(tmp_path)]
     given += ["--legs", "memory,windows,restart,checkpoint,rebuild", "--json"]
     done = CliRunner().invoke(scale.main, given, catch_exceptions=False)

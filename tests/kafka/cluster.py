@@ -23,6 +23,7 @@ from schemas.settings import KafkaSettings
 from streams.clients.broker import EMBEDDED_PARTITIONS
 from streams.clients.ports import reserved_port
 from tests.kafka.source import Running, Source
+from tests.support.groups import LONG_MISSED
 from tests.support.one_fleet import one_fleet
 
 START_SECONDS = 90.0
@@ -30,15 +31,6 @@ START_SECONDS = 90.0
 #: what is so.
 LISTENERS = ("CLIENT", "BROKER", "CONTROLLER")
 NONE: Mapping[str, str] = MappingProxyType({})
-
-#: A worker that a busy machine holds up for seconds stays in its group; one that is killed, or that hangs, is put out
-#: of it soon where that is waited for.
-LONG_MISSED: Mapping[str, float] = MappingProxyType(
-    {"session_timeout_seconds": 20.0, "rebalance_timeout_seconds": 5.0, "heartbeat_seconds": 1.0}
-)
-SOON_MISSED: Mapping[str, float] = MappingProxyType(
-    {"session_timeout_seconds": 3.0, "rebalance_timeout_seconds": 1.0, "heartbeat_seconds": 0.5}
-)
 
 
 @dataclass(slots=True)

@@ -19,7 +19,8 @@ from schemas.topics import Topics
 from streams.clients.broker import ensure_topics
 from streams.clients.producing import started_producer
 from tests.crash.lives import idle, living, stop, until_idle
-from tests.kafka.cluster import SOON_MISSED, Cluster, Node
+from tests.kafka.cluster import Cluster, Node
+from tests.support.groups import SOON_MISSED
 from tests.support.making import line
 from tests.support.ports import free_port
 from tests.support.waiting import until

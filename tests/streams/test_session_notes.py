@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -134,9 +135,17 @@ class Room:
 
 @pytest.fixture
 def shards(tmp_path: Path) -> Iterator[OneShard]:
-    opened = OneShard(tmp_path / "0")
-    yield opened
-    opened.shard.close()
+    with one_shard(tmp_path / "0") as opened:
+        yield opened
+
+
+@contextmanager
+def one_shard(folder: Path) -> Iterator[OneShard]:
+    opened = OneShard(folder)
+    try:
+        yield opened
+    finally:
+        opened.shard.close()
 
 
 @pytest.fixture
@@ -499,8 +508,7 @@ ASKED = st.builds(
 @given(st.lists(ASKED, max_size=25, unique_by=lambda event: event.text), st.data())
 def test_cuts_redeliveries_and_crashes_change_nothing(events: list[Remember], data: st.DataObject) -> None:
     """Beside one undisturbed batch: the same notes are kept, and the same events are sent."""
-    with TemporaryDirectory() as folder:
-        shards = OneShard(Path(folder))
+    with TemporaryDirectory() as folder, one_shard(Path(folder)) as shards:
         undisturbed = Room(shards, notes=3).take(*events)
         room, start, committed = Room(shards, notes=3), 0, 0
         while start < len(events):
@@ -520,7 +528,6 @@ def test_cuts_redeliveries_and_crashes_change_nothing(events: list[Remember], da
             undisturbed.end(at=30, user=user)
             room.end(at=30, user=user)
             assert room.texts(user=user) == undisturbed.texts(user=user)
-        shards.shard.close()
     once = {event.event_id: event for event in room.outbox.sent}
     assert once == {event.event_id: event for event in undisturbed.outbox.sent}
     assert all(event == once[event.event_id] for event in room.outbox.sent)
@@ -534,11 +541,9 @@ def test_what_is_forgotten_is_gone_however_often_the_log_is_read(events: list[Re
     gone = data.draw(st.sets(st.sampled_from(range(len(events)))))
     for place in gone:
         log.insert(data.draw(st.integers(0, len(log))), forget(events[place], user=events[place].user_id))
-    with TemporaryDirectory() as folder:
-        shards = OneShard(Path(folder))
+    with TemporaryDirectory() as folder, one_shard(Path(folder)) as shards:
         room = Room(shards).take(*log)
         for event in log[data.draw(st.integers(0, len(log) - 1)) :]:
             room.take(event)
-        shards.shard.close()
     left = sorted(note.text for user in ("u", "v") for note in room.store.notes.of_user(0, user))
     assert left == sorted(event.text for place, event in enumerate(events) if place not in gone)

@@ -82,6 +82,7 @@ def worker_process(
         "SILTSTONE_MEMORY__SCORING__POLICY": "all",
         "SILTSTONE_MEMORY__CAPACITY": "200",
         "SILTSTONE_LONG_TERM__NEAR_COPY": "1",
+        "SILTSTONE_LIFECYCLE__CLOCK": settings.lifecycle.clock,
         "SILTSTONE_HTTP__PORT": str(port),
         "SILTSTONE_KAFKA__BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
         "SILTSTONE_KAFKA__TOPIC_PREFIX": kafka.topic_prefix,

@@ -11,6 +11,7 @@ from schemas.settings import Settings
 from schemas.topics import partition_of
 from streams.clients.broker import ensure_topics
 from tests.support.api import api
+from tests.support.groups import side_by_side
 from tests.worker.test_moving import PARTITIONS, at_work, settled
 
 pytestmark = pytest.mark.slow
@@ -20,6 +21,7 @@ async def test_a_page_of_the_worker_that_is_asked_reaches_the_owner_and_no_other
     settings: Settings, tmp_path: Path
 ) -> None:
     """`Host` and `Origin` are those of the first worker, which the owner would refuse; it is not told them."""
+    settings = side_by_side(settings)
     settings = settings.model_copy(
         update={
             "kafka": settings.kafka.model_copy(update={"partitions": PARTITIONS}),

@@ -13,6 +13,7 @@ from schemas.topics import partition_of
 from streams.cli import running
 from streams.clients.broker import ensure_topics
 from tests.support.api import api
+from tests.support.groups import side_by_side
 from tests.support.tokens import known, made
 from tests.support.waiting import until
 
@@ -25,6 +26,7 @@ async def test_a_bound_token_is_answered_by_the_owner_and_opens_nobody_elses(
     settings: Settings, tmp_path: Path
 ) -> None:
     """Whichever worker is asked. With `read` alone it forwards no write."""
+    settings = side_by_side(settings)
     settings = settings.model_copy(
         update={
             "access": AccessSettings(tokens=True),

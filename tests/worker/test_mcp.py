@@ -22,6 +22,7 @@ from streams.app import Siltstone
 from streams.cli import running
 from streams.clients.broker import EmbeddedBroker, ensure_topics
 from tests.support.api import api
+from tests.support.groups import side_by_side
 from tests.support.mcp_client import answered, over_http, over_stdio, refused, told
 from tests.support.ports import free_port
 from tests.support.quick_commands import siltstone
@@ -197,6 +198,7 @@ async def test_a_worker_that_goes_is_said_in_the_answers(settings: Settings) -> 
 async def test_a_tool_about_another_workers_user_is_answered_by_that_worker(
     settings: Settings, tmp_path: Path
 ) -> None:
+    settings = side_by_side(settings)
     kafka = settings.kafka.model_copy(update={"partitions": PARTITIONS})
     settings = settings.model_copy(update={"kafka": kafka})
     await ensure_topics(kafka)

@@ -21,6 +21,7 @@ from streams.clock import now_ms
 from streams.effects import Effects
 from streams.metrics import labelled
 from tests.support.api import api
+from tests.support.groups import side_by_side
 from tests.support.late_api import api_of
 from tests.support.openai_server import OpenAIServer
 from tests.support.quick_commands import siltstone
@@ -211,6 +212,7 @@ async def test_what_was_written_before_a_restart_is_read_after_it(settings: Sett
 @pytest.mark.slow
 async def test_the_users_worker_waits_whichever_is_asked(settings: Settings, tmp_path: Any) -> None:
     """Both for writes and for reads: of two workers, each is asked about a user of either."""
+    settings = side_by_side(settings)
     settings = settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"partitions": 2})})
     await ensure_topics(settings.kafka)
     users = [next(f"u{i}" for i in range(99) if partition_of(f"u{i}", 2) == partition) for partition in (0, 1)]

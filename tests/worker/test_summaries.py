@@ -284,8 +284,9 @@ async def test_of_a_forgotten_user_no_file_is_left_or_written(place: Place) -> N
     assert (place.folder / "sue").is_dir()
     (await place.http.delete("/v1/memories", params={"user_id": "sue"})).raise_for_status()
     await until(lambda: not (place.folder / "sue").exists(), alive=place.worker)
+    before = place.outcomes().get("forgotten", 0)
     await place.tell(request)
-    assert (place.outcomes()["forgotten"], await place.days("sue")) == (1, {})
+    assert (place.outcomes()["forgotten"], await place.days("sue")) == (before + 1, {})
     assert not (place.folder / "sue").exists()
     assert (await place.http.post("/v1/summaries", json={"user_id": "sue"})).status_code == 404
 
@@ -297,8 +298,9 @@ async def test_what_cannot_be_written_goes_to_the_second_place(
     folder = place.folder.parent.parent / "second" / "pat"
     place.folder.mkdir(parents=True, exist_ok=True)
     (place.folder / "pat").write_text("in the way")
+    before = place.outcomes().get("written_elsewhere", 0)
     await place.tell(request_of("pat"))
-    assert place.outcomes()["written_elsewhere"] == 1
+    assert place.outcomes()["written_elsewhere"] == before + 1
     (path,) = folder.iterdir()
     assert await place.file("pat") == path.read_text(encoding="utf-8")
     warned = [record.message for record in caplog.records if record.levelno == logging.WARNING]
@@ -414,8 +416,9 @@ async def test_what_the_model_fails_at_is_made_with_the_next_trigger(
 ) -> None:
     """Nothing stands in a file meanwhile; then one summary does, which answers both."""
     answering.script(Answer(status=500))
+    before = modelled.outcomes().get("failed", 0)
     await modelled.talk("bob", 10)
-    await until(lambda: modelled.outcomes().get("failed"), alive=modelled.worker)
+    await until(lambda: modelled.outcomes().get("failed", 0) > before, alive=modelled.worker)
     (failed,) = await modelled.waiting("bob")
     assert await modelled.days("bob") == {}
     assert any("was not summed up by the model: InternalServerError" in record.message for record in caplog.records)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ OTHER = "unmistakable-tea"
 
 
 @pytest.fixture
-async def moved(worker: Worker, tmp_path: Path) -> Worker:
+async def moved(worker: Worker, tmp_path: Path) -> AsyncIterator[Worker]:
     """A worker that had partition 0: its shard, a day file and the analysts' rows are here; it has 1 alone now."""
     worker.model.gate.set()
     for place in (0, 1):
@@ -41,7 +41,8 @@ async def moved(worker: Worker, tmp_path: Path) -> Worker:
     worker.shards.own(frozenset({1}))
     worker.agent.own(frozenset({1}))
     await worker.shards._closing[0]
-    return worker
+    yield worker
+    worker.siltstone.jobs.analytics.close()
 
 
 def logged(worker: Worker, *events: Any) -> list[Any]:
