@@ -80,9 +80,10 @@ async def read_to_the_end(settings: Settings) -> None:
 
 
 def memories(settings: Settings) -> dict[str, str]:
-    """The texts of all memories by their ids."""
+    """The texts of all memories by their ids. A worker may have been killed before a shard had its tables."""
     found: dict[str, str] = {}
     for path in settings.data_dir.glob("shards/*/catalog.duckdb"):
         with duckdb.connect(str(path), read_only=True) as db:
-            found.update(db.execute("SELECT id, text FROM memories").fetchall())
+            if db.execute("FROM duckdb_tables() WHERE table_name = 'memories'").fetchone():
+                found.update(db.execute("SELECT id, text FROM main.memories").fetchall())
     return found
