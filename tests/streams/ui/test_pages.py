@@ -19,6 +19,7 @@ from streams.ui.session import COOKIE, form_token
 from tests.streams.ui.opened import browser, unsafe_parts
 from tests.support.making import START, line
 from tests.support.talk import Talk, talk
+from tests.support.waiting import until
 
 NASTY = """<script>alert(1)</script><img src=x onerror=alert(1)>"'</textarea>{{7*7}}<!--"""
 MEMORY = uuid.UUID(int=7)
@@ -261,6 +262,7 @@ async def test_a_days_notes_are_shown_without_what_a_browser_would_obey(here: Ta
 async def test_the_overview_says_why_a_worker_is_not_ready_and_what_each_partition_does(
     here: Talk, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    await until(lambda: here.worker.health.ready)
     assert "<b>Ready.</b>" in (await http.get("/ui/overview")).text
     with monkeypatch.context() as patch:
         patch.setattr(WorkerHealth, "not_ready", lambda _: ["the embedding model is being loaded"])
