@@ -24,13 +24,13 @@ BESIDE := --numprocesses 3 --dist worksteal
 # Of the tests that repeat one fault many times: the sample that the commit's hash chooses. Also `all` and `none`.
 SOAK ?= $(shell git rev-parse --verify --quiet HEAD || echo none)
 # What fails in a slow suite is run once more, alone: CONTRIBUTING.md says what to do with what passes then.
-SLOWLY = --second-look --left-behind=tell --soak=$(SOAK)
+SLOWLY = --second-look --soak=$(SOAK)
 
 # The sources with their rules compiled beside them. Here they stay pure Python, which is what tests run.
 COMPILED := build/compiled
 SOURCES := schemas tables streams
 
-.PHONY: demo test quick-tests test-all test-compiled test-adapters test-fresh test-kafka soak test-newest lint docs mutants wheel bench update clean
+.PHONY: demo test quick-tests test-all coverage test-compiled test-adapters test-fresh test-kafka soak test-newest lint docs mutants wheel bench update clean
 
 # An installation that was interrupted leaves no stamp, and is begun anew.
 $(STAMP): pyproject.toml client/pyproject.toml $(CONSTRAINTS)
@@ -71,13 +71,17 @@ lint: $(STAMP)
 quick-tests: $(STAMP)
 	$(BIN)/pytest -m "not slow and not wired" $(BESIDE)
 
-test: $(STAMP)  ## Lint, types and the quick tests, beside each other: a minute.
+test: $(STAMP)  ## Lint, types and the quick tests, beside each other: three minutes.
 	@$(MAKE) --no-print-directory --jobs 2 lint quick-tests
 
 test-all: $(STAMP_ALL) $(STAMP_MEM0) test-adapters  ## What takes longer: real models, crash tests, and properties on all of their examples.
 	@command -v chromium > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update && apt-get install --yes --no-install-recommends chromium; } > /dev/null 2>&1 \
 		|| echo "There is no chromium: the dashboard's tests in a browser are left out; apt-get install chromium"
 	ALL_EXAMPLES=1 $(BIN)/pytest -m "slow or wired or hypothesis" $(BESIDE) $(SLOWLY)
+	@$(MAKE) --no-print-directory coverage
+
+coverage: $(STAMP)  ## Which lines and branches the quick tests run, in build/coverage; fails under the floor of pyproject.toml.
+	$(BIN)/pytest -m "not slow and not wired" $(BESIDE) --cov --cov-report=html:build/coverage
 
 test-adapters: $(STAMP) $(STAMP_ADAPTERS)  ## Adapters beside the agent frameworks' own packages, and a worker of $(VENV).
 	cd client && ../$(VENV_ADAPTERS)/bin/mypy --config-file ../tests/adapters/mypy.ini --package siltstone_client

@@ -47,9 +47,6 @@ FEW_PARTITIONS = 2
 #: By one of these names a module starts workers as processes.
 FLEETS = {"worker_process", "living", "Fleet"}
 
-#: Where a run with `--left-behind=tell` notes what its tests left in their processes.
-LEFT_BEHIND = "build/left-behind.txt"
-
 #: After so many seconds a test that is not among the quick ones hangs; pyproject.toml has the quick ones' limit. Both
 #: are far beyond what any of them takes. What a slow test's fixtures wait for does not count: another test's workers.
 SLOW_TEST_SECONDS = 600
@@ -58,15 +55,12 @@ SLOW_TEST_SECONDS = 600
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--broker", choices=["embedded", "kafka"], default="embedded", help="see tests/kafka")
     parser.addoption("--soak", default=soak.ALL, help="which tests marked soak run: all, none, or a commit's sample")
-    parser.addoption("--left-behind", choices=["fail", "tell"], default="fail", help=f"tell: in {LEFT_BEHIND}")
     parser.addoption("--second-look", action="store_true", help="run what failed once more, alone, at the end")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput") and getattr(config.option, "numprocesses", None):
         shared_servers.begin()
-    if config.getoption("--left-behind") == "tell":
-        (config.rootpath / LEFT_BEHIND).parent.mkdir(exist_ok=True)
     if config.getoption("--second-look") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(SecondLook(config), NAME)
 
@@ -113,15 +107,15 @@ def _as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
     """
     settings, running = ProcessSettings.now(), None if _shares(request) else Running.now()
     yield
-    _tell_of(request, [*settings.put_back(), *(running.ended() if running else ())])
+    _fail_by([*settings.put_back(), *(running.ended() if running else ())])
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _as_the_module_found_it(request: pytest.FixtureRequest) -> Iterator[None]:
+def _as_the_module_found_it() -> Iterator[None]:
     """With all that its tests share, a module ends what it has begun."""
     running = Running.now()
     yield
-    _tell_of(request, running.ended())
+    _fail_by(running.ended())
 
 
 @pytest.fixture
@@ -142,14 +136,9 @@ def _shares(request: pytest.FixtureRequest) -> bool:
     )
 
 
-def _tell_of(request: pytest.FixtureRequest, left: list[str]) -> None:
-    if not left:
-        return
-    told = f"left behind: {'; '.join(left)}"
-    if request.config.getoption("--left-behind") == "fail":
-        pytest.fail(told, pytrace=False)
-    with (request.config.rootpath / LEFT_BEHIND).open("a", encoding="utf-8") as file:
-        file.write(f"{request.node.nodeid}: {told}\n")
+def _fail_by(left: list[str]) -> None:
+    if left:
+        pytest.fail(f"left behind: {'; '.join(left)}", pytrace=False)
 
 
 @pytest.fixture(autouse=True)

@@ -148,7 +148,7 @@ def test_what_lasts_is_not_left_behind() -> None:
 
 
 GUARD = """
-from tests.conftest import _as_it_was, _as_the_module_found_it, pytest_addoption
+from tests.conftest import _as_it_was, _as_the_module_found_it
 """
 TESTS = """
 import os, subprocess, sys, threading

@@ -78,8 +78,6 @@ class SecondLook:
         options = ["-p", f"no:{NAME}", "-p", "no:cacheprovider"]
         if self._config.pluginmanager.hasplugin("randomly"):
             options.append(f"--randomly-seed={self._config.getoption('randomly_seed')}")
-        if self._config.getoption("--left-behind", None) == "tell":
-            options.append("--left-behind=tell")
         if (broker := self._config.getoption("--broker", None)) is not None:
             options.append(f"--broker={broker}")
         return options

@@ -23,7 +23,7 @@ from typing import Any, Final, Self
 
 #: What threads, children and files may take to end, on a busy machine; and how long it is watched before the garbage
 #: collector runs, which takes longer than most tests.
-PATIENCE_SECONDS: Final = 5.0
+PATIENCE_SECONDS: Final = 30.0
 COLLECT_SECONDS: Final = 0.05
 #: pytest sets the first for each phase of a test, scikit-learn the others when it is imported.
 _FOREIGN: Final = ("PYTEST_CURRENT_TEST", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK")

@@ -506,7 +506,7 @@ def at_port(port: int) -> Settings:
         (b'{"ready": false, "waiting_for": ["the shards"]}', WARNING, "is not ready: the shards"),
         (b"[]", FAILED, "taken by something that is no worker (200)"),
         (b"<html>", FAILED, "taken by something that is no worker (200)"),
-        (None, FAILED, "taken by something that is no worker (ReadTimeout)"),
+        pytest.param(None, FAILED, "taken by something that is no worker (ReadTimeout)", marks=pytest.mark.slow),
     ],
 )
 async def test_a_taken_port_says_by_whom(body: bytes | None, outcome: Outcome, what: str) -> None:
@@ -560,6 +560,7 @@ async def test_a_worker_without_mcp_is_said_to_have_none(settings: Settings) -> 
 # All of it
 
 
+@pytest.mark.slow
 async def test_a_check_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
     """A broker that takes the connection and says nothing."""
     async with answering(None) as port:

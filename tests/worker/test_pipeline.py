@@ -200,7 +200,6 @@ async def test_users_of_the_shards_lie_by_the_number_of_partitions(settings: Set
     assert all(partition_of(user, settings.kafka.partitions) == partition for user, partition in stored)
 
 
-@pytest.mark.every_time
 async def test_windows_survive_a_restart(settings: Settings) -> None:
     """A worker that takes over has the windows of the one before, and counts nothing twice."""
     records: Records = [(b"u", line(i, "u", ("user", "assistant")[i % 2], i)) for i in range(7)]

@@ -133,6 +133,7 @@ async def test_a_head_that_comes_byte_by_byte_has_no_more_time() -> None:
         dripping.cancel()
 
 
+@pytest.mark.slow
 async def test_a_second_head_has_the_same_time_and_an_answer_any() -> None:
     """What is asked for may take longer than the asking."""
     async with serving(head_seconds=1.0) as (port, _), connected(port) as (reader, writer):

@@ -128,6 +128,7 @@ async def connections() -> AsyncIterator[Connections]:
     made.close()
 
 
+@pytest.mark.slow
 async def test_a_broker_is_asked_over_one_connection_until_it_goes(connections: Connections) -> None:
     with embedded_broker() as broker:
         host, _, port = broker.bootstrap_servers.partition(":")

@@ -247,6 +247,7 @@ async def test_a_service_that_has_gone_is_waited_for(server: OpenAIServer) -> No
         assert not kept.done()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", [Answer(delay=60), Answer(fault="endless")], ids=["late", "endless"])
 async def test_an_answer_that_does_not_end_is_asked_for_again(server: OpenAIServer, answer: Answer) -> None:
     """Also where bytes keep coming."""
@@ -421,10 +422,11 @@ async def test_at_the_start_the_dimension_is_learnt(server: OpenAIServer) -> Non
         (Answer(status=429), ATTEMPTS, "(RateLimitError, 429): raise the service's limit"),
         (Answer(status=500), ATTEMPTS, "(InternalServerError, 500): look at the service"),
         (Answer(fault="broken"), ATTEMPTS, "(APIConnectionError): start it, or correct its URL"),
-        (
+        pytest.param(
             Answer(fault="endless"),
             ATTEMPTS,
             "(TimeoutError): look at the service, or raise embedding.timeout_seconds",
+            marks=pytest.mark.slow,
         ),
         (HTML, ATTEMPTS, "its answer is no list of embeddings; look at the service and at embedding.model"),
     ],

@@ -454,6 +454,7 @@ async def test_no_more_are_asked_at_once_than_the_settings_allow(server: OpenAIS
     assert server.most_under_way == 3
 
 
+@pytest.mark.slow
 async def test_waiting_for_a_place_is_not_the_services_time(server: OpenAIServer) -> None:
     """Four ratings, one at a time, take longer than the time-out of one."""
     server.answering = lambda _: Answer(delay=0.8)
@@ -461,6 +462,7 @@ async def test_waiting_for_a_place_is_not_the_services_time(server: OpenAIServer
         assert await asyncio.gather(*(rater.rate(*SAID) for _ in range(4))) == [5] * 4
 
 
+@pytest.mark.slow
 async def test_a_rating_that_ends_badly_gives_its_place_back(server: OpenAIServer) -> None:
     server.script(Answer(fault="broken"), Answer(delay=60), "3")
     async with rated_by(server.base_url, concurrency=1, timeout_seconds=3.0) as rater:

@@ -353,14 +353,16 @@ FAILURES = [
     (Answer(status=500), "InternalServerError"),
     (Answer(fault="broken"), "APIConnectionError"),
     (Answer(fault="cut"), "APIConnectionError"),
-    (Answer(fault="endless"), "TimeoutError"),
-    (Answer(delay=60), "TimeoutError"),
     (Answer(body=b'{"choices": []}'), "IndexError"),
     (Answer(body=b'{"choices": [{"mess'), "JSONDecodeError"),
 ]
+#: They are waited for.
+LATE = [(Answer(fault="endless"), "TimeoutError"), (Answer(delay=60), "TimeoutError")]
 
 
-@pytest.mark.parametrize(("answer", "name"), FAILURES)
+@pytest.mark.parametrize(
+    ("answer", "name"), [*FAILURES, *(pytest.param(*late, marks=pytest.mark.slow) for late in LATE)]
+)
 async def test_a_failure_is_an_outcome_and_one_warning(
     server: OpenAIServer, summariser: ModelSummariser, caplog: pytest.LogCaptureFixture, answer: Answer, name: str
 ) -> None:
@@ -376,6 +378,7 @@ async def test_a_failure_is_an_outcome_and_one_warning(
     "answers",
     [
         *([answer] for answer, _ in FAILURES),
+        *(pytest.param([answer], marks=pytest.mark.slow) for answer, _ in LATE),
         *([answer, answer] for answer, _ in MALFORMED),
         [Answer(status=400)] * 3,
         [Answer("?"), Answer(status=400), Answer(status=422), Answer(status=400)],
