@@ -75,6 +75,7 @@ def test_help_explains(name: str) -> None:
     assert len(result.output.split("Options:")[0].splitlines()) >= 3
 
 
+@pytest.mark.usefixtures("_like_a_command")
 def test_addresses_are_served(settings: Settings) -> None:
     """Each path in the README's table is one of the API's."""
     cells = [line.split("|")[1] for line in README.splitlines() if line.startswith("| `")]

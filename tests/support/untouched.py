@@ -240,7 +240,9 @@ def _files() -> Iterator[tuple[int, str]]:
         if name in _STANDARD:
             continue
         with contextlib.suppress(OSError):  # it was closed, as the one that this list was read from
-            yield int(name), os.readlink(f"/proc/self/fd/{name}")  # noqa: PTH115
+            target = os.readlink(f"/proc/self/fd/{name}")  # noqa: PTH115
+            if "/site-packages/" not in target:  # a library's own, such as matplotlib's fonts
+                yield int(name), target
 
 
 def _children() -> Iterator[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import closing
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -85,37 +86,38 @@ def test_what_is_stored_is_the_rules_state_at_every_moment(
     data: st.DataObject | None,
 ) -> None:
     """To the millisecond around each border, with memories that are touched, come and go in between."""
-    catalog = opened(tmp_path_factory.mktemp("ageing"))
-    kept = [
-        memory(seq, importance=importance, last_accessed=START + after, pinned=pinned)
-        for seq, (importance, after, pinned) in enumerate(aged, start=1)
-    ]
-    catalog.write(adding(*kept), START)
-    numbers = count(len(kept) + 1)
-    moments = sorted({at + step for at in borders(kept, lifecycle) for step in range(-1, 3)} | {START + 61 * DAY_MS})
-    for now in moments:
-        catalog.ageing.recompute(now, lifecycle)
-        stored = {one.id: one for one in catalog.of_user("u")}
-        assert [stored[one.id].state for one in kept] == [
-            state_of(score_of(one, now, lifecycle), lifecycle) for one in kept
+    with closing(opened(tmp_path_factory.mktemp("ageing"))) as catalog:
+        kept = [
+            memory(seq, importance=importance, last_accessed=START + after, pinned=pinned)
+            for seq, (importance, after, pinned) in enumerate(aged, start=1)
         ]
-        if data is None or not data.draw(st.booleans()):
-            continue
-        place = data.draw(st.integers(0, len(kept) - 1))
-        match data.draw(st.sampled_from(["touch", "pin", "come", "go"])):
-            case "touch":
-                importance = min(100.0, kept[place].importance + 2)
-                kept[place] = replace(stored[kept[place].id], importance=importance, last_accessed=now)
-                catalog.write(changing(kept[place]), START)
-            case "pin":
-                kept[place] = replace(stored[kept[place].id], pinned=not kept[place].pinned)
-                catalog.write(changing(kept[place]), START)
-            case "come":
-                kept.append(memory(next(numbers), last_accessed=now))
-                catalog.write(adding(kept[-1]), START)
-            case "go" if len(kept) > 1:
-                catalog.write(dropping(kept.pop(place)), START)
-    catalog.close()
+        catalog.write(adding(*kept), START)
+        numbers = count(len(kept) + 1)
+        moments = sorted(
+            {at + step for at in borders(kept, lifecycle) for step in range(-1, 3)} | {START + 61 * DAY_MS}
+        )
+        for now in moments:
+            catalog.ageing.recompute(now, lifecycle)
+            stored = {one.id: one for one in catalog.of_user("u")}
+            assert [stored[one.id].state for one in kept] == [
+                state_of(score_of(one, now, lifecycle), lifecycle) for one in kept
+            ]
+            if data is None or not data.draw(st.booleans()):
+                continue
+            place = data.draw(st.integers(0, len(kept) - 1))
+            match data.draw(st.sampled_from(["touch", "pin", "come", "go"])):
+                case "touch":
+                    importance = min(100.0, kept[place].importance + 2)
+                    kept[place] = replace(stored[kept[place].id], importance=importance, last_accessed=now)
+                    catalog.write(changing(kept[place]), START)
+                case "pin":
+                    kept[place] = replace(stored[kept[place].id], pinned=not kept[place].pinned)
+                    catalog.write(changing(kept[place]), START)
+                case "come":
+                    kept.append(memory(next(numbers), last_accessed=now))
+                    catalog.write(adding(kept[-1]), START)
+                case "go" if len(kept) > 1:
+                    catalog.write(dropping(kept.pop(place)), START)
 
 
 def test_a_recompute_looks_at_what_is_new_was_touched_or_is_old_enough(catalog: Catalog) -> None:

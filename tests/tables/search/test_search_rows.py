@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from tests.support import sparse
 from tests.support.examples import examples
 from tests.support.making import START, axis, promotion
 from tests.tables.commands import COMMANDS, WHO, event, vectors_of
-from tests.tables.shard.test_shard import forget, touch
+from tests.tables.shard.test_shard import forget, let_go, touch
 
 FILES = ("search.rows", "search.terms", "search.bodies")
 
@@ -73,30 +74,31 @@ def test_what_is_searched_is_what_the_catalog_holds(
     """After any events, ageing, filling, asking or not, kills, closings, and files that were lost."""
     folder = tmp_path_factory.mktemp("shards")
     vectors = vectors_of(events)
-    shard, lives, start = opened(folder / "0", limit), 1, 0
-    while start < len(events):
-        end = start + data.draw(st.integers(1, 6))
-        shard.apply(events[start:end], vectors, START)
-        start = end
-        for _ in range(data.draw(st.integers(0, 2))):
-            match data.draw(st.sampled_from(["ask", "age", "fill", "kill", "close", "lose"])):
-                case "ask":
-                    the_same(shard)
-                case "age":
-                    shard.recompute(START + data.draw(st.integers(0, 60)) * DAY_MS, LifecycleSettings())
-                case "fill":
-                    shard.fill_rows(data.draw(st.integers(1, 5)))
-                case "kill":  # the files as they are while the process lives are those that it leaves
-                    shutil.copytree(folder / str(lives - 1), folder / str(lives), copy_function=sparse.copy)
-                    shard.close()
-                    shard, lives = opened(folder / str(lives), limit), lives + 1
-                case how:
-                    shard.close()
-                    if how == "lose":
-                        (folder / str(lives - 1) / data.draw(st.sampled_from(FILES))).unlink()
-                    shard = opened(folder / str(lives - 1), limit)
-    the_same(shard)
-    shard.close()
+    with ExitStack() as stack:  # an example may end wherever something is drawn
+        shard, lives, start = opened(folder / "0", limit), 1, 0
+        stack.callback(lambda: let_go(shard))
+        while start < len(events):
+            end = start + data.draw(st.integers(1, 6))
+            shard.apply(events[start:end], vectors, START)
+            start = end
+            for _ in range(data.draw(st.integers(0, 2))):
+                match data.draw(st.sampled_from(["ask", "age", "fill", "kill", "close", "lose"])):
+                    case "ask":
+                        the_same(shard)
+                    case "age":
+                        shard.recompute(START + data.draw(st.integers(0, 60)) * DAY_MS, LifecycleSettings())
+                    case "fill":
+                        shard.fill_rows(data.draw(st.integers(1, 5)))
+                    case "kill":  # the files as they are while the process lives are those that it leaves
+                        shutil.copytree(folder / str(lives - 1), folder / str(lives), copy_function=sparse.copy)
+                        shard.close()
+                        shard, lives = opened(folder / str(lives), limit), lives + 1
+                    case how:
+                        shard.close()
+                        if how == "lose":
+                            (folder / str(lives - 1) / data.draw(st.sampled_from(FILES))).unlink()
+                        shard = opened(folder / str(lives - 1), limit)
+        the_same(shard)
 
 
 def counting(monkeypatch: pytest.MonkeyPatch, shard: Shard) -> dict[str, int]:
