@@ -51,7 +51,7 @@ class EmbeddedBroker:
     journal: JournalProcess | None = None
 
     def settings(self, kafka: KafkaSettings) -> KafkaSettings:
-        """These settings for this broker. Tansu's JoinGroup waits half of the rebalance time-out: keep it short.
+        """These settings for this broker. Tansu's JoinGroup waits half of the session time-out: keep it short.
 
         `kafka.partitions` holds where somebody has set it; its default is for a cluster, with several workers.
         """

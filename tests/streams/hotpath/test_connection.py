@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from schemas.settings import KafkaSettings, Settings
@@ -10,8 +12,10 @@ from streams.hotpath import overrides
 from tests.streams.hotpath.worker import connected, on_one_partition
 
 
-def test_the_embedded_brokers_time_outs_are_short(broker: EmbeddedBroker) -> None:
-    """It answers who joins a group after half of the rebalance time-out: with Faust's minute, after 30 s."""
+def test_the_embedded_brokers_time_outs_are_short() -> None:
+    """It answers who joins a group after half of the session time-out: with Faust's minute, after 30 s."""
+    with subprocess.Popen(["true"]) as process:
+        broker = EmbeddedBroker("127.0.0.1:9092", process)
     kafka = broker.settings(KafkaSettings(rebalance_timeout_seconds=60, session_timeout_seconds=60))
     assert kafka.rebalance_timeout_seconds <= 2
     assert kafka.session_timeout_seconds <= 6
