@@ -21,9 +21,6 @@ def _seconds(file: Path) -> int:
 if __name__ == "__main__":
     _, wrong_by, *command = sys.argv
     jump_by(Path(wrong_by))
-    sys.argv = ["siltstone", *command]
-    from streams.cli import main
-    from tests.support.toy_model import toy
+    from tests.support.toy_worker import siltstone
 
-    with toy():
-        main()
+    siltstone(command)

@@ -108,9 +108,6 @@ def arm(point: Point, nth: int, mark: Path) -> None:
 if __name__ == "__main__":
     _, named, nth, mark, *command = sys.argv
     arm(next(point for point in POINTS if point.name == named), int(nth), Path(mark))
-    sys.argv = ["siltstone", *command]
-    from streams.cli import main
-    from tests.support.toy_model import toy
+    from tests.support.toy_worker import siltstone
 
-    with toy():
-        main()
+    siltstone(command)
