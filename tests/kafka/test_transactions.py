@@ -19,6 +19,7 @@ from streams.clients.broker import client_options, ensure_topics
 from streams.clients.log_reader import records_between
 from streams.clients.remains import remains_of
 from streams.metrics import labelled
+from tests.support.committed import committed
 from tests.support.making import line
 from tests.support.waiting import until
 
@@ -68,23 +69,7 @@ async def test_aborted_messages_are_none_and_the_lag_reaches_zero(settings: Sett
         await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0, alive=worker)
         assert taken_in(worker) == {f"{USER}-{i}" for i in range(2, 6)}
         assert labelled(worker.metrics.lost_records) == {}
-    assert await committed(settings) == end
-
-
-async def committed(settings: Settings) -> int | None:
-    """The group's offset in the user's partition."""
-    consumer = aiokafka.AIOKafkaConsumer(
-        group_id=settings.kafka.group_id, enable_auto_commit=False, **client_options(settings.kafka)
-    )
-    await consumer.start()
-    try:
-        topic = Topics.with_prefix(settings.kafka.topic_prefix).conversations
-        partition = aiokafka.structs.TopicPartition(topic, partition_of(USER, settings.kafka.partitions))
-        consumer.assign([partition])
-        offset: int | None = await consumer.committed(partition)
-        return offset
-    finally:
-        await consumer.stop()
+    assert await committed(settings.kafka, partition_of(USER, settings.kafka.partitions)) == end
 
 
 async def test_reading_back_ends_at_the_marker_and_misses_nothing(

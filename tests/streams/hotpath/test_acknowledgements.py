@@ -11,7 +11,8 @@ import pytest
 from faust.types import TP
 
 from schemas.settings import Settings
-from tests.streams.hotpath.worker import TextWorker, committed, feed, on_one_partition, running, unconnected
+from tests.streams.hotpath.worker import TextWorker, feed, on_one_partition, running, unconnected
+from tests.support.committed import committed
 from tests.support.waiting import until
 
 GENERATION = 7
@@ -125,7 +126,7 @@ async def test_a_batch_that_its_agent_raised_on_is_read_again_by_the_next_worker
         await feed(settings, ["e"], "good")
         await until(lambda: first.read == [0, 1, 2, 3, 4])
         assert not await first.consumer.commit()
-    assert await committed(settings) == 2
+    assert await committed(settings.kafka, 0) == 2
     async with running(settings) as second:
         await until(lambda: second.done == 5)
         assert second.recovered == dict.fromkeys("ab", "good")

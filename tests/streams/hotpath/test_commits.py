@@ -16,7 +16,8 @@ from streams.clients.broker import client_options
 from streams.clients.log_reader import ends
 from streams.hotpath.marks import MARK
 from streams.hotpath.outbox import Producer
-from tests.streams.hotpath.worker import changelog_of, committed, feed, on_one_partition, running
+from tests.streams.hotpath.worker import changelog_of, feed, on_one_partition, running
+from tests.support.committed import committed
 from tests.support.waiting import until
 
 
@@ -46,11 +47,11 @@ async def test_no_offset_is_committed_before_the_changelog_has_the_values(settin
         await until(lambda: worker.done == 2)
         for _ in range(2):
             assert not await worker.consumer.commit()
-            assert await committed(settings) is None
+            assert await committed(settings.kafka, 0) is None
 
         producer.refusing = False
         assert await worker.consumer.commit()
-        assert await committed(settings) == 2
+        assert await committed(settings.kafka, 0) == 2
         assert await rows_of(settings, changelog_of(settings)) == [(b"a", b"x"), (b"b", b"x")]
 
 
@@ -63,7 +64,7 @@ async def test_a_worker_that_the_group_does_not_know_writes_no_rows(settings: Se
         coordinator = worker.consumer._thread._ensure_consumer()._coordinator
         coordinator.member_id = "of-another-time"
         assert not await worker.consumer.commit()
-        assert await committed(settings) is None
+        assert await committed(settings.kafka, 0) is None
         await until(lambda: worker.read == [0, 0])  # it has joined again
         await until(lambda: worker.done == 1)
         assert await worker.consumer.commit()
@@ -90,7 +91,7 @@ async def test_an_offset_that_the_group_refused_does_not_count_as_committed(
             assert not await worker.consumer.commit()
         assert await worker.hot.forgotten() == []
         assert await worker.consumer.commit()
-        assert await committed(settings) == 2
+        assert await committed(settings.kafka, 0) == 2
 
 
 async def rows_of(settings: Settings, changelog: TP) -> list[tuple[bytes, bytes | None]]:

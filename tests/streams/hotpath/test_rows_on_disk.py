@@ -12,7 +12,8 @@ import pytest
 from schemas.settings import Settings
 from streams.clients.broker import client_options
 from tables.windows.window_stores import WindowStores
-from tests.streams.hotpath.worker import changelog_of, committed, feed, on_one_partition, running
+from tests.streams.hotpath.worker import changelog_of, feed, on_one_partition, running
+from tests.support.committed import committed
 from tests.support.waiting import until
 
 KEYS = [f"key {n}" for n in range(60)]
@@ -40,7 +41,7 @@ async def lived(settings: Settings, value: str, topic_id: str | None = "one", ke
     async with running(settings, topic_id=topic_id) as worker:
         await until(lambda: worker.recovered is not None)
         await feed(settings, keys, value)
-        end = (await committed(settings) or 0) + len(keys)
+        end = (await committed(settings.kafka, 0) or 0) + len(keys)
         await until(lambda: worker.done == end)
         assert await worker.consumer.commit()
 

@@ -19,7 +19,8 @@ from schemas.settings import Settings
 from streams.clients.broker import ensure_topics
 from streams.hotpath import overrides
 from streams.hotpath.overrides import OURS, _Consumer
-from tests.streams.hotpath.worker import TextWorker, committed, connected, feed, on_one_partition, running
+from tests.streams.hotpath.worker import TextWorker, connected, feed, on_one_partition, running
+from tests.support.committed import committed
 from tests.support.waiting import until
 
 
@@ -69,7 +70,7 @@ async def test_records_fetched_across_a_seek_are_read_again_in_their_place(
         assert not interruption.due
         assert worker.read == [2, 3, 4, 5, 6, 7, 8]
         assert await worker.consumer.commit()
-        assert await committed(settings) == 9
+        assert await committed(settings.kafka, 0) == 9
 
 
 async def test_a_partition_without_a_committed_offset_is_read_from_its_start(settings: Settings) -> None:
@@ -83,7 +84,7 @@ async def test_a_partition_without_a_committed_offset_is_read_from_its_start(set
         await seek(worker)
         await until(lambda: worker.done == 3)
         assert worker.read == [0, 1, 2]
-        assert await committed(settings) is None
+        assert await committed(settings.kafka, 0) is None
 
 
 @pytest.mark.parametrize(("note", "again"), [(OURS, []), ("", [1, 2])], ids=["ours", "somebody's"])

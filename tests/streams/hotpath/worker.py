@@ -6,8 +6,6 @@ import contextlib
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, cast
 
-import aiokafka
-import aiokafka.structs
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from faust.types import TP
 
@@ -152,18 +150,3 @@ async def feed(settings: Settings, keys: Sequence[str], value: str) -> None:
     async with producing(settings.kafka) as producer:
         for key in keys:
             await producer.send(key.encode(), value.encode())
-
-
-async def committed(settings: Settings) -> int | None:
-    """The offset that the broker has of the worker's group."""
-    consumer = aiokafka.AIOKafkaConsumer(
-        group_id=settings.kafka.group_id, enable_auto_commit=False, **client_options(settings.kafka)
-    )
-    await consumer.start()
-    try:
-        topic = Topics.with_prefix(settings.kafka.topic_prefix).conversations
-        consumer.assign([partition := aiokafka.structs.TopicPartition(topic, 0)])
-        offset: int | None = await consumer.committed(partition)
-        return offset
-    finally:
-        await consumer.stop()
