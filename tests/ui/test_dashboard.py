@@ -10,8 +10,9 @@ import pytest
 
 pytest.importorskip("playwright.sync_api", reason="playwright comes with the extra test-all")
 
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
+from tests.support.waiting import PATIENCE
 from tests.ui.chromium import NARROW, Scheme, Seen, browser, executable, findings, opened
 from tests.ui.demo import BROKEN, UNKNOWN_ROLE, Demo, kept_demo
 from tests.ui.screens import SCREENS, Screen, go
@@ -136,7 +137,7 @@ def test_a_chart_is_a_table_as_well(demo: Demo, chromium: Browser, seen: Seen) -
         page.goto(f"{demo.base}/ui/lifecycle")
         page.get_by_text("The figures as a table").nth(1).click()
         rows = page.locator("figure").nth(1).locator("details tbody tr")
-        assert rows.count() == 10
+        expect(rows).to_have_count(10, timeout=PATIENCE * 1000)  # it is filled when it has opened
         assert sum(int(text) for text in rows.locator("td").all_inner_texts()) > 50
 
 
