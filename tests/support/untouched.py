@@ -27,6 +27,8 @@ PATIENCE_SECONDS: Final = 30.0
 COLLECT_SECONDS: Final = 0.05
 #: pytest sets the first for each phase of a test, scikit-learn the others when it is imported.
 _FOREIGN: Final = ("PYTEST_CURRENT_TEST", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK")
+#: matplotlib keeps open what it has drawn with.
+_FONTS: Final = "/site-packages/matplotlib/mpl-data/fonts/"
 #: Standard input, output and error.
 _STANDARD: Final = frozenset("012")
 #: All but SIGALRM, which pytest-timeout takes for a test, and gives back when one fails.
@@ -241,7 +243,7 @@ def _files() -> Iterator[tuple[int, str]]:
             continue
         with contextlib.suppress(OSError):  # it was closed, as the one that this list was read from
             target = os.readlink(f"/proc/self/fd/{name}")  # noqa: PTH115
-            if "/site-packages/" not in target:  # a library's own, such as matplotlib's fonts
+            if _FONTS not in target:
                 yield int(name), target
 
 
