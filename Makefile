@@ -30,7 +30,7 @@ SLOWLY = --second-look --soak=$(SOAK)
 COMPILED := build/compiled
 SOURCES := schemas tables streams
 
-.PHONY: demo test quick-tests test-all coverage test-compiled test-adapters test-fresh test-kafka soak test-newest lint docs mutants wheel bench update clean
+.PHONY: demo test quick-tests test-all types coverage test-compiled test-adapters test-fresh test-kafka soak test-newest lint docs mutants wheel bench update clean
 
 # An installation that was interrupted leaves no stamp, and is begun anew.
 $(STAMP): pyproject.toml client/pyproject.toml $(CONSTRAINTS)
@@ -66,6 +66,9 @@ demo: $(STAMP)  ## Chats become memories that answer questions, in under a minut
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(addprefix --package ,$(SOURCES) siltstone_client)
+
+types: $(STAMP)  ## Types of tests and benchmarks as well.
 	$(BIN)/mypy
 
 quick-tests: $(STAMP)
@@ -78,7 +81,7 @@ test-all: $(STAMP_ALL) $(STAMP_MEM0) test-adapters  ## What takes longer: real m
 	@command -v chromium > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update && apt-get install --yes --no-install-recommends chromium; } > /dev/null 2>&1 \
 		|| echo "There is no chromium: the dashboard's tests in a browser are left out; apt-get install chromium"
 	ALL_EXAMPLES=1 $(BIN)/pytest -m "slow or wired or hypothesis" $(BESIDE) $(SLOWLY)
-	@$(MAKE) --no-print-directory coverage
+	@$(MAKE) --no-print-directory --jobs 2 types coverage
 
 coverage: $(STAMP)  ## Which lines and branches the quick tests run, in build/coverage; fails under the floor of pyproject.toml.
 	$(BIN)/pytest -m "not slow and not wired" $(BESIDE) --cov --cov-report=html:build/coverage

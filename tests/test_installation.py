@@ -153,6 +153,7 @@ except ModuleNotFoundError as exc:
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 def test_an_interrupted_installation_is_finished_by_the_next_make(tmp_path: Path) -> None:
     """Even where it left no pip behind."""
     checkout = clone(tmp_path)

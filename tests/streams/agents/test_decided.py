@@ -221,7 +221,7 @@ class Worker:
         return whole.hexdigest()
 
 
-@pytest.mark.parametrize("records", [SHORT, pytest.param(WHOLE, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("records", [SHORT, pytest.param(WHOLE, marks=[pytest.mark.slow, pytest.mark.soak])])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_same_is_decided_written_and_counted_as_ever(
     variant: str, records: int, monkeypatch: pytest.MonkeyPatch
