@@ -14,6 +14,7 @@ from schemas.settings import Settings
 from streams.cli.ingest import producing
 from streams.clients.broker import ensure_topics
 from tests.crash.lives import living, of_its_own, stop, until_idle
+from tests.support.committed import all_committed
 from tests.support.making import line
 from tests.support.ports import free_port
 from tests.support.waiting import until
@@ -41,6 +42,7 @@ async def test_kills_in_a_backlog_of_300_000_messages_change_no_memory(settings:
     assert len(expected) >= USERS * MESSAGES // MEMORABLE // 2
     await killed_at(killed, tmp_path / "reading", "a batch is read", BATCH)
     assert (tmp_path / "reading").exists()
+    assert not await all_committed(killed.kafka)
     found = len(memories(killed))
     await killed_at(killed, tmp_path / "storing", "rows are committed, the index knows nothing", TRANSACTION)
     assert (tmp_path / "storing").exists()

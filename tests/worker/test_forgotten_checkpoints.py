@@ -23,7 +23,7 @@ async def test_what_was_forgotten_is_in_no_object_after_the_term_and_the_receipt
     settings: Settings, tmp_path: Path
 ) -> None:
     """Text and vector; the others' memories are still there."""
-    store, term = tmp_path / "store", timedelta(seconds=6)
+    store, term = tmp_path / "store", timedelta(seconds=15)
     kept = CheckpointsSettings(url=f"file://{store}", seconds=1).model_copy(update={"erase_within": term})
     settings = settings.model_copy(
         update={

@@ -48,13 +48,13 @@ NOBODY = "http://127.0.0.1:1"
 class Service:
     """The models `one`, `two` and `three`. One that is `stuck` answers no more after so many texts.
 
-    What a model is measured with does not count. One that is `away` fails, and is asked again.
+    What a model is measured with does not count. One that is `away` fails behind so many texts, and is asked again.
     """
 
     def __init__(self) -> None:
         self.stuck: dict[str, int] = {}
         self.waiting: set[str] = set()
-        self.away: set[str] = set()
+        self.away: dict[str, int] = {}
         self.embedded: dict[str, list[str]] = {"one": [], "two": [], "three": []}
         self._measured = set(calibration.samples())
 
@@ -66,7 +66,7 @@ class Service:
         if texts and len(self.embedded[model]) >= self.stuck.get(model, 1_000_000):
             self.waiting.add(model)
             return Answer(delay=3600)
-        if texts and model in self.away:
+        if texts and len(self.embedded[model]) >= self.away.get(model, 1_000_000):
             return Answer(status=503)
         self.embedded[model] += texts
         size = request.body.get("dimensions", DIMENSIONS)
@@ -199,10 +199,13 @@ async def test_a_worker_changes_its_model_while_it_is_read_and_written(one: Sett
                 written.append(number)
 
         async def come_when_asked() -> None:
-            await until(lambda: asked[0] > 20 and len(written) > 40)
+            """It is away when it has begun; what is asked then is asked of shards that are half embedded."""
+            await until(lambda: service.embedded["two"])
+            before = asked[0]
+            await until(lambda: asked[0] > before + 20 and len(written) > 40)
             service.away.clear()
 
-        service.away.add("two")
+        service.away["two"] = 8
         busy = [asyncio.create_task(work()) for work in (ask, ask, write, come_when_asked)]
         url = f"http://127.0.0.1:{worker.api.port}"
         result = await siltstone("reembed", "--backend", "openai", "--model", "two", "--url", url, "--json")

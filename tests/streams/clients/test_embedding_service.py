@@ -251,7 +251,7 @@ async def test_a_service_that_has_gone_is_waited_for(server: OpenAIServer) -> No
 @pytest.mark.parametrize("answer", [Answer(delay=60), Answer(fault="endless")], ids=["late", "endless"])
 async def test_an_answer_that_does_not_end_is_asked_for_again(server: OpenAIServer, answer: Answer) -> None:
     """Also where bytes keep coming."""
-    async with loaded(server, timeout_seconds=3.0) as embedding:
+    async with loaded(server, timeout_seconds=10) as embedding:
         server.script(answer)
         np.testing.assert_allclose((await embedding.embed([SAID], patient=True))[0], vector(SAID), atol=1e-5)
     assert len(server.received) == 2

@@ -454,16 +454,29 @@ async def test_no_more_are_asked_at_once_than_the_settings_allow(server: OpenAIS
     assert server.most_under_way == 3
 
 
-@pytest.mark.slow
-async def test_waiting_for_a_place_is_not_the_services_time(server: OpenAIServer) -> None:
-    """Four ratings, one at a time, take longer than the time-out of one."""
-    server.answering = lambda _: Answer(delay=0.8)
-    async with rated_by(server.base_url, concurrency=1, timeout_seconds=3.0) as rater:
-        assert await asyncio.gather(*(rater.rate(*SAID) for _ in range(4))) == [5] * 4
+async def test_waiting_for_a_place_is_not_the_services_time(
+    server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rating's time begins when it is asked for, however many are before it."""
+    begun, timeout = list[float | None](), asyncio.timeout
+
+    def beginning(seconds: float | None) -> asyncio.Timeout:
+        begun.append(seconds)
+        return timeout(seconds)
+
+    monkeypatch.setattr(asyncio, "timeout", beginning)
+    server.gate.clear()
+    async with rated_by(server.base_url, concurrency=1, timeout_seconds=98.7) as rater:
+        ratings = [asyncio.create_task(rater.rate(*SAID)) for _ in range(4)]
+        await until(lambda: server.under_way)
+        assert begun.count(98.7) == 1
+        server.gate.set()
+        assert await asyncio.gather(*ratings) == [5] * 4
+    assert begun.count(98.7) == 4
 
 
 @pytest.mark.slow
 async def test_a_rating_that_ends_badly_gives_its_place_back(server: OpenAIServer) -> None:
     server.script(Answer(fault="broken"), Answer(delay=60), "3")
-    async with rated_by(server.base_url, concurrency=1, timeout_seconds=3.0) as rater:
+    async with rated_by(server.base_url, concurrency=1) as rater:
         assert [await rater.rate(*SAID) for _ in range(3)] == [None, None, 3]
