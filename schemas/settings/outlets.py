@@ -27,6 +27,7 @@ class HttpSettings(Section):
     """The worker's API. Another address than loopback takes tokens (`access.tokens`)."""
 
     mcp: bool = Field(default=True, description="serve MCP at `/mcp` as well")
+    dashboard: bool = Field(default=True, description="serve the dashboard at `/ui` as well")
     host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 8000
     advertised_url: BaseUrl = Field(

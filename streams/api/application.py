@@ -98,7 +98,8 @@ def build(service: MemoryService, forwarding: Forwarding, admission: Admission |
     api.exception_handler(ShardNotHere)(forwarding.to_owner)
     api.exception_handler(MemoryElsewhere)(forwarding.to_others)
     put_before(api, settings, admission, service.spans)
-    add_dashboard(api, service, forwarding, admission)
+    if settings.http.dashboard:
+        add_dashboard(api, service, forwarding, admission)
     api.include_router(page_routes(api))
     consistency = Consistency(service)
 

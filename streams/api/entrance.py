@@ -22,8 +22,9 @@ def put_before(api: FastAPI, settings: Settings, admission: Admission | None, sp
     api.add_middleware(Plain)
     if admission is not None:
         api.add_middleware(Guard, admission=admission, open_probes=settings.access.open_probes)
-    # It makes a token of a cookie: behind what asks which page has sent it, and before what asks for a token.
-    api.add_middleware(Door, tokens=admission is not None)
+    if settings.http.dashboard:
+        # It makes a token of a cookie: behind what asks which page has sent it, and before what asks for a token.
+        api.add_middleware(Door, tokens=admission is not None)
     api.add_middleware(Bodies)
     api.add_middleware(Hosts, http=settings.http, tokens=admission is not None)
     if spans.on:  # outermost: what is refused is in a span as well

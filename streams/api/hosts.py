@@ -72,9 +72,7 @@ class Hosts:
         if sites:
             return not _OUR_SITES.issuperset(sites) and not _enters(scope, headers)
         hosts = headers.get(b"host", [])
-        return any(
-            urlsplit(_text(origin)).netloc.lower() != _text(host).lower() for origin in origins for host in hosts
-        )
+        return any(_site(origin) != _text(host).lower() for origin in origins for host in hosts)
 
     def _is_allowed(self, origin: bytes) -> bool:
         return _name(_text(origin).partition("://")[2].encode("latin-1")) in self._allowed
@@ -88,6 +86,18 @@ def _enters(scope: Scope, headers: dict[bytes, list[bytes]]) -> bool:
         and headers.get(b"sec-fetch-mode") == [b"navigate"]
         and headers.get(b"sec-fetch-dest") == [b"document"]
     )
+
+
+def _site(origin: bytes) -> str:
+    """Host and port of a page; empty where it is none.
+
+    >>> _site(b"https://Here:8000"), _site(b"null"), _site(b"http://[")
+    ('here:8000', '', '')
+    """
+    try:
+        return urlsplit(_text(origin)).netloc.lower()
+    except ValueError:
+        return ""
 
 
 def _text(value: bytes) -> str:

@@ -68,6 +68,7 @@ def _announce(worker: Siltstone) -> None:
     console.print(f"produce to  {settings.kafka.bootstrap_servers}, topic {worker.topics.conversations}")
     console.print(f"ingest      {ingest_line(settings.kafka.bootstrap_servers)}", soft_wrap=True, markup=False)
     console.print(f"ask         {base}  (pages at {base}/docs)")
-    console.print(f"look        {dashboard(worker)}")
+    if settings.http.dashboard:
+        console.print(f"look        {dashboard(worker)}")
     console.print(f"data        {settings.data_dir}")
     console.print("Ctrl-C stops it; the next start goes on from there.")

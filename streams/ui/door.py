@@ -122,9 +122,8 @@ def _with(scope: Scope, secret: str, new: str, tokens: bool) -> Scope:
         headers = [one for one in headers if one[0] != b"authorization"]
         headers.append((b"authorization", f"Bearer {secret}".encode("latin-1", "replace")))
     if new:
-        before = header_of(scope, b"cookie")
         headers = [one for one in headers if one[0] != b"cookie"]
-        headers.append((b"cookie", "; ".join(filter(None, (before, f"{COOKIE}={new}"))).encode("latin-1")))
+        headers.append((b"cookie", f"{COOKIE}={new}".encode()))
     return {**scope, "headers": headers}
 
 

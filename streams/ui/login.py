@@ -11,10 +11,14 @@ from schemas.errors import TokenRefused
 from streams.admission.admission import Admission
 from streams.ui.door import HOME, LOGIN, START
 from streams.ui.pages import Pages
-from streams.ui.session import Form, LoginForm, cookie, is_secure
+from streams.ui.session import Form, LoginForm, cookie, fits, is_secure
 from streams.ui.viewer import Looking
 
 WRONG = "This is no token that is known here, or it was revoked or has expired."
+TOO_LONG = (
+    "This token is right, but longer than browsers keep: have its provider put fewer claims into it, or log in with "
+    "one of `siltstone token add`."
+)
 
 
 def login_routes(admission: Admission | None, pages: Pages) -> APIRouter:
@@ -54,6 +58,8 @@ def login_routes(admission: Admission | None, pages: Pages) -> APIRouter:
             await admission.principal(secret)
         except TokenRefused:
             return page(wanted, WRONG, 401)
+        if not fits(secret):
+            return page(wanted, TOO_LONG, 422)
         answer = RedirectResponse(_ours(wanted), 303)
         answer.headers.append("set-cookie", cookie(secret, is_secure(request)))
         return answer

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hmac
 import secrets
 from hashlib import sha256
-from http.cookies import CookieError, SimpleCookie
 from typing import Annotated, Final
 from urllib.parse import parse_qsl
 
@@ -23,6 +22,10 @@ from starlette.types import Scope
 COOKIE: Final = "siltstone_session"
 FIELD: Final = "form_token"
 HEADER: Final = "x-form-token"
+#: What browsers keep of a cookie: its name and value, in bytes.
+MOST_COOKIE_BYTES: Final = 4096
+#: Of a `Cookie` header; what is longer has no cookie of ours.
+_MOST_HEADER_BYTES: Final = 2 * MOST_COOKIE_BYTES
 #: Of a form: a memory's text and what is around it, percent-encoded.
 MOST_FORM_BYTES: Final = 1024 * 1024
 _PURPOSE: Final = b"siltstone dashboard form"
@@ -37,12 +40,15 @@ def header_of(scope: Scope, name: bytes) -> str:
 
 
 def held(scope: Scope) -> str:
-    """What the cookie holds; empty where there is none."""
-    try:
-        found = SimpleCookie(header_of(scope, b"cookie")).get(COOKIE)
-    except CookieError:
+    """What the cookie holds; empty where there is none.
+
+    `http.cookies` takes time that grows with the square of the header's length, and this is asked before any token.
+    """
+    given = header_of(scope, b"cookie")
+    if len(given) > _MOST_HEADER_BYTES:
         return ""
-    return found.value if found else ""
+    cookies = (one.strip().partition("=") for one in given.split(";"))
+    return next((value for name, _, value in cookies if name == COOKIE and '"' not in value), "")
 
 
 def anonymous() -> str:
@@ -57,6 +63,11 @@ def form_token(secret: str) -> str:
     (True, False)
     """
     return hmac.new(secret.encode(), _PURPOSE, sha256).hexdigest()
+
+
+def fits(secret: str) -> bool:
+    """Whether browsers keep it."""
+    return len(COOKIE) + len(secret) <= MOST_COOKIE_BYTES
 
 
 def cookie(value: str, secure: bool) -> str:

@@ -40,6 +40,8 @@ async def asked(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
         ({"Origin": "http://evil.example"}, 403),
         ({"Origin": "http://127.0.0.1:3000"}, 403),
         ({"Origin": "null"}, 403),
+        ({"Origin": "http://["}, 403),
+        ({"Origin": "http://[", "Host": "["}, 421),
         ({"Sec-Fetch-Site": "same-origin"}, 200),
         ({"Sec-Fetch-Site": "none"}, 200),
         ({"Sec-Fetch-Site": "cross-site"}, 403),

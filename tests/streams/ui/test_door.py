@@ -9,9 +9,12 @@ from pathlib import Path
 import httpx
 import pytest
 
+from schemas.settings import HttpSettings
 from schemas.tokens import Scope
+from streams.admission.authorize import Principal
 from streams.ui.session import COOKIE, cookie, form_token
 from tests.streams.ui.opened import BASE, Doorkeeper, browser, log_in
+from tests.support.late_api import api_of
 from tests.support.talk import Talk, talk
 
 
@@ -72,6 +75,42 @@ async def test_a_wrong_token_is_refused_and_nothing_is_kept(outside: httpx.Async
         answer = await log_in(outside, wrong)
         assert (answer.status_code, "set-cookie" in answer.headers) == (401, False)
         assert "no token that is known here" in answer.text
+
+
+async def test_a_token_that_no_browser_would_keep_is_told_of(
+    here: Talk, monkeypatch: pytest.MonkeyPatch, doorkeeper: Doorkeeper
+) -> None:
+    """A provider's with many claims. Logged in with it one would come back to the login, again and again."""
+    known, long = Principal.of("oidc/ann", ["*"], [Scope.READ]), "x" * 4090
+
+    async def principal(secret: str) -> Principal:
+        assert secret == long
+        return known
+
+    monkeypatch.setattr(doorkeeper.admission, "principal", principal)
+    async with browser(here.worker, doorkeeper.admission) as http:
+        answer = await log_in(http, long)
+    assert (answer.status_code, "set-cookie" in answer.headers) == (422, False)
+    assert "longer than browsers keep" in answer.text
+
+
+async def test_a_cookie_that_cannot_be_read_is_replaced(anybody: httpx.AsyncClient) -> None:
+    """And the page's forms are bound to the new one."""
+    answer = await anybody.get("/ui/me?user_id=u", headers={"cookie": f'{COOKIE}="; a=b'})
+    (secret,) = re.findall(rf"{COOKIE}=([^;]+)", answer.headers["set-cookie"])
+    assert form_token(secret) in answer.text
+
+
+async def test_without_a_dashboard_the_api_is_there_and_nothing_else(here: Talk) -> None:
+    """No page, no cookie, no file; whoever asks `/ui` is told as of any other address."""
+    settings = here.worker.settings.model_copy(update={"http": HttpSettings(dashboard=False)})
+    transport = httpx.ASGITransport(api_of(settings))
+    async with httpx.AsyncClient(transport=transport, base_url=BASE) as http:
+        for path in ("/ui", "/ui/login", "/ui/sessions", "/ui/static/siltstone.css"):
+            answer = await http.get(path, headers={"cookie": f"{COOKIE}=x", "accept": "text/html"})
+            assert (answer.status_code, answer.json()) == (404, {"detail": "Not Found"})
+            assert "set-cookie" not in answer.headers
+        assert (await http.get("/healthz")).status_code == 200
 
 
 async def test_logging_out_takes_the_cookie_back(outside: httpx.AsyncClient, doorkeeper: Doorkeeper) -> None:
