@@ -103,9 +103,9 @@ class Forwarding:
         try:
             answer = await self._http.request(
                 request.method,
-                f"{url}{request.url.path}",
-                params=request.url.query or None,
+                url,
                 headers={**headers, FORWARDED: "1"},
+                extensions={"target": _target(request)},
                 content=await request.body(),
                 timeout=WAIT_SECONDS + waits_of(request),
             )
@@ -131,6 +131,13 @@ class Forwarding:
         except httpx.HTTPError as exc:
             log.info("the worker at %s does not answer: %s", url, type(exc).__name__)
             return None
+
+
+def _target(request: Request) -> bytes:
+    """Path and query as they came: read once and written anew, an id with `%` in it would be another's."""
+    query: bytes = request.scope["query_string"]
+    path: bytes = request.scope["raw_path"]
+    return path + b"?" + query if query else path
 
 
 def _passed_on(answer: httpx.Response) -> Response:

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from typing import Any, Final
+from urllib.parse import quote
 
 import click
 import httpx
@@ -19,6 +20,15 @@ LONGEST_WAIT: Final = 60.0
 LOOK_AGAIN_SECONDS: Final = 0.1
 #: What a request may take beside what it waits for.
 _ANSWER_SECONDS: Final = 30.0
+
+
+def session_path(session_id: str, what: str) -> str:
+    """The address of something of a session. Any text is an id; dots alone would be other addresses.
+
+    >>> session_path("a/b", "end"), session_path("..", "end")
+    ('/v1/sessions/a%2Fb/end', '/v1/sessions/%2E%2E/end')
+    """
+    return f"/v1/sessions/{quote(session_id, safe='').replace('.', '%2E')}/{what}"
 
 
 def own_worker() -> str:

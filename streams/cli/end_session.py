@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 import click
 
 from streams.cli import show
-from streams.cli.client import ask, json_option, url_option
+from streams.cli.client import ask, json_option, session_path, url_option
 
 
 @click.command()
@@ -22,7 +20,7 @@ def end_session(user: str, session: str, at: str | None, url: str, as_json: bool
     What is undecided of it is decided on: what is worth keeping becomes memories, and so do its important notes.
     """
     timestamp = int(at) if at is not None and at.isdecimal() else at
-    path = f"/v1/sessions/{quote(session, safe='')}/end"
+    path = session_path(session, "end")
     written = ask(url, "POST", path, json={"user_id": user, "timestamp": timestamp})
     if as_json:
         show.as_json(written)

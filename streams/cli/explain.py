@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import quote
 
 import click
 from rich.console import Console
 from rich.text import Text
 
 from streams.cli import show
-from streams.cli.client import ask, json_option, url_option
+from streams.cli.client import ask, json_option, session_path, url_option
 
 STYLE = {"promoted": "green", "dropped": "dim", "asked": "yellow", "waiting": "cyan", "open": "cyan"}
 #: Below, a column of text would be a column of words: what a table sets side by side goes one under the other.
@@ -30,7 +29,7 @@ def explain(user: str, session: str, limit: int | None, url: str, as_json: bool)
     An exchange is open, waiting to be scored, asked about (a model is to say what it is worth), promoted into
     long-term memory, dropped, or unspoken (system and tool messages alone).
     """
-    path = f"/v1/sessions/{quote(session, safe='')}/decisions"
+    path = session_path(session, "decisions")
     answer = ask(url, "GET", path, params={"user_id": user} | ({"limit": limit} if limit else {}))
     if as_json:
         show.as_json(answer)
