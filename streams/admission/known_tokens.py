@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from schemas.errors import NotReady, TokenRefused
@@ -23,6 +23,10 @@ class KnownTokens:
         self._records: dict[str, TokenRecord] = {}
         #: Whether the topic has been read to where it ended when reading began.
         self.complete = False
+
+    def fill(self, records: Mapping[str, TokenRecord]) -> None:
+        """All that the topic holds, by their ids, in the place of what was known."""
+        self._records, self.complete = dict(records), True
 
     def take(self, record: TokenRecord) -> None:
         """What the topic says of a token now."""

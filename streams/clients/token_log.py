@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import aiokafka
@@ -59,16 +60,9 @@ async def all_tokens(kafka: KafkaSettings) -> list[TokenRecord]:
 async def kept_tokens(kafka: KafkaSettings) -> list[TokenRecord]:
     """Those in the topic, which is there. Raises `BrokerUnavailable` and `NotAllowed`."""
     topic, found = tokens_spec(kafka).name, dict[str, TokenRecord]()
-
-    def told(identity: str, record: TokenRecord | None) -> None:
-        if record is None:
-            found.pop(identity, None)
-        else:
-            found[identity] = record
-
     async with aclosing(records_between(kafka, topic, 0, *await bounds_of(kafka, topic, 0))) as batches:
         async for batch in batches:
-            _tell(batch, told)
+            _tell(batch, partial(_note, found))
     return sorted(found.values(), key=lambda one: (one.created_at, one.id))
 
 
@@ -88,10 +82,14 @@ async def write_token(kafka: KafkaSettings, record: TokenRecord) -> None:
 
 
 class TokenFollower:
-    """Reads the whole topic by a consumer without a group, and goes on reading; what it knows it keeps meanwhile."""
+    """Reads the whole topic by a consumer without a group, tells what is in it, and then each record that comes.
 
-    def __init__(self, kafka: KafkaSettings, told: Told, through: Callable[[], None]) -> None:
-        self._kafka, self._told, self._through = kafka, told, through
+    After a failure it reads all of it anew, and tells nothing until it is through: half of it may hold a token as it
+    was before it was revoked. What was told before holds meanwhile.
+    """
+
+    def __init__(self, kafka: KafkaSettings, whole: Callable[[dict[str, TokenRecord]], None], told: Told) -> None:
+        self._kafka, self._whole, self._told = kafka, whole, told
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -125,15 +123,23 @@ class TokenFollower:
             consumer.assign([tp])
             end = (await ends(consumer, [tp]))[tp]
             consumer.seek(tp, (await consumer.beginning_offsets([tp]))[tp])
-            reading = True
+            found = dict[str, TokenRecord]()
+            while await consumer.position(tp) < end:
+                for batch in (await consumer.getmany(tp, timeout_ms=FETCH_MS)).values():
+                    _tell(batch, partial(_note, found))
+            self._whole(found)
             while True:
-                if reading and await consumer.position(tp) >= end:
-                    reading = False
-                    self._through()
                 for batch in (await consumer.getmany(tp, timeout_ms=FETCH_MS)).values():
                     _tell(batch, self._told)
         finally:
             await consumer.stop()
+
+
+def _note(found: dict[str, TokenRecord], identity: str, record: TokenRecord | None) -> None:
+    if record is None:
+        found.pop(identity, None)
+    else:
+        found[identity] = record
 
 
 def _tell(records: Any, told: Told) -> None:

@@ -34,7 +34,7 @@ class Access:
             self._keys = ProviderKeys(partial(fetched_keys, settings.access.oidc), time.monotonic)
             oidc = OidcTokens(settings.access.oidc, self._keys)
         self.admission = Admission(known, oidc)
-        self._follower = TokenFollower(settings.kafka, partial(_told, known), partial(_through, known))
+        self._follower = TokenFollower(settings.kafka, known.fill, partial(_told, known))
 
     def start(self) -> None:
         """Begin to read the tokens' topic: the broker has been found."""
@@ -52,7 +52,3 @@ def _told(known: KnownTokens, identity: str, record: TokenRecord | None) -> None
         known.drop(identity)
     else:
         known.take(record)
-
-
-def _through(known: KnownTokens) -> None:
-    known.complete = True

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import orjson
 import pytest
+from aiokafka import AIOKafkaConsumer
+from aiokafka.errors import KafkaConnectionError
 
+from schemas.errors import TokenRefused
 from schemas.settings import AccessSettings, Settings
-from schemas.tokens import Scope
+from schemas.tokens import Scope, TokenRecord
 from schemas.topic_specs import tokens_spec
+from streams.admission.known_tokens import KnownTokens
 from streams.api.mcp.endpoint import McpEndpoint
 from streams.api.policies import POLICIES, About
 from streams.app import Siltstone
-from streams.clients.token_log import all_tokens, write_token
+from streams.clients.token_log import TokenFollower, all_tokens, write_token
 from streams.clock import now_ms
 from tests.support.quick_commands import siltstone
 from tests.support.tokens import bearing, known, made
-from tests.support.waiting import until_it_is
+from tests.support.waiting import until, until_it_is
 
 pytestmark = pytest.mark.slow
 
@@ -100,6 +109,50 @@ async def test_a_token_opens_its_users_memories_and_no_others(
         assert (await http.get(way, headers=ann)).status_code == 403
         assert (await http.get(way, headers=everybody)).status_code == 200
     assert (await http.get("/readyz")).status_code == 200
+
+
+async def test_a_revocation_holds_while_the_topic_is_read_anew(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where that goes no further. The topic is read as one that is not compacted yet, as Tansu's is."""
+    before, revoked = await made(settings, "ann")
+    _, valid = await made(settings, "bob")
+    await write_token(settings.kafka, before.model_copy(update={"revoked_at": now_ms()}))
+    tokens, getmany = KnownTokens(now_ms), AIOKafkaConsumer.getmany
+    filled, anew, fails = list[set[str]](), set[AIOKafkaConsumer](), asyncio.Event()
+
+    async def half_of_it(consumer: AIOKafkaConsumer, *places: Any, timeout_ms: int) -> Any:
+        if not fails.is_set():
+            return await getmany(consumer, *places, timeout_ms=timeout_ms)
+        if anew and consumer not in anew:
+            anew.add(consumer)
+            value = before.model_dump_json().encode()
+            return {places[0]: [SimpleNamespace(key=before.id.encode(), value=value)]}
+        anew.add(consumer)
+        raise KafkaConnectionError("the broker has gone")
+
+    def fill(records: Mapping[str, TokenRecord]) -> None:
+        filled.append(set(records))
+        tokens.fill(records)
+
+    def opens(headers: dict[str, str]) -> bool:
+        with suppress(TokenRefused):
+            return bool(tokens.principal(headers["Authorization"].removeprefix("Bearer ")))
+        return False
+
+    monkeypatch.setattr(AIOKafkaConsumer, "getmany", half_of_it)
+    follower = TokenFollower(settings.kafka, fill, tokens.take)
+    follower.start()
+    try:
+        await until(lambda: filled)
+        fails.set()
+        await until(lambda: len(anew) == 3)  # what failed, and two that have read a half since
+        assert (opens(revoked), opens(valid), len(filled)) == (False, True, 1)
+        fails.clear()
+        await until(lambda: len(filled) == 2)
+        assert (opens(revoked), opens(valid)) == (False, True)
+    finally:
+        await follower.close()
 
 
 async def test_a_revocation_is_known_without_a_restart(
