@@ -19,6 +19,7 @@ import duckdb
 
 from schemas.errors import DataDirError, EmbeddingMismatch, ShardError, ShardLocked, ShardNotHere
 from schemas.settings import LifecycleSettings, LongTermSettings
+from streams.asked import Asker
 from streams.clients.embedding import Embedding
 from streams.clock import Clock
 from streams.coming_back import ComingBack
@@ -123,12 +124,18 @@ class OwnedShards:
     async def call(
         self, partition: int, method: Callable[Concatenate[Shard, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """`method(shard, …)` on the shard's thread. Raises `ShardNotHere` where the partition is not ours."""
-        shard = await self._shard(partition)
+        """`method(shard, …)` on the shard's thread. Raises `ShardNotHere` where the partition is not ours.
+
+        Whoever is cancelled while it waits leaves no work behind that goes through a user's memories.
+        """
+        shard, asker = await self._shard(partition), Asker()
         try:
             return await asyncio.get_running_loop().run_in_executor(
-                self._threads[partition], lambda: method(shard, *args, **kwargs)
+                self._threads[partition], lambda: asker.ask(lambda: method(shard, *args, **kwargs))
             )
+        except asyncio.CancelledError:
+            asker.gone = True
+            raise
         except duckdb.OutOfMemoryException as exc:
             share = in_units(self._memory.a_shard(len(self._open)))
             raise ShardError(

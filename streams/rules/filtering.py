@@ -9,6 +9,9 @@ class, `ne` and `nin` whether none is.
 
     metadata.namespace:startswith:"a/b/"      metadata.value:matches:{"price":{"$lt":3}}
 
+Together they have at most `MOST_CONDITIONS` conditions, and lists of at most `MOST_VALUES` values, counted through
+nesting: each is asked of all of a user's memories.
+
 A value is JSON where it reads as JSON, else text. What is not there equals nothing but null. In a JSON body the same
 reads `{"importance": {"gte": 80}, "kind": "exchange"}`.
 """
@@ -40,6 +43,8 @@ FIELDS: Final = (
     "pinned",
     "metadata.<key>",
 )
+MOST_CONDITIONS: Final = 64
+MOST_VALUES: Final = 1_000
 _ATTRIBUTES: Final = {"session": "session_id", "agent": "agent_id"}
 #: Those that ask for one of a memory's sources, and those that ask for none.
 _ONE_OF: Final = ("eq", "in", "contains")
@@ -129,7 +134,11 @@ class Filter:
     def all_of(cls, given: Sequence[str] | Mapping[str, Any]) -> tuple[Self, ...]:
         """Filters as a list of texts, or as an object of fields. Raises `ValueError` with what is allowed."""
         if not isinstance(given, Mapping):
-            return tuple(cls.parse(text) for text in given)
+            _check_number(len(given))
+            found = [cls.parse(text) for text in given]
+            check_size({str(place): one.value for place, one in enumerate(found)})
+            return tuple(found)
+        check_size(given)
         found = []
         for field, wanted in given.items():
             conditions = wanted if isinstance(wanted, Mapping) else {"eq": wanted}
@@ -153,6 +162,31 @@ def matching(memories: Iterable[Memory], filters: Iterable[Condition]) -> list[M
     """Those that all filters match, in their order."""
     conditions = list(filters)
     return [memory for memory in memories if all(condition.matches(memory) for condition in conditions)]
+
+
+def check_size(given: Any) -> None:
+    """Raises `ValueError` where conditions, as JSON, are more than anybody asks by hand.
+
+    >>> check_size({"AND": [{"session": "s1"}] * 64})
+    Traceback (most recent call last):
+    ValueError: a filter: more than 64 conditions, or 1000 values in lists
+    """
+    conditions = values = 0
+    waiting = [given]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Mapping):
+            conditions += sum(not isinstance(within, Mapping) for within in one.values()) or 1
+            waiting += one.values()
+        elif isinstance(one, list):
+            values += len(one)
+            waiting += one
+        _check_number(conditions, values)
+
+
+def _check_number(conditions: int, values: int = 0) -> None:
+    if conditions > MOST_CONDITIONS or values > MOST_VALUES:
+        raise ValueError(f"a filter: more than {MOST_CONDITIONS} conditions, or {MOST_VALUES} values in lists")
 
 
 def _value(raw: str) -> Any:

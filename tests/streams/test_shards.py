@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from schemas.errors import ShardNotHere
 from schemas.settings import LifecycleSettings, LongTermSettings
+from streams.asked import while_asked
 from streams.shards import OwnedShards
 from tables.shard.reembedding import VectorModel
 from tables.shard.shard import Shard
@@ -41,6 +43,27 @@ async def test_work_that_waits_for_a_shard_is_told_when_its_partition_goes_befor
     shards.own(frozenset())
     with pytest.raises(ShardNotHere):
         await work
+    await shards.close()
+    await shards.models.stop()
+
+
+async def test_work_that_nobody_waits_for_any_more_makes_room_for_the_next(tmp_path: Path) -> None:
+    """A request that is answered 503 leaves nothing behind that goes through memories: all others wait behind it."""
+    shards, passed = shards_in(tmp_path), list[int]()
+    shards.own(frozenset({0}))
+
+    def endless(shard: Shard) -> None:
+        for one in while_asked(count()):
+            passed.append(one)
+
+    work = asyncio.create_task(shards.call(0, endless))
+    await until(lambda: passed)
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert await shards.call(0, Shard.count) == 0
+    assert await shards.call(0, lambda _: list(while_asked(range(3)))) == [0, 1, 2]
+    shards.own(frozenset())
     await shards.close()
     await shards.models.stop()
 

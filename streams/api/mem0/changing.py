@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Final
 
+import orjson
 from fastapi import APIRouter, Query
 from pydantic import Field, model_validator
 
@@ -21,6 +22,8 @@ from streams.api.mem0.filters import APP, asked
 from streams.api.mem0.owners import Owners
 from streams.api.mem0.wire import WAIT_SECONDS, Body, WireRoute, Writer, refused
 from streams.api.shown import command
+from streams.asked import while_asked
+from streams.rules.filtering import Condition, matching
 from streams.service import MemoryService
 from tables.shard.editing import OURS, outgrows
 from tables.shard.shard import Shard
@@ -119,9 +122,8 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
         if not held:
             await write_all(user, [command(ForgetUser, user)])
             return {"message": "Memories deleted successfully!"}
-        archived = await service.ask(user, Shard.archive_of, user)
         found = [one for one, _ in await entries.of_user(user, held, replaced=True)]
-        found += [one.memory for one in archived if all(each.matches(one.memory) for each in held)]
+        found += await service.ask(user, _archived, user, held)
         await write_all(user, [command(Forget, user, memory_id=one.id) for one in found])
         return {"message": "Memories deleted successfully!"}
 
@@ -143,6 +145,11 @@ def _in_place(memory: Memory, metadata: dict[str, Any]) -> dict[str, Any]:
     return {**{key: None for key in memory.meta if key not in kept}, **metadata}
 
 
+def _archived(shard: Shard, user_id: str, conditions: Sequence[Condition]) -> list[Memory]:
+    """Those in the archive of which all conditions hold. For the shard's thread."""
+    return matching((one.memory for one in while_asked(shard.archive_of(user_id))), conditions)
+
+
 def _behind(memory_id: uuid.UUID, memories: Iterable[Memory]) -> set[uuid.UUID]:
     """All that it superseded, over however many steps."""
     older = dict[uuid.UUID, set[uuid.UUID]]()
@@ -161,8 +168,8 @@ def _object(filters: str | None) -> dict[str, Any]:
     if filters is None:
         return {}
     try:
-        found = ast.literal_eval(filters)
-    except (ValueError, SyntaxError, RecursionError, MemoryError) as exc:
+        found = orjson.loads(orjson.dumps(ast.literal_eval(filters)))
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as exc:
         raise refused("filters: it is no object: pass user_id=… by itself") from exc
     if not isinstance(found, dict):
         raise refused("filters: it is no object: pass user_id=… by itself")

@@ -39,6 +39,20 @@ class Without:
 
 
 @dataclass(frozen=True, slots=True)
+class HasOne:
+    """The field is a list with at least one of these in it, or a text in which one stands."""
+
+    field: str
+    values: frozenset[str]
+
+    def matches(self, memory: Memory) -> bool:
+        found = field_of(memory, self.field)
+        if isinstance(found, str):
+            return any(value in found for value in self.values)
+        return isinstance(found, list) and any(isinstance(one, str) and one in self.values for one in found)
+
+
+@dataclass(frozen=True, slots=True)
 class Says:
     """The field's text has this in it, or one of its texts has; `folded`: whatever the case."""
 

@@ -12,9 +12,11 @@ from schemas.errors import MemoryNotFound
 from schemas.memories import SHORT_TERM, Memory, SearchHit
 from schemas.times import iso
 from streams.api.mem0.filters import APP
+from streams.asked import while_asked
 from streams.rules.filtering import Condition
 from streams.service import MemoryService
 from tables.shard.editing import OURS
+from tables.shard.items import is_expired
 from tables.shard.shard import Shard
 
 Entry = dict[str, Any]
@@ -74,11 +76,8 @@ class Entries:
         `replaced`: also those in whose place another one stands.
         """
         before = await self._service.said_by(user_id)  # the memories after it: what becomes one meanwhile is found
-        memories = await self._service.of_user(user_id)
-        said = _once(before, memories)
-        found = [(one, True) for one in memories if replaced or one.current] + [(one, False) for one in said]
-        found = [one for one in found if all(condition.matches(one[0]) for condition in conditions)]
-        return sorted(found, key=lambda one: (one[0].created_at, one[0].seq), reverse=True)
+        now = self._service.clock.now()
+        return await self._service.ask(user_id, _chosen, user_id, before, conditions, replaced, now)
 
     async def one(self, user_id: str, memory_id: uuid.UUID) -> tuple[Memory, bool]:
         """The same of one. Raises `MemoryNotFound`."""
@@ -102,6 +101,22 @@ class Entries:
     async def shown(self, user_id: str, found: Iterable[tuple[Memory, bool]]) -> list[Entry]:
         edits = await self.edits(user_id)
         return [of_memory(one, edits, kept=kept) for one, kept in found]
+
+
+def _chosen(
+    shard: Shard,
+    user_id: str,
+    said: Sequence[Memory],
+    conditions: Sequence[Condition],
+    replaced: bool,
+    now: int,
+) -> list[tuple[Memory, bool]]:
+    """For the shard's thread: a user has thousands, and each is asked for all conditions."""
+    memories = shard.memories_of(user_id)
+    found = [(one, True) for one in memories if (replaced or one.current) and not is_expired(one, now)]
+    found += [(one, False) for one in _once(said, memories)]
+    found = [one for one in while_asked(found) if all(condition.matches(one[0]) for condition in conditions)]
+    return sorted(found, key=lambda one: (one[0].created_at, one[0].seq), reverse=True)
 
 
 def _once(said: Iterable[Memory], memories: Iterable[Memory]) -> list[Memory]:

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from streams.api.mem0.conditions import AnyOf, Holds, Says, Without
-from streams.rules.filtering import Condition, Filter
+from streams.api.mem0.conditions import AnyOf, HasOne, Holds, Says, Without
+from streams.rules.filtering import Condition, Filter, check_size
 
 #: Deeper ones nobody writes by hand.
 DEEPEST: Final = 20
@@ -41,6 +41,10 @@ class Asked(NamedTuple):
 
 def asked(filters: Mapping[str, Any] | None) -> Asked:
     """Raises `ValueError` with what is allowed."""
+    try:
+        check_size(filters or {})
+    except ValueError as exc:
+        raise ValueError(f"filters: {exc}") from exc
     users, conditions = set[str](), list[Condition]()
     for field, wanted in _beside(filters or {}):
         if field == "user_id":
@@ -164,6 +168,8 @@ def _category(name: str, value: Any) -> Condition:
         return Filter.of("metadata.categories", name, None)
     if name in ("eq", "ne", "in", "nin"):
         wanted = value if isinstance(value, list) else [value]
-        one = AnyOf(tuple(Filter.of("metadata.categories", "contains", each) for each in wanted))
+        if not all(isinstance(one, str) for one in wanted):
+            raise ValueError("filters: categories: are texts")
+        one = HasOne("metadata.categories", frozenset(wanted))
         return Without(one) if name in ("ne", "nin") else one
     return _says("metadata.categories", name, value)

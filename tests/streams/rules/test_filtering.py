@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
+from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.memories import Memory
-from streams.rules.filtering import OPERATORS, Filter, matching
+from streams.rules.filtering import MOST_CONDITIONS, MOST_VALUES, OPERATORS, Filter, matching
 from tests.support.making import START, memory_of
 
 MEMORY: Memory = replace(
@@ -81,6 +83,46 @@ def test_all_filters_must_match() -> None:
     filters = [Filter.parse("importance:gte:80"), Filter.parse("session_id:eq:t")]
     assert matching([MEMORY], filters) == []
     assert matching([MEMORY], filters[:1]) == [MEMORY]
+
+
+MANY = MOST_VALUES + 1
+
+
+@pytest.mark.parametrize(
+    "given_",
+    [
+        ["importance:gte:80"] * (MOST_CONDITIONS + 1),
+        {f"metadata.k{n}": n for n in range(MOST_CONDITIONS + 1)},
+        {"importance": {"gte": 1}, "metadata.k": dict.fromkeys(("eq", "ne"), 1) | {str(n): 1 for n in range(64)}},
+        [f"session:in:{[*range(MANY)]}"],
+        [f"session:in:{[*range(MOST_VALUES // 2)]}", f"session:nin:{[*range(MANY // 2 + 1)]}"],
+        {"session": {"in": [[["s"] * MANY]]}},
+        {"metadata.value": {"matches": {"a": {"b": {f"k{n}": n for n in range(MOST_CONDITIONS + 1)}}}}},
+        ["metadata.value:matches:" + orjson.dumps({f"k{n}": n for n in range(MOST_CONDITIONS + 1)}).decode()],
+        {"metadata.value": {"matches": {"a": [{"b": 1}] * (MOST_CONDITIONS + 1)}}},
+    ],
+    ids=range(9),
+)
+def test_filters_beyond_what_anybody_asks_by_hand_are_refused(given_: list[str] | dict[str, Any]) -> None:
+    """Counted through nesting: all of it is asked of each memory."""
+    with pytest.raises(ValueError, match="more than 64 conditions, or 1000 values"):
+        Filter.all_of(given_)
+
+
+def test_as_many_as_are_allowed_are_taken() -> None:
+    assert len(Filter.all_of(["importance:gte:80"] * MOST_CONDITIONS)) == MOST_CONDITIONS
+    assert len(Filter.all_of({f"metadata.k{n}": n for n in range(MOST_CONDITIONS)})) == MOST_CONDITIONS
+    (one,) = Filter.all_of([f"session:in:{[*range(MOST_VALUES)]}"])
+    assert len(one.value) == MOST_VALUES
+
+
+def test_no_more_of_them_is_read_than_is_needed_to_refuse_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    monkeypatch.setattr(Filter, "of", lambda *given_: made.append(given_))
+    for hostile in (["importance:gte:80"] * 100_000, {f"metadata.k{n}": n for n in range(100_000)}):
+        with pytest.raises(ValueError, match="more than 64"):
+            Filter.all_of(hostile)
+    assert made == []
 
 
 @given(

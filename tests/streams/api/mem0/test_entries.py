@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from typing import cast
+from collections.abc import Callable
+from typing import Any, cast
 
 from schemas.errors import MemoryNotFound
 from schemas.memories import Memory
 from streams.api.mem0.entries import Entries
+from streams.clock import WallClock
 from streams.service import MemoryService
 from tests.support.making import memory_of
 
@@ -24,8 +26,16 @@ class Promoted:
         before, self._asked = self._asked, True
         return before
 
-    async def of_user(self, user_id: str) -> list[Memory]:
+    @property
+    def clock(self) -> WallClock:
+        return WallClock()
+
+    def memories_of(self, user_id: str) -> list[Memory]:
         return [MADE] if self._is_memory() else []
+
+    async def ask(self, user_id: str, method: Callable[..., Any], *args: Any) -> Any:
+        """As a shard of one's own."""
+        return method(self, *args)
 
     async def said_by(self, user_id: str) -> list[Memory]:
         return [] if self._is_memory() else [MADE]

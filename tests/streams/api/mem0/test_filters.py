@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from schemas.memories import Memory
 from streams.api.mem0.filters import DEEPEST, Asked, asked
@@ -126,3 +128,49 @@ def test_what_is_beside_the_filters_holds_as_well() -> None:
     assert all(one.matches(TEA) for one in conditions)
     assert not all(one.matches(BARE) for one in conditions)
     assert not all(one.matches(replace(TEA, created_at=START + 3 * 86_400_000)) for one in conditions)
+
+
+NAMES = st.sampled_from([
+    "AND", "OR", "NOT", "user_id", "run_id", "app_id", "created_at", "memory_ids", "categories", "keywords",
+    "metadata", "eq", "ne", "gt", "gte", "lt", "lte", "in", "nin", "contains", "icontains", "x",
+])  # fmt: skip
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just("*")
+ANYTHING = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(NAMES, ANYTHING, max_size=3))
+def test_filters_of_any_shape_are_refused_or_answer(filters: dict[str, Any]) -> None:
+    try:
+        conditions = asked(filters).conditions
+    except ValueError:
+        return
+    for memory in (TEA, BARE):
+        assert {one.matches(memory) for one in conditions} <= {True, False}
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"OR": [{"run_id": str(n)} for n in range(65)]},
+        {"AND": [{"OR": [{"run_id": "a"}] * 40}, {"NOT": [{"run_id": "a"}] * 40}]},
+        {"OR": [{}] * 65},
+        {"OR": [[]] * 1_001},
+        {"categories": {"in": ["a"] * 1_001}},
+        {"memory_ids": ["a"] * 1_001},
+        {"metadata": {str(n): n for n in range(65)}},
+    ],
+    ids=range(7),
+)
+def test_more_than_anybody_asks_by_hand_is_refused(filters: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="filters: a filter: more than 64 conditions, or 1000 values in lists"):
+        asked(filters)
+
+
+def test_a_thousand_categories_are_asked_for_at_once() -> None:
+    (one,) = asked({"categories": {"in": [f"c{n}" for n in range(999)] + ["food"]}}).conditions
+    assert one.matches(TEA)
+    assert not one.matches(BARE)
