@@ -98,7 +98,8 @@ class SecondLook:
             reports = reporter.stats.get(kind, [])
             for report in [report for report in reports if getattr(report, "nodeid", None) in self._flaky]:
                 reports.remove(report)
-                reporter._add_stats("flaky", [report])
+                if report is self._failures[report.nodeid]:  # of a test that failed in its tear-down too, one
+                    reporter._add_stats("flaky", [report])
             if not reports:
                 reporter.stats.pop(kind, None)
 
