@@ -20,23 +20,27 @@ class Attempts:
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._since: float | None = None
-        self._reason = ""
+        self._reason, self._under_way = "", False
 
     def begin(self) -> None:
         """An attempt is made."""
+        self._under_way = True
         if self._since is None:
             self._since = self._monotonic()
 
     def fail(self, reason: str) -> None:
         """The attempt has failed, and is made again."""
-        self._reason = reason
+        self._reason, self._under_way = reason, False
 
     def succeed(self) -> None:
         """The group has what was to be committed."""
-        self._since, self._reason = None, ""
+        self._since, self._reason, self._under_way = None, "", False
 
     def failing(self, waits_for: str) -> Failing | None:
-        """Since the first attempt that has not succeeded; `waits_for` is the reason where none has ended."""
+        """Since the first attempt that has not succeeded. Why: what the present one `waits_for`, if that is known;
+        otherwise how the last one ended.
+        """
         if self._since is None:
             return None
-        return Failing(self._monotonic() - self._since, self._reason or waits_for)
+        reason = (waits_for if self._under_way else "") or self._reason or "the broker does not answer"
+        return Failing(self._monotonic() - self._since, reason)

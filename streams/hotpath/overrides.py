@@ -149,6 +149,7 @@ EXPECTED_SOURCES = {
     "driver.Consumer._to_message": "7c24f6511b2f",
     "driver.Consumer._new_consumer_thread": "0870ec53dea7",
     "driver.AIOKafkaConsumerThread._create_worker_consumer": "c2701bfc3e6f",
+    "driver.AIOKafkaConsumerThread._wakeup_timer_in_thread": "25a1647d37d5",
     "driver.AIOKafkaConsumerThread._highwaters": "a7f4f97d9f32",
     "ThreadDelegateConsumer._getmany": "f9d47aa9010b",
     "ThreadDelegateConsumer.seek_wait": "e9db5bbc4ceb",
@@ -253,6 +254,12 @@ class _Thread(driver.AIOKafkaConsumerThread):
 
         consumer.commit = signed
         return consumer
+
+    async def _wakeup_timer_in_thread(self) -> None:
+        """Faust's has the worker's loop run a coroutine each second: nobody awaits it where that is closed first."""
+        self.last_wakeup_at = time.monotonic()
+        with contextlib.suppress(RuntimeError):
+            self.parent_loop.call_soon_threadsafe(int)
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
         ours = self.assignment()
@@ -1029,7 +1036,7 @@ class HotPath:
         if not any(consumer.done(tp) > consumer.kept(tp) for tp in ours):
             return None
         topic = self.outbox.waits_for
-        return self.attempts.failing(_not_taken_by(topic) if topic else "the broker does not answer")
+        return self.attempts.failing(_not_taken_by(topic) if topic else "")
 
     def not_marking(self) -> Failing | None:
         """Since when nothing could be committed, where a changelog takes no mark: recovery does not begin."""

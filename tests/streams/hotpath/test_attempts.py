@@ -31,6 +31,24 @@ def test_an_attempt_that_does_not_end_waits_for_a_topic() -> None:
     assert attempts.failing("t does not answer") == Failing(40.0, "t does not answer")
 
 
+def test_an_attempt_after_one_that_was_refused_waits_for_a_topic_too() -> None:
+    """What it waits for now is why, not how the one before has ended."""
+    attempts = Attempts(Clock())
+    attempts.begin()
+    attempts.fail("refused")
+    attempts.begin()
+    assert attempts.failing("t has not taken it") == Failing(0.0, "t has not taken it")
+    assert attempts.failing("") == Failing(0.0, "refused")
+    attempts.fail("refused again")
+    assert attempts.failing("t has not taken it") == Failing(0.0, "refused again")
+
+
+def test_an_attempt_that_waits_for_nothing_that_is_known_waits_for_the_broker() -> None:
+    attempts = Attempts(Clock())
+    attempts.begin()
+    assert attempts.failing("") == Failing(0.0, "the broker does not answer")
+
+
 def test_what_was_committed_ends_it() -> None:
     clock = Clock()
     attempts = Attempts(clock)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -28,3 +31,14 @@ async def test_a_worker_can_be_made_where_no_event_loop_is(settings: Settings) -
     app = faust_app(settings)
     hot = await asyncio.to_thread(overrides.HotPath, app)
     assert hot.app is app
+
+
+def test_a_consumers_thread_leaves_a_loop_that_is_closed_nothing_to_do() -> None:
+    """Faust's own had it run a coroutine, and the loop that was closed before its turn never awaited it."""
+    loop = asyncio.new_event_loop()
+    thread = cast(Any, SimpleNamespace(parent_loop=loop, last_wakeup_at=0.0))
+    asyncio.run(overrides._Thread._wakeup_timer_in_thread(thread))
+    loop.close()
+    asyncio.run(overrides._Thread._wakeup_timer_in_thread(thread))
+    gc.collect()  # a coroutine that nobody awaited would be told of, which fails the test
+    assert thread.last_wakeup_at > 0
