@@ -29,8 +29,8 @@ from tables.search.tokens import has_cjk, tokens, weight
 
 Scores = NDArray[np.float32]
 
-_SENTENCE_END = re.compile(r"(?<=[。！？!?；;\n])(?=\s*\w)|(?<=\.)\s+")
-_QUESTION = re.compile(r"\w.*[?？]\W*$", re.DOTALL)
+_ENDS: Final = "。！？!?；;\n"
+_PIECE = re.compile(f"[^{_ENDS}.]*[{_ENDS}.]?")
 
 MAX_PARTS: Final = 6
 
@@ -130,16 +130,44 @@ def questions(query: str) -> list[str]:
     >>> questions("Nice day! Where do I live? And who is Tom?")
     ['Nice day! Where do I live? And who is Tom?', 'Where do I live?', 'And who is Tom?']
     """
-    sentences = map(str.strip, _SENTENCE_END.split(query))
-    asked = [sentence for sentence in sentences if is_question(sentence)]
+    asked = [sentence for sentence in sentences(query) if is_question(sentence)]
     if asked == [query.strip()]:
         return [query]
     return [query, *dict.fromkeys(asked)][:MAX_PARTS]
 
 
+def sentences(text: str) -> list[str]:
+    """A sentence ends with its mark, where the next one begins with a word; and behind a full stop and a space.
+
+    >>> sentences("Well... he said 3.5! What?!")
+    ['Well...', 'he said 3.5!', 'What?!']
+    """
+    pieces = _PIECE.findall(text)  # the last one is empty
+    begins = [False] * len(pieces)
+    for place in range(len(pieces) - 2, -1, -1):
+        first = pieces[place].lstrip()[:1]
+        begins[place] = _is_word(first) if first else begins[place + 1]
+    found, so_far = [], list[str]()
+    for place, piece in enumerate(pieces[:-1]):
+        so_far.append(piece)
+        if pieces[place + 1][:1].isspace() if piece[-1] == "." else begins[place + 1]:
+            found.append("".join(so_far).strip())
+            so_far.clear()
+    return [*found, "".join(so_far).strip()]
+
+
 def is_question(text: str) -> bool:
-    """Whether it ends with a question mark."""
-    return _QUESTION.search(text) is not None
+    """Whether it ends with a question mark, whatever stands behind that."""
+    asked = False
+    for character in reversed(text):
+        if _is_word(character):
+            return asked
+        asked = asked or character in "?？"
+    return False
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 def probe(query: str, speakers: Collection[str]) -> str:
@@ -151,7 +179,7 @@ def probe(query: str, speakers: Collection[str]) -> str:
     >>> probe("When did Ann's brother call?", {"Ann"})
     'When did brother call?'
     """
-    names = sorted(filter(None, speakers), key=lambda name: (-len(name), name))
+    names = sorted((name for name in speakers if name and name in query), key=lambda name: (-len(name), name))
     if not names:
         return query
     either = "|".join(re.escape(name) for name in names)

@@ -10,12 +10,18 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from re import _compiler, _constants, _parser  # type: ignore[attr-defined]
 from types import ModuleType
 from typing import Any, Final
 from unittest import mock
 
+#: Repeated, they are what patterns take longest for: runs, and what nearly ends each time.
+HOSTILE_PIECES: Final = (
+    "a", " ", "\n", "?", '"', "'", "1", ".", "-", "[", "(", ":", "_", "我", "。", "吗", "é", "😀", "ab ", "a?", "a\n",
+    "1.", "a'", " \n", "?!", '？"', "I ", "aA0/", "a" * 99 + "?" * 99 + '"' * 99, "a" + " " * 99, "really ", "请你",
+)  # fmt: skip
 #: What is left of the pattern, from a place in the text: where the match ends, or None.
 Rest = Callable[[int], int | None]
 #: Of a part of the pattern: from a place in the text, with what is left behind the part.
@@ -29,6 +35,19 @@ _DEPTH: Final = 200_000
 
 class TooManySteps(Exception):
     """The pattern took more steps than it may."""
+
+
+@contextlib.contextmanager
+def counted_calls(module: ModuleType, name: str, calls: Counter[str]) -> Iterator[None]:
+    """How often a function of the module is called through its name there."""
+    function = getattr(module, name)
+
+    def counting(*given: Any, **named: Any) -> Any:
+        calls[name] += 1
+        return function(*given, **named)
+
+    with mock.patch.object(module, name, counting):
+        yield
 
 
 class Steps:

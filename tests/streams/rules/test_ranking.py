@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import math
+import re
 from collections import Counter
 
 import numpy as np
@@ -22,14 +23,19 @@ from streams.rules.ranking import (
     bm25,
     carry,
     fuse,
+    is_question,
     probe,
     questions,
     scale_of,
+    sentences,
     top,
 )
 from tables.search.terms import MOST, Terms, hash_of
 from tables.search.tokens import tokens, weight
+from tests.support.steps import HOSTILE_PIECES, Steps, counted_calls
 
+#: Of a query over HTTP: characters.
+LONGEST = 32_768
 SIZES = st.integers(0, 40)
 TEXTS = st.lists(st.text("abc dé's 我喜欢猫？?!1", max_size=30), max_size=12)
 
@@ -192,6 +198,28 @@ def test_parts_are_few_and_distinct_and_begin_with_the_whole(query: str) -> None
     assert parts[0] == query
     assert len(parts) <= ranking.MAX_PARTS
     assert len(set(parts[1:])) == len(parts[1:])
+
+
+#: What the loops say in one pattern each, which take time that grows with the square of the text's length, or worse.
+ENDS = re.compile(r"(?<=[。！？!?；;\n])(?=\s*\w)|(?<=\.)\s+")
+ASKS = re.compile(r"\w.*[?？]\W*$", re.DOTALL)
+
+
+@given(st.text('ab_1. \n\u3000?？!。;；"我é²)(', max_size=16))
+def test_sentences_and_questions_are_what_the_patterns_say(text: str) -> None:
+    assert list(filter(None, sentences(text))) == list(filter(None, map(str.strip, ENDS.split(text))))
+    assert is_question(text) == (ASKS.search(text) is not None)
+
+
+@pytest.mark.parametrize("piece", HOSTILE_PIECES)
+def test_the_parts_of_a_query_are_found_in_steps_that_grow_with_its_length(piece: str) -> None:
+    """32 KB of letters, question marks and a quote held a worker for minutes."""
+    steps, text = Steps(most=20 * LONGEST), (piece * LONGEST)[:LONGEST]
+    calls = Counter[str]()
+    with steps.counted(ranking), counted_calls(ranking, "_is_word", calls):
+        parts = questions(text)
+    assert parts[0] == text
+    assert calls["_is_word"] <= 3 * LONGEST
 
 
 @pytest.mark.parametrize(
