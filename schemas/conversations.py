@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
+from schemas.errors import BadRecord
 from schemas.fields import MAX_METADATA_BYTES, Content, Metadata, Timestamp, keepable, writable
 from schemas.ids import Id, Label, id_of_content
 
@@ -77,10 +79,30 @@ class Silence(BaseModel):
     timestamp: Timestamp
 
 
+BOTH = "type: session_end: the end of a session has no role and content: say the message in a record of its own"
+
 #: Those whose words are a conversation.
 SPEAKERS = (Role.USER, Role.ASSISTANT)
 
 ConversationRecord = ChatMessage | SessionEnded | Silence
+
+
+def model_of(fields: Mapping[str, Any]) -> type[ConversationRecord]:
+    """Which of them a record is, by its `type` where it has one.
+
+    What is said is a message whatever a field of the sender's own says: `type` is kept with its metadata then. Raises
+    `BadRecord` where a record is both a message and the end of its session: one of them would be lost.
+    """
+    is_said = "role" in fields and bool(fields.get("content"))
+    match fields.get("type"):
+        case "session_end" if is_said:
+            raise BadRecord("ambiguous", BOTH)
+        case "session_end":
+            return SessionEnded
+        case "silence" if not is_said:
+            return Silence
+        case _:
+            return ChatMessage
 
 
 def content_id(said: ChatMessage) -> str:

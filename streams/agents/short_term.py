@@ -20,7 +20,7 @@ import msgspec
 import orjson
 from pydantic import ValidationError
 
-from schemas.conversations import ChatMessage, ConversationRecord, SessionEnded, Silence
+from schemas.conversations import ChatMessage, ConversationRecord, model_of
 from schemas.events import Promotion
 from schemas.exchanges import Exchange, Message, render
 from schemas.ids import event_id
@@ -58,14 +58,9 @@ def decode(record: Any) -> ConversationRecord:
     fields = json_object(record.value)
     if "timestamp" not in fields and "created_at" not in fields:
         fields["timestamp"] = record.timestamp
+    model = model_of(fields)
     try:
-        match fields.get("type"):
-            case "session_end":
-                return SessionEnded.model_validate(fields)
-            case "silence":
-                return Silence.model_validate(fields)
-            case _:
-                return ChatMessage.model_validate(fields)
+        return model.model_validate(fields)
     except ValidationError as exc:
         raise invalid(exc) from exc
 

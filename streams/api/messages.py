@@ -35,6 +35,8 @@ class NewMessage(ChatMessage):
     @model_validator(mode="after")
     def _can_be_kept(self) -> Self:
         keepable(self.model_extra)
+        if self.__pydantic_extra__.get("type") == "session_end":
+            raise ValueError("type: a message is no session_end: POST /v1/sessions/{session_id}/end ends a session")
         return self
 
 

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from schemas.conversations import ChatMessage, SessionEnded
+from schemas.conversations import ChatMessage, SessionEnded, model_of
 from schemas.errors import SiltstoneError
 from schemas.lifecycle import DAY_MS
 from schemas.places import Place
@@ -276,7 +276,7 @@ def said(line: bytes) -> ChatMessage | SessionEnded:
     """The record in a line. Raises `BadRecord`."""
     fields = json_object(line)
     fields.setdefault("timestamp", fields.get("created_at", now_ms()))
-    model = SessionEnded if fields.get("type") == "session_end" else ChatMessage
+    model = SessionEnded if model_of(fields) is SessionEnded else ChatMessage
     try:
         return model.model_validate(fields)
     except ValidationError as exc:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import orjson
 from pydantic import ValidationError
 
-from schemas.conversations import ChatMessage, SessionEnded
+from schemas.conversations import ChatMessage, SessionEnded, model_of
 from schemas.errors import BadRecord
 from schemas.times import iso
 from streams.dead_letters import invalid
@@ -99,7 +99,7 @@ def _ours(value: Any, number: int, given: Given) -> Iterator[Found]:
         fields.setdefault("user_id", given.user)
     if given.session is not None and "run_id" not in fields:
         fields.setdefault("session_id", given.session)
-    ends = fields.get("type") == "session_end"
+    ends = model_of(fields) is SessionEnded
     dated = "timestamp" in fields or "created_at" in fields
     if not dated and given.undated is not None:
         fields["timestamp"] = iso(given.undated)

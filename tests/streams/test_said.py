@@ -305,6 +305,24 @@ async def test_over_http_what_was_said_is_found_unless_it_is_left_out(here: Talk
             assert sorted(hit["state"] for hit in answer["memories"]) == expected
 
 
+@pytest.mark.parametrize("type_", ["silence", "message", "audio", None, 7])
+async def test_a_type_of_the_senders_own_makes_a_message_nothing_else(here: Talk, type_: object) -> None:
+    said = {"user_id": "u", "session_id": "s", "role": "user", "content": "I keep bees", "type": type_}
+    async with here.http() as http:
+        assert (await http.post("/v1/messages", json=said)).status_code == 202
+    await here.heard()
+    assert [hit.memory for hit in await here.found("bees")] == ["I keep bees"]
+
+
+async def test_a_message_that_says_that_it_ends_its_session_is_refused(here: Talk) -> None:
+    """One of the two would be lost."""
+    said = {"user_id": "u", "session_id": "s", "role": "user", "content": "I keep bees", "type": "session_end"}
+    async with here.http() as http:
+        answer = await http.post("/v1/messages", json=said)
+    assert (answer.status_code, "/end ends a session" in answer.text) == (422, True)
+    assert here.log.records[here.worker.topics.conversations] == []
+
+
 @pytest.mark.parametrize("body", [True, False])
 async def test_a_session_is_ended_over_http(here: Talk, body: bool) -> None:
     """As by a record of the service's own: what is open closes, and what is undecided is decided on."""
