@@ -19,7 +19,7 @@ from streams.health import WorkerHealth
 from streams.live.live import Live
 from streams.service import MemoryService
 from streams.telemetry.spans import Spans
-from streams.timers import Timers
+from streams.timers import Timer, Timers
 from streams.wiring.access import Access
 from streams.wiring.chats import Chats
 from streams.wiring.checkpoints import Checkpointing
@@ -65,7 +65,7 @@ class Siltstone:
         self.long_term = long_term_agent(
             context, self.shards, self.notes, forgetters, context.read_long_term, self.jobs.born
         )
-        self._timers = Timers(self.hot.halt)
+        self._timers = Timers(self.hot.halt, context.metrics.timer_failures)
         self._assignment = Assignment(
             context, self.shards, self.intake, self.notes, self.long_term, self.jobs.refining, self._timers
         )
@@ -137,7 +137,7 @@ class Siltstone:
         self.jobs.schedule(self._timers)
         self.checkpointing.schedule(self._timers)
         self.intake.schedule(self._timers, self._assignment.is_recovered, self.notes, self.hot.lag_by_partition)
-        self._timers.every(self.settings.long_term.access_seconds, self.recall.tell_accesses)
+        self._timers.every(Timer.ACCESSES, self.settings.long_term.access_seconds, self.recall.tell_accesses)
         parts.push_async_callback(self.checkpointing.last)
         parts.push_async_callback(self.service.checkpoints.close)
 

@@ -30,7 +30,7 @@ from streams.hotpath import HotPath
 from streams.metrics import Metrics
 from streams.refusal_watch import RefusalWatch
 from streams.stalls import Stalls
-from streams.timers import Timers
+from streams.timers import Timer, Timers
 from tables.partition_record import record_partitions, require_partitions
 
 log = logging.getLogger(__name__)
@@ -114,11 +114,11 @@ class BrokerLink:
 
     def watch(self, timers: Timers) -> None:
         """Look for what the clients do not tell."""
-        timers.every(TICK_SECONDS, self._look_for_refusal)
-        timers.every(TICK_SECONDS, self._stalls.tick)
-        timers.every(BROKER_SECONDS, self._brokers.look)
-        timers.every(LOOK_SECONDS, self.look_for_topics)
-        timers.every(WATCH_SECONDS, self._watch_topics)
+        timers.every(Timer.REFUSALS, TICK_SECONDS, self._look_for_refusal)
+        timers.every(Timer.STALLS, TICK_SECONDS, self._stalls.tick)
+        timers.every(Timer.BROKERS, BROKER_SECONDS, self._brokers.look)
+        timers.every(Timer.TOPICS, LOOK_SECONDS, self.look_for_topics)
+        timers.every(Timer.TOPIC_IDS, WATCH_SECONDS, self._watch_topics)
 
     async def close(self) -> None:
         self._brokers.close()

@@ -54,6 +54,12 @@ class Metrics:
             ["topic"],
             registry=registry,
         )
+        self.timer_failures = Counter(
+            "siltstone_timer_failures",
+            "Failures of timers without which the worker goes on",
+            ["timer"],
+            registry=registry,
+        )
         self.exchanges = Counter("siltstone_exchanges", "Exchanges that closed", registry=registry)
         self.decisions = Counter(
             "siltstone_decisions",

@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 from schemas.errors import ShardLocked, ShardNotHere, SiltstoneError
 from schemas.events import ForgetUser, LongTermEvent
 from schemas.settings import LifecycleSettings, LongTermSettings
@@ -67,8 +69,9 @@ class FormerShards:
                     await self._follow(partition, catalog)
                 except (ShardLocked, ShardNotHere):
                     continue  # whoever has it forgets
-                except (SiltstoneError, TimeoutError) as exc:
-                    log.warning("shard %d: what is here of it was not looked through: %s", partition, exc)
+                except (SiltstoneError, TimeoutError, OSError, duckdb.Error) as exc:  # damaged, or a full disk
+                    why = type(exc).__name__ if isinstance(exc, duckdb.Error) else exc
+                    log.warning("shard %d: what is here of it was not looked through: %s", partition, why)
 
     async def _follow(self, partition: int, catalog: Path) -> None:
         start = self._looked.get(partition)

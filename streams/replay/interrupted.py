@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
+import sqlite3
 from pathlib import Path
 
 from schemas.errors import SiltstoneError
@@ -28,8 +29,10 @@ def _folders(data_dir: Path) -> list[Path]:
 
 def _begun(folder: Path) -> float:
     """Epoch ms; what is only being begun, and has no words in it yet, is never to be dropped."""
-    plan = folder / "plan.json"
-    return plan.stat().st_mtime * 1000 if plan.exists() and any(folder.glob("*.sqlite")) else float("inf")
+    try:
+        return (folder / "plan.json").stat().st_mtime * 1000 if any(folder.glob("*.sqlite")) else float("inf")
+    except OSError:
+        return float("inf")
 
 
 def _dropped(folder: Path) -> bool:
@@ -38,7 +41,7 @@ def _dropped(folder: Path) -> bool:
             for path in sorted(folder.glob("*.sqlite")):
                 held.callback(ReplayProgress(path).close)
             shutil.rmtree(folder)
-    except (SiltstoneError, OSError) as exc:
+    except (SiltstoneError, OSError, sqlite3.Error) as exc:
         log.info("an interrupted replay stays for now: %s", exc)
         return False
     log.warning("an interrupted replay was removed, because a user was forgotten: %s", folder)

@@ -14,7 +14,7 @@ from streams.jobs.checkpoints import EXPIRE_SECONDS, CheckpointJob
 from streams.jobs.warm import LOOK_SECONDS, WarmJob
 from streams.restoring import LogBounds, Restoring
 from streams.shards import OwnedShards
-from streams.timers import Timers
+from streams.timers import Timer, Timers
 from streams.wiring.context import WorkerContext
 from streams.wiring.window_copies import WindowCopies
 from tables.checkpoints.checkpoints import Checkpoints
@@ -99,9 +99,9 @@ class Checkpointing:
 
     def schedule(self, timers: Timers) -> None:
         if self.job is not None:
-            timers.every(self._seconds, self.job.tick)
+            timers.every(Timer.CHECKPOINTS, self._seconds, self.job.tick)
         if self.warm is not None:
-            timers.every(min(self._seconds, LOOK_SECONDS), self.warm.tick)
+            timers.every(Timer.WARM_COPIES, min(self._seconds, LOOK_SECONDS), self.warm.tick)
 
     async def last(self) -> None:
         """The worker is about to stop."""

@@ -19,7 +19,7 @@ from streams.rules.session import SessionRules
 from streams.rules.summary.triggers import Triggers
 from streams.session_notes import SessionNotes
 from streams.shards import OwnedShards
-from streams.timers import Timers
+from streams.timers import Timer, Timers
 from streams.wiring.chats import RatingChat
 from streams.wiring.context import Context, WorkerContext
 from tables.windows.short_term import KeptTables, ShortTermStore
@@ -92,18 +92,18 @@ class Intake:
     def schedule(self, timers: Timers, recovered: Callable[[], bool], notes: SessionNotes, lag: Lag) -> None:
         """Have done in its time what is done only while the tables are there."""
 
-        def every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+        def every(timer: Timer, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
             async def where_recovered() -> None:
                 if recovered():
                     await work()
 
-            timers.every(seconds, where_recovered)
+            timers.every(timer, seconds, where_recovered)
 
         async def drop_notes() -> None:
             notes.forget_expired()
 
-        every(TICK_SECONDS, partial(self._tick, lag))
-        every(NOTES_SECONDS, drop_notes)
+        every(Timer.SESSIONS, TICK_SECONDS, partial(self._tick, lag))
+        every(Timer.NOTES, NOTES_SECONDS, drop_notes)
 
     async def _tick(self, lag: Lag) -> None:
         context = self._context

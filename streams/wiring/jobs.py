@@ -26,7 +26,7 @@ from streams.jobs.reembedding import Reembedder
 from streams.jobs.refining import RefiningJob
 from streams.jobs.retention import RetentionJob
 from streams.replay.interrupted import drop_interrupted
-from streams.timers import Timers
+from streams.timers import Timer, Timers
 from streams.wiring.chats import RatingChat
 from streams.wiring.context import WorkerContext
 from streams.wiring.storage import Storage
@@ -131,17 +131,18 @@ class Jobs:
     def schedule(self, timers: Timers) -> None:
         """Have each done in its time."""
         settings = self._context.settings
-        timers.every(settings.lifecycle.recompute_seconds, self._age)
-        timers.every(settings.long_term.save_seconds, self.lifecycle.save_indexes)
-        timers.every(FILL_SECONDS, self.lifecycle.fill_rows)
-        timers.every(SWEEP_SECONDS, self._summaries.sweep)
-        timers.every(SWEEP_SECONDS, self._drop_replays)
-        timers.every(min(ERASE_SECONDS, settings.checkpoints.erase_seconds), self._erase_rows)
-        timers.every(FORMER_SECONDS, self.former.tick)
-        timers.every(NOTED_SECONDS, self.held.tick)
-        timers.every(RETENTION_SECONDS, self.retention.tick)
-        timers.every(GIVE_BACK_SECONDS, partial(asyncio.to_thread, give_back))
-        timers.every(settings.analytics.seconds, self.analytics.tick)
+        timers.every(Timer.AGING, settings.lifecycle.recompute_seconds, self._age)
+        timers.every(Timer.SAVING, settings.long_term.save_seconds, self.lifecycle.save_indexes)
+        timers.every(Timer.SEARCH_ROWS, FILL_SECONDS, self.lifecycle.fill_rows)
+        timers.every(Timer.DAY_FILES, SWEEP_SECONDS, self._summaries.sweep)
+        timers.every(Timer.REPLAYS, SWEEP_SECONDS, self._drop_replays)
+        erasing = min(ERASE_SECONDS, settings.checkpoints.erase_seconds)
+        timers.every(Timer.ERASING, erasing, self._erase_rows)
+        timers.every(Timer.FORMER_SHARDS, FORMER_SECONDS, self.former.tick)
+        timers.every(Timer.HELD_PARTITIONS, NOTED_SECONDS, self.held.tick)
+        timers.every(Timer.RETENTION, RETENTION_SECONDS, self.retention.tick)
+        timers.every(Timer.FREE_MEMORY, GIVE_BACK_SECONDS, partial(asyncio.to_thread, give_back))
+        timers.every(Timer.ANALYTICS, settings.analytics.seconds, self.analytics.tick)
 
     def born(self, partition: int, memories: Sequence[Memory]) -> None:
         """These memories are new."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,34 @@ async def test_a_former_owner_forgets_shard_day_files_and_the_analysts_rows(move
     inode = (tmp_path / "shards" / "0" / "catalog.duckdb").stat().st_ino
     await moved.siltstone.jobs.former.tick()
     assert (tmp_path / "shards" / "0" / "catalog.duckdb").stat().st_ino == inode
+
+
+@pytest.mark.parametrize("damage", ["no catalog", "a page", "no space"])
+async def test_a_former_shard_that_cannot_be_read_is_told_and_tried_again(
+    moved: Worker, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    """It stopped the worker, every five minutes, for a partition that is another's."""
+    logged(moved, forget_user())
+    catalog = tmp_path / "shards" / "0" / "catalog.duckdb"
+    whole = catalog.read_bytes()
+    with monkeypatch.context() as patch:
+        if damage == "no space":
+            patch.setattr(Shard, "forget_ahead", raising(OSError(errno.ENOSPC, "no space left on device")))
+        else:
+            catalog.write_bytes(b"no catalog" if damage == "no catalog" else whole[:8192] + b"\xff" * 8192)
+        await moved.siltstone.jobs.former.tick()
+    assert "shard 0: what is here of it was not looked through" in caplog.text
+    if damage != "no space":
+        catalog.write_bytes(whole)
+    await moved.siltstone.jobs.former.tick()
+    assert of_partition_0(tmp_path) == []
+
+
+def raising(exc: Exception) -> Callable[..., Any]:
+    def fail(*_: object) -> None:
+        raise exc
+
+    return fail
 
 
 @pytest.mark.slow
