@@ -95,9 +95,10 @@ class Forgetters:
                     self._windows.forget_memories(partition, event.user_id, ids)
             self._erase(partition, event.user_id)
 
-    async def follow_again(self, forgotten: Sequence[Forgetting]) -> None:
+    async def follow_again(self, partition: int, forgotten: Sequence[Forgetting]) -> None:
         """Another worker has followed already, but where the files here were its own."""
         for event, at in forgotten:
             self._told()
+            self._erase(partition, event.user_id)
             if isinstance(event, ForgetUser) and self._summaries is not None:
                 await self._summaries.forget_earlier(event.user_id, at)

@@ -35,6 +35,7 @@ class Timer(StrEnum):
     REPLAYS = "replays"
     ERASING = "erasing"
     FORMER_SHARDS = "former shards"
+    FORMER_WINDOWS = "former windows"
     HELD_PARTITIONS = "held partitions"
     FREE_MEMORY = "free memory"
     ANALYTICS = "analytics"

@@ -217,7 +217,7 @@ class LongTermAgent:
                 part = records[first : first + EVENTS_A_TRANSACTION]
                 read = list(self._inbox.read_again(part))
                 await self._apply(partition, [event for _, event in read], part[-1].offset + 1, again=True)
-                await self._forgetters.follow_again(forgettings(read, now_ms()))
+                await self._forgetters.follow_again(partition, forgettings(read, now_ms()))
                 reached(part[-1].offset + 1 - start, end - start)
         await self._apply(partition, [], end, again=True)
         caught_up = self._caught_up.get(partition)

@@ -3,19 +3,19 @@
 A shard, day files and the analysts' rows stay where they are when a partition moves to a worker with a data directory
 of its own: should it come back, only what is new has to be read. So the log of these partitions is looked through for
 commands to forget, from where the shard stands. Where a directory is shared, the shard is open or locked, and its
-owner's.
+owner's. Windows, of which the changelogs bring all that is left, are removed.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from schemas.errors import ShardLocked, ShardNotHere, SiltstoneError
+from schemas.errors import DataDirError, ShardLocked, ShardNotHere, SiltstoneError, WindowsLocked
 from schemas.events import ForgetUser, LongTermEvent
 from schemas.settings import LifecycleSettings, LongTermSettings
 from streams.agents.summaries import SummariesAgent
@@ -27,8 +27,36 @@ from streams.shards import OwnedShards
 from tables.analysts.copy import parquet, unstage
 from tables.offline.inspection import catalogs, inspect_catalog, position
 from tables.shard.shard import Shard
+from tables.windows.window_stores import WindowStores
 
 log = logging.getLogger(__name__)
+
+
+class FormerWindows:
+    """What is on the disk of windows of other workers' partitions, which nobody would tell of a forgetting."""
+
+    def __init__(self, stores: Callable[[], WindowStores], ours: Callable[[], Collection[int]]) -> None:
+        self._stores, self._ours = stores, ours
+        self._seen: frozenset[int] = frozenset()
+
+    async def tick(self) -> None:
+        """Remove them, unless they were ours a tick ago: most partitions that go for a moment come back at once.
+
+        Then they are read from their changelogs.
+        """
+        stores, ours = self._stores(), self._ours()
+        if not ours:
+            return  # nobody knows yet what is whose
+        former = stores.former() - frozenset(ours)
+        for partition in sorted(former & self._seen):
+            try:
+                stores.drop(partition)
+                log.info("windows %d: another worker's by now; they are removed here", partition)
+            except WindowsLocked:
+                continue  # whoever has them forgets
+            except DataDirError as exc:
+                log.warning("windows %d: another worker's by now, and not removed here: %s", partition, exc)
+        self._seen = former
 
 
 class FormerShards:

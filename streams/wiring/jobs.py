@@ -19,7 +19,7 @@ from streams.clock import now_ms
 from streams.jobs.analytics import AnalyticsJob
 from streams.jobs.cleanup import CleanupJob
 from streams.jobs.expiry import ExpiryJob
-from streams.jobs.former import FormerShards
+from streams.jobs.former import FormerShards, FormerWindows
 from streams.jobs.held import NOTED_SECONDS, HeldPartitions
 from streams.jobs.lifecycle import LifecycleJob
 from streams.jobs.reembedding import Reembedder
@@ -95,6 +95,7 @@ class Jobs:
             end=partial(end_of, settings.kafka, context.topics.long_term),
             read=context.read_long_term,
         )
+        self.former_windows = FormerWindows(lambda: context.stores, shards.partitions)
         self.held = HeldPartitions(settings.data_dir / "shards", shards)
         context.hot.state.held, context.hot.state.name = self.held.held, settings.kafka.instance_id
         self.retention = RetentionJob(shards=shards, clock=clock, read=context.read_long_term)
@@ -139,6 +140,7 @@ class Jobs:
         erasing = min(ERASE_SECONDS, settings.checkpoints.erase_seconds)
         timers.every(Timer.ERASING, erasing, self._erase_rows)
         timers.every(Timer.FORMER_SHARDS, FORMER_SECONDS, self.former.tick)
+        timers.every(Timer.FORMER_WINDOWS, FORMER_SECONDS, self.former_windows.tick)
         timers.every(Timer.HELD_PARTITIONS, NOTED_SECONDS, self.held.tick)
         timers.every(Timer.RETENTION, RETENTION_SECONDS, self.retention.tick)
         timers.every(Timer.FREE_MEMORY, GIVE_BACK_SECONDS, partial(asyncio.to_thread, give_back))

@@ -21,6 +21,9 @@ class KeptRows(Protocol):
     def write(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Rows that the changelog has; None deletes."""
 
+    def restore(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """The same, read back from the changelog: nobody else says that what is deleted is to leave the disk."""
+
     def partitions(self) -> Iterable[int]:
         """Those of which rows may be kept."""
 
@@ -65,6 +68,8 @@ class MemoryRows:
                 if key not in held:
                     self._keys.pop(partition, None)
                 held[key] = value
+
+    restore = write
 
     def partitions(self) -> Iterable[int]:
         return list(self._rows)

@@ -7,6 +7,7 @@ first, and what is left says up to where its changelogs are in it. The tail of t
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import logging
 import os
 import shutil
@@ -36,6 +37,8 @@ REWRITTEN: Final = b"\x00rewritten"
 DAMAGE: Final = ("Corruption", "Invalid argument", "Not implemented")
 #: A file beside RocksDB's: what it found damaged is not used again.
 DAMAGED: Final = "DAMAGED"
+#: RocksDB's own; whoever has a store open holds it.
+LOCK: Final = "LOCK"
 
 #: All in bytes. Shared by all partitions of a worker, so that many cost no more than few.
 CACHE_BYTES: Final = 16 << 20
@@ -303,6 +306,29 @@ class PartitionStore:
             elif "No space left" in said:
                 said = f"{os.strerror(28)}"
             raise DataDirError(self.folder, said) from exc
+
+
+def holds_rows(folder: Path) -> bool:
+    """Whether a store was made there, and not removed since."""
+    return any(path.name != LOCK for path in folder.iterdir()) if folder.is_dir() else False
+
+
+def remove_rows(folder: Path) -> None:
+    """Remove a store that this process has not open; its lock stays, so that nobody opens it meanwhile.
+
+    Raises `WindowsLocked` where another process has it open, `DataDirError`.
+    """
+    try:
+        with (folder / LOCK).open("ab") as lock:
+            try:
+                fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except (BlockingIOError, PermissionError) as exc:
+                raise WindowsLocked(folder) from exc
+            for path in folder.iterdir():
+                if path.name != LOCK:
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    except OSError as exc:
+        raise DataDirError(folder, exc.strerror or str(exc)) from exc
 
 
 def _after(prefix: bytes) -> bytes:

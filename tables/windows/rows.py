@@ -168,7 +168,7 @@ class Rows(Generic[Row]):
                     continue
             news[key] = row
             taken.append((key, value))
-        self._kept.write(partition, taken)
+        self._kept.restore(partition, taken)
         fresh = self._fresh.get(partition, {})
         for key, row in news.items():
             self._hold(partition, key, row)

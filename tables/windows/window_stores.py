@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from schemas.topic_specs import SLEPT_TOO_LONG_MS
-from tables.windows.partition_store import Copied, Memory, PartitionStore, Place, State
+from tables.windows.partition_store import Copied, Memory, PartitionStore, Place, State, holds_rows, remove_rows
 
 #: What a command deletes of all tables is written by then.
 SETTLED_MS: Final = 30_000
@@ -84,6 +84,21 @@ class WindowStores:
                 fault = fault or exc
         if fault is not None:
             raise fault
+
+    def former(self) -> frozenset[int]:
+        """The partitions of which something is on the disk, and that are not open."""
+        if not self.folder.is_dir():
+            return frozenset()
+        there = {int(path.name) for path in self.folder.iterdir() if path.name.isdecimal() and holds_rows(path)}
+        return frozenset(there - self._open.keys())
+
+    def drop(self, partition: int) -> None:
+        """Nothing of a partition that is not open is on the disk any more. For the thread that opens stores.
+
+        Raises `WindowsLocked` where another worker has it open, `DataDirError`.
+        """
+        if partition not in self._open:
+            remove_rows(self.folder / str(partition))
 
     def resume(self, changelog: str, partition: int) -> Place | None:
         """Up to where the changelog need not be read again; None where it is to be read from the start.
@@ -194,6 +209,17 @@ class DiskRows:
         if store is not None:
             for key, value in rows:
                 store.put(prefix + key, value)
+
+    def restore(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Who deleted them was another worker, or this one before it was killed: what is noted with them leaves the
+        disk, and not only its keys.
+        """
+        store, rows = self._stores.store(partition), list(rows)
+        if store is not None and any(
+            value is None and store.get(self.prefix + key) is not None for key, value in rows
+        ):
+            store.erase_later(self.prefix, self._stores.now())
+        self.write(partition, rows)
 
     def partitions(self) -> Iterable[int]:
         return self._stores.partitions()

@@ -68,8 +68,16 @@ async def test_windows_forget_what_came_before_the_command_came() -> None:
 async def test_what_another_worker_has_followed_is_followed_in_the_files_alone() -> None:
     kept = Kept()
     forgetters = Forgetters(kept, Files(kept))
-    await forgetters.follow_again([Forgetting(USER, START), Forgetting(ONE, START)])
+    await forgetters.follow_again(4, [Forgetting(USER, START), Forgetting(ONE, START)])
     assert kept.told == [("earlier summaries", "ann", START)]
+
+
+async def test_what_another_worker_has_deleted_leaves_the_windows_files_here() -> None:
+    """They are of before the partition went, or out of a checkpoint."""
+    erased = list[tuple[int, str]]()
+    forgetters = Forgetters(Kept(), erase=lambda *named: erased.append(named))
+    await forgetters.follow_again(4, [Forgetting(USER, START), Forgetting(ONE, START)])
+    assert erased == [(4, "ann"), (4, "ann")]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ class Failing(Timers):
         super().__init__(on_failure, self.metrics.timer_failures)
 
     @property
-    def counted(self) -> dict[tuple[str, ...], float]:
+    def counted(self) -> dict[tuple[str, ...], int]:
         return labelled(self.metrics.timer_failures)
 
 

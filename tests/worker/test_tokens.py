@@ -135,13 +135,17 @@ async def test_a_revocation_holds_while_the_topic_is_read_anew(
         filled.append(set(records))
         tokens.fill(records)
 
+    def told(identity: str, record: TokenRecord | None) -> None:
+        assert record is not None
+        tokens.take(record)
+
     def opens(headers: dict[str, str]) -> bool:
         with suppress(TokenRefused):
             return bool(tokens.principal(headers["Authorization"].removeprefix("Bearer ")))
         return False
 
     monkeypatch.setattr(AIOKafkaConsumer, "getmany", half_of_it)
-    follower = TokenFollower(settings.kafka, fill, tokens.take)
+    follower = TokenFollower(settings.kafka, fill, told)
     follower.start()
     try:
         await until(lambda: filled)

@@ -18,8 +18,10 @@ from schemas.settings import Settings
 from streams.cli.ingest import producing
 from streams.clients.broker import ensure_topics
 from streams.clients.log_reader import end_of, records_between
+from streams.jobs.former import FormerWindows
 from tables.catalog.catalog_file import CatalogFile
 from tables.shard.shard import Shard
+from tables.windows.window_stores import WindowStores
 from tests.streams.agents.test_long_term import USERS, Worker, said, worker
 from tests.support.making import START
 from tests.support.sparse import held
@@ -116,6 +118,31 @@ async def test_a_former_shard_that_cannot_be_read_is_told_and_tried_again(
         catalog.write_bytes(whole)
     await moved.siltstone.jobs.former.tick()
     assert of_partition_0(tmp_path) == []
+
+
+async def test_windows_that_another_worker_has_are_removed(tmp_path: Path) -> None:
+    """A tick after they went, and with them what nobody here would be told of; what comes back at once stays."""
+    stores, ours = WindowStores(tmp_path), {0, 1, 2}
+    former = FormerWindows(lambda: stores, lambda: ours)
+    for partition in range(4):
+        stores.open(partition)
+    stores.close(2)
+    stores.close(3)
+    await former.tick()
+    stores.close(0)
+    stores.close(1)
+    ours -= {0, 1}
+    await former.tick()
+    assert stores.former() == {0, 1, 2}, "what is ours stays, also where it is not open yet"
+    stores.open(1)
+    ours.add(1)
+    await former.tick()
+    assert stores.former() == {2}
+    ours.clear()
+    await former.tick()
+    await former.tick()
+    assert stores.former() == {2}, "nobody knows whose it is"
+    stores.close_all()
 
 
 def raising(exc: Exception) -> Callable[..., Any]:

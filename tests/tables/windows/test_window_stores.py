@@ -264,6 +264,79 @@ def test_what_is_forgotten_leaves_the_files(tmp_path: Path, opened: Callable[...
     assert third.stores.erase(0) == 0
 
 
+@pytest.mark.parametrize("killed", [False, True])
+def test_what_another_worker_forgot_leaves_the_files_when_the_changelog_tells(
+    tmp_path: Path, opened: Callable[..., Worker], killed: bool
+) -> None:
+    """A partition that comes back, or windows of a checkpoint: tombstones are all that is told; also after a kill."""
+    worker = opened()
+    worker.open()
+    worker.texts.put(0, b'["ann","s"]', "a secret of hers")
+    worker.texts.put(0, b'["ben","s"]', "what he said")
+    worker.write(1)
+    back = opened()
+    back.open()
+    back.texts.restore(0, [(b'["ann","s"]', None), (b'["cleo","s"]', None)])
+    back.stores.restored(TEXTS, 0, 3, 1, 0)
+    if killed:
+        back = opened()
+        back.open()
+    back.now += 30_001
+    assert back.stores.erase(0) == 1
+    assert not in_files(tmp_path, b"a secret of hers")
+    assert in_files(tmp_path, b"what he said")
+
+
+def test_tombstones_of_what_is_not_here_erase_nothing(opened: Callable[..., Worker]) -> None:
+    """Of sessions that began and ended elsewhere, for instance: to rewrite files takes time."""
+    worker = opened()
+    worker.open()
+    worker.texts.restore(0, [(b"a", b"A"), (b"a", None), (b"b", None)])
+    worker.stores.restored(TEXTS, 0, 3, 1, 0)
+    worker.now += 30_001
+    assert worker.stores.erase(0) == 0
+
+
+def test_what_was_of_a_partition_that_went_is_removed(tmp_path: Path, opened: Callable[..., Worker]) -> None:
+    """Ids too, which RocksDB's own files have until they are opened again; then it begins anew."""
+    worker = opened()
+    assert worker.stores.former() == frozenset()
+    for partition in (0, 1):
+        worker.open(partition)
+    worker.texts.put(0, b'["ann","s"]', "a secret of hers")
+    worker.write(1)
+    worker.stores.close(0)
+    assert worker.stores.former() == {0}
+    worker.stores.drop(1)
+    assert worker.stores.partitions() == [1], "what is open stays"
+    worker.stores.drop(0)
+    assert worker.stores.former() == frozenset()
+    assert not in_files(tmp_path / "0", b"ann")
+    assert worker.open(0) == {TEXTS: None, OTHERS: None}
+    worker.texts.put(0, b"b", "B")
+    worker.write(2)
+
+
+def test_what_another_process_has_open_is_not_removed(tmp_path: Path) -> None:
+    stores = WindowStores(tmp_path)
+    code = (
+        "import sys; from pathlib import Path; from tables.windows.window_stores import WindowStores\n"
+        "stores = WindowStores(Path(sys.argv[1])); stores.open(0); print('open', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"open\n"
+        assert stores.former() == {0}
+        with pytest.raises(WindowsLocked):
+            stores.drop(0)
+        assert other.stdin is not None
+        other.stdin.close()
+    stores.drop(0)
+    assert stores.former() == frozenset()
+
+
 def in_files(folder: Path, text: bytes) -> bool:
     return any(text in path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
