@@ -28,7 +28,7 @@ from google.genai import types
 
 from siltstone_client.answers import Hit
 from siltstone_client.memory import Memory
-from siltstone_client.said import MOST_MESSAGES, found, said
+from siltstone_client.said import found, portions, said
 
 SCHEME: Final = "siltstone"
 #: Of events that belong to no session that is known.
@@ -89,8 +89,7 @@ class SiltstoneMemoryService(BaseMemoryService):
             for event in events
             if event.id not in added and (record := _record(event)) is not None
         ]
-        for start in range(0, len(records), MOST_MESSAGES):
-            part = records[start : start + MOST_MESSAGES]
+        for part in portions(records):
             await asyncio.to_thread(self._memory.add, part, user_id=user, session_id=session)
             added.update(record["message_id"] for record in part)
 

@@ -5,18 +5,22 @@ What was put there is marked, and never taken in again: a memory that is repeate
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, TypeVar
 
 from siltstone_client.answers import Hit
 from siltstone_client.memory import Memory
 
+Message = TypeVar("Message", bound=Mapping[str, Any])
 #: Of a message, as the API takes it, and of a question.
 MOST_BYTES: Final = 32 * 1024
 MOST_QUERY_CHARS: Final = 8 * 1024
 #: Messages that one call takes.
 MOST_MESSAGES: Final = 1000
+#: What a request takes, with room for how it is written.
+PORTION_BYTES: Final = 4 << 20
 _OPEN: Final = "<siltstone-memory>"
 _CLOSE: Final = "</siltstone-memory>"
 _INTRODUCTION: Final = (
@@ -31,6 +35,20 @@ def said(texts: Iterable[str | None]) -> str:
     if len(text) > MOST_BYTES // 4:
         text = text.encode()[:MOST_BYTES].decode(errors="ignore")
     return text
+
+
+def portions(messages: Iterable[Message]) -> Iterator[list[Message]]:
+    """As many as a request takes, in their order: a worker refuses a body of more than 8 MiB, for ever."""
+    portion, size = list[Message](), 0
+    for message in messages:
+        bytes_ = len(json.dumps(message, default=str, ensure_ascii=False).encode(errors="replace"))
+        if portion and (len(portion) == MOST_MESSAGES or size + bytes_ > PORTION_BYTES):
+            yield portion
+            portion, size = [], 0
+        portion.append(message)
+        size += bytes_
+    if portion:
+        yield portion
 
 
 def injected(hits: Iterable[Hit]) -> str | None:

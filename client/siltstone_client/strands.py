@@ -17,7 +17,7 @@ from strands.types.content import Message
 
 from siltstone_client.answers import Accepted, AcceptedMessages
 from siltstone_client.memory import Memory
-from siltstone_client.said import MOST_MESSAGES, found, said
+from siltstone_client.said import found, portions, said
 
 #: Where neither the manager nor the store says how many.
 DEFAULT_RESULTS = 5
@@ -96,13 +96,8 @@ class SiltstoneStore(MemoryStore):
             if (text := said(_text(block) for block in message["content"]))
         ]
         return [
-            await asyncio.to_thread(
-                self._memory.add,
-                records[start : start + MOST_MESSAGES],
-                user_id=self._user_id,
-                session_id=self._session_id,
-            )
-            for start in range(0, len(records), MOST_MESSAGES)
+            await asyncio.to_thread(self._memory.add, part, user_id=self._user_id, session_id=self._session_id)
+            for part in portions(records)
         ]
 
     def _id(self, number: int | None, role: str, text: str) -> dict[str, str]:

@@ -9,13 +9,13 @@ import asyncio
 import logging
 import uuid
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from siltstone_client.errors import SiltstoneError
+from siltstone_client.errors import InvalidRequest, SiltstoneError
 from siltstone_client.memory import Memory
-from siltstone_client.said import MOST_MESSAGES, found, injected
+from siltstone_client.said import MOST_MESSAGES, found, injected, portions
 
 log = logging.getLogger(__name__)
 
@@ -39,18 +39,30 @@ class Talk:
             for role, text in messages
         ]
         async with self._one_at_a_time:
-            going = list(self._waiting)
-            if not going:
+            while going := next(portions(self._waiting), None):
+                try:
+                    await self._said(going)
+                except SiltstoneError as exc:
+                    log.warning("%d messages are said later: %s: %s", len(self._waiting), type(exc).__name__, exc)
+                    return
+                sent = {one["message_id"] for one in going}
+                self._waiting = deque(
+                    (one for one in self._waiting if one["message_id"] not in sent), maxlen=MOST_WAITING
+                )
+
+    async def _said(self, messages: Sequence[dict[str, Any]]) -> None:
+        """Raises `SiltstoneError` where they are to be said later.
+
+        Where the worker will take them never, each is said for itself, and those that it does not take are dropped.
+        """
+        try:
+            await asyncio.to_thread(self._memory.add, messages, user_id=self._user_id, session_id=self._session_id)
+        except InvalidRequest as exc:
+            if len(messages) == 1:
+                log.warning("a message is not said, and is dropped: %s: %s", type(exc).__name__, exc)
                 return
-            try:
-                await asyncio.to_thread(self._memory.add, going, user_id=self._user_id, session_id=self._session_id)
-            except SiltstoneError as exc:
-                log.warning("%d messages are said later: %s: %s", len(going), type(exc).__name__, exc)
-                return
-            sent = {one["message_id"] for one in going}
-            self._waiting = deque(
-                (one for one in self._waiting if one["message_id"] not in sent), maxlen=MOST_WAITING
-            )
+            for message in messages:
+                await self._said([message])
 
 
 async def recalled(
