@@ -24,6 +24,8 @@ ANSWER_SECONDS: Final = 5.0
 ALL_SECONDS: Final = 12.0
 #: For so long keys are taken without a look at whether they are still there.
 FRESH_SECONDS: Final = 300.0
+#: … and from then on for so long while somebody looks; who comes later waits for that, unless it failed.
+LOOKED_AT_SECONDS: Final = 2 * FRESH_SECONDS
 #: … and for so long while the provider does not answer: what was known stays good.
 KEPT_SECONDS: Final = 3600.0
 #: The provider is asked no more often than that, whatever tokens arrive.
@@ -37,7 +39,8 @@ _Keys = Mapping[str, jwt.PyJWK]
 class ProviderKeys:
     """The provider's keys by their ids; asked for when a token needs them, by one request at a time.
 
-    `clock` gives seconds that only go on. A key that the provider takes back is one for up to `FRESH_SECONDS` more.
+    `clock` gives seconds that only go on. A key that the provider takes back is one for up to `FRESH_SECONDS` more,
+    and then until the next token has had somebody look. A provider that hangs delays nobody whose key is known.
     """
 
     def __init__(self, fetch: Callable[[], _Keys], clock: Callable[[], float]) -> None:
@@ -52,8 +55,11 @@ class ProviderKeys:
         found = self._keys.get(kid)
         if found is not None and self._age < FRESH_SECONDS:
             return found
-        if self._asking is not None or self._clock() - self._tried_at >= PAUSE_SECONDS:
-            await self._renewed()
+        if found is not None and self._good_meanwhile:
+            self._look()
+            return found
+        if (asking := self._look()) is not None:
+            await asyncio.shield(asking)  # a request that is given up by who made it ends it for nobody else
         if self._failure is None:
             return self._keys.get(kid)
         if kid in self._keys and self._age < KEPT_SECONDS:
@@ -69,11 +75,17 @@ class ProviderKeys:
     def _age(self) -> float:
         return self._clock() - self._had_at
 
-    async def _renewed(self) -> None:
-        """A request that is given up by who made it ends it for nobody else."""
-        if self._asking is None:
+    @property
+    def _good_meanwhile(self) -> bool:
+        """Whether what is known is taken while somebody looks."""
+        troubled = self._failure is not None or self._asking is not None
+        return self._age < (KEPT_SECONDS if troubled else LOOKED_AT_SECONDS)
+
+    def _look(self) -> asyncio.Task[None] | None:
+        """Who asks the provider now; None where it was asked a moment ago."""
+        if self._asking is None and self._clock() - self._tried_at >= PAUSE_SECONDS:
             self._asking = asyncio.create_task(self._renew())
-        await asyncio.shield(self._asking)
+        return self._asking
 
     async def _renew(self) -> None:
         self._tried_at = self._clock()

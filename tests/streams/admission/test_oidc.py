@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -20,9 +23,17 @@ from streams.admission.admission import Admission
 from streams.admission.authorize import Principal
 from streams.admission.known_tokens import REFUSED
 from streams.admission.oidc import OidcTokens, principal_of
-from streams.clients.oidc_provider import FRESH_SECONDS, KEPT_SECONDS, PAUSE_SECONDS, ProviderKeys, fetched_keys
+from streams.clients.oidc_provider import (
+    FRESH_SECONDS,
+    KEPT_SECONDS,
+    LOOKED_AT_SECONDS,
+    PAUSE_SECONDS,
+    ProviderKeys,
+    fetched_keys,
+)
 from tests.streams.admission.test_authorize import known
 from tests.support.oidc_provider import DISCOVERY, KEYS, Provider
+from tests.support.waiting import until, until_it_is
 
 LATER, EARLIER = int(time.time()) + 3600, int(time.time()) - 3600
 
@@ -170,10 +181,56 @@ async def test_keys_that_the_provider_took_back_are_none_when_they_are_looked_at
     await asked.principal(provider.token())
     provider.rotate("second", "RS256")
     del provider.published["first"]
-    clock.now += FRESH_SECONDS
+    clock.now += LOOKED_AT_SECONDS
     with pytest.raises(TokenRefused):
         await asked.principal(provider.token())
     assert provider.asked == [KEYS] * 2
+
+
+async def test_keys_in_use_are_looked_at_beside_the_tokens_that_need_them(provider: Provider) -> None:
+    clock = Clock()
+    asked = admission(provider.settings(jwks_url=provider.keys_url), clock)
+    await asked.principal(provider.token())
+    provider.rotate("second", "RS256")
+    del provider.published["first"]
+    clock.now += FRESH_SECONDS
+    assert (await asked.principal(provider.token())).only_user == "ann", "who finds that it is time does not wait"
+
+    async def refused() -> bool:
+        with suppress(TokenRefused):
+            await asked.principal(provider.token())
+            return False
+        return True
+
+    await until_it_is(refused)
+    assert provider.asked == [KEYS] * 2
+
+
+async def test_a_provider_that_hangs_delays_nobody_whose_key_is_known(provider: Provider) -> None:
+    """Again and again, whatever unknown keys arrive beside; those wait for it."""
+    clock, hanging, asked = Clock(), threading.Event(), list[int]()
+    oidc = provider.settings(jwks_url=provider.keys_url)
+
+    def fetch() -> dict[str, Any]:
+        asked.append(len(asked))
+        if len(asked) > 1:
+            hanging.wait()
+        return fetched_keys(oidc)
+
+    keys = ProviderKeys(fetch, clock)
+    tokens = OidcTokens(oidc, keys)
+    await tokens.principal(provider.token())
+    provider.rotate("second", "RS256")
+    clock.now += FRESH_SECONDS
+    stranger = asyncio.create_task(tokens.principal(provider.token("second")))
+    await until(lambda: len(asked) == 2)
+    for _ in range(5):
+        assert (await tokens.principal(provider.token())).only_user == "ann"
+        clock.now += FRESH_SECONDS
+    assert (stranger.done(), len(asked)) == (False, 2)
+    hanging.set()
+    assert (await stranger).only_user == "ann"
+    await keys.close()
 
 
 async def test_a_provider_that_does_not_answer_is_no_fault_of_the_token(provider: Provider) -> None:
