@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -19,6 +19,9 @@ from streams.clients.newest_records import newest_records, record_at
 MOST_LETTERS: Final = 100
 #: Of a value: a person reads it, and mends it in a form.
 SHOWN_BYTES: Final = 256 * 1024
+#: Of all values of a page, and of each at least.
+ALL_SHOWN_CHARS: Final = 2 << 20
+BEGINNING_CHARS: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ class Repairing:
 
     async def newest(self) -> list[Letter]:
         """The newest first. Raises `BrokerUnavailable`, `NotAllowed` and `TimeoutError`."""
-        return [_letter(record) for record in await newest_records(self._kafka, self._topic, MOST_LETTERS)]
+        return cut(await newest_records(self._kafka, self._topic, MOST_LETTERS, _letter))
 
     async def one(self, partition: int, offset: int) -> Letter | None:
         """Raises as `newest` does."""
@@ -97,6 +100,16 @@ class Repairing:
         ):
             value = orjson.dumps({**fields, "timestamp": iso(letter.at)})
         return Mended(letter.source_topic, read.user_id, value)
+
+
+def cut(letters: Sequence[Letter], room: int = ALL_SHOWN_CHARS) -> list[Letter]:
+    """As much of them as a page shows: of those that have no room left, the beginning."""
+    found = []
+    for letter in letters:
+        shown = max(BEGINNING_CHARS, room)
+        room -= len(letter.text)
+        found.append(replace(letter, text=letter.text[:shown], cut=True) if len(letter.text) > shown else letter)
+    return found
 
 
 def _letter(record: Any) -> Letter:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import heapq
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
-from typing import Any, Final
+from itertools import chain
+from operator import itemgetter
+from typing import Any, Final, TypeVar
 
 import aiokafka
 import aiokafka.errors
@@ -16,19 +19,23 @@ from streams.clients.closing import stop_when_stopped
 from streams.clients.header_names import take_any_header_name
 from streams.clients.log_reader import ends, records_before
 
+T = TypeVar("T")
+
 #: Of one fetch: what is read is shown to a person.
 FETCH_BYTES: Final = 1024 * 1024
 
 
-async def newest_records(kafka: KafkaSettings, topic: str, most: int) -> list[Any]:
+async def newest_records(kafka: KafkaSettings, topic: str, most: int, shown: Callable[[Any], T]) -> list[T]:
     """At most so many, the newest first by their Kafka timestamp; none where there is no such topic.
+
+    Each as it is `shown`: no more of them are held, whatever lies in the topic.
 
     Raises `BrokerUnavailable`, `NotAllowed` and `TimeoutError`.
     """
     partitions = [aiokafka.TopicPartition(topic, one) for one in await _partitions_of(kafka, topic)]
     if not partitions:
         return []
-    found: list[Any] = []
+    found: list[tuple[tuple[int, int, int], T]] = []
     async with _consumer(kafka, topic) as consumer:
         consumer.assign(partitions)
         starts = await consumer.beginning_offsets(partitions)
@@ -38,8 +45,13 @@ async def newest_records(kafka: KafkaSettings, topic: str, most: int) -> list[An
         async with aclosing(records_before(consumer, bounds, kafka.session_timeout_seconds)) as fetched:
             async for by_partition in fetched:
                 for tp, records in by_partition.items():
-                    found += [record for record in records if record.offset < bounds[tp]]
-    return sorted(found, key=lambda record: (-record.timestamp, record.partition, -record.offset))[:most]
+                    new = (
+                        ((record.timestamp, -record.partition, record.offset), shown(record))
+                        for record in records
+                        if record.offset < bounds[tp]
+                    )
+                    found = heapq.nlargest(most, chain(found, new), key=itemgetter(0))
+    return [one for _, one in found]
 
 
 async def record_at(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> Any | None:

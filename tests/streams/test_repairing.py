@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+import weakref
 from typing import Any
 
 import orjson
@@ -12,7 +13,10 @@ from schemas.errors import BadRecord
 from schemas.settings import Settings
 from schemas.times import iso
 from schemas.topics import Topics
-from streams.repairing import Letter, Repairing
+from streams.cli.ingest import producing
+from streams.clients.broker import ensure_topics
+from streams.clients.newest_records import newest_records
+from streams.repairing import Letter, Repairing, cut
 from tests.support.making import START
 
 TOPICS = Topics.with_prefix("siltstone.")
@@ -64,6 +68,41 @@ def test_what_still_cannot_be_read_says_why(text: str, kind: str, repairing: Rep
     with pytest.raises(BadRecord) as caught:
         repairing.mended(letter(), text)
     assert caught.value.kind == kind
+
+
+def test_a_page_shows_as_much_as_a_page_may_have() -> None:
+    """A hundred letters of a quarter of a megabyte each would be one of 25."""
+    letters = [letter(offset=n, text=str(n) * size) for n, size in enumerate((10, 4_000, 5_000, 9, 2_000, 500))]
+    shown = cut(letters, 6_000)
+    assert [len(one.text) for one in shown] == [10, 4_000, 1_990, 9, 1_024, 500]
+    assert [one.cut for one in shown] == [False, False, True, False, True, False]
+    assert cut(letters) == letters
+
+
+async def test_of_what_lies_in_the_topic_no_more_is_held_than_is_shown(settings: Settings) -> None:
+    """Whatever that is: a hundred of each partition, of 8 MiB each, were in memory at once."""
+    await ensure_topics(settings.kafka)
+    topic, held, most = f"{settings.kafka.topic_prefix}dead-letters", weakref.WeakSet[Shown](), list[int]()
+
+    def shown(record: Any) -> Shown:
+        held.add(one := Shown(record.value))
+        most.append(len(held))
+        return one
+
+    async with producing(settings.kafka, topic) as producer:
+        for n in range(60):
+            await producer.send(b"u", b"%d" % n)
+            await producer.send(b"other", b"%d" % n)
+    found = await newest_records(settings.kafka, topic, 10, shown)
+    assert len(most) >= 20
+    assert max(most) <= 12
+    assert {one.value for one in found} <= {b"%d" % n for n in range(50, 60)}
+    assert len(found) == 10
+
+
+class Shown:
+    def __init__(self, value: bytes) -> None:
+        self.value = value
 
 
 def test_what_is_not_read_here_is_not_mended_here(repairing: Repairing) -> None:
