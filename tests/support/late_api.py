@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Iterator
 
+import httpx
 import pytest
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
@@ -23,6 +24,11 @@ def api_of(settings: Settings) -> FastAPI:
     """The API of a worker that does not run."""
     worker = Siltstone(settings)
     return build(worker.service, worker.forwarding)
+
+
+def http_of(settings: Settings) -> httpx.AsyncClient:
+    """The same, to be asked; to be closed."""
+    return httpx.AsyncClient(transport=httpx.ASGITransport(api_of(settings)), base_url="http://127.0.0.1:8000")
 
 
 class LateApi:

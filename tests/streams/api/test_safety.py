@@ -13,7 +13,7 @@ import pytest
 from schemas.settings import Settings
 from streams.cli.process import write_as_let_in
 from tables.privacy import make_private, umask_of
-from tests.support.late_api import api_of
+from tests.support.late_api import http_of
 from tests.support.untouched import umask
 
 JSON = {"Content-Type": "application/json"}
@@ -22,8 +22,7 @@ JSON = {"Content-Type": "application/json"}
 @pytest.fixture
 async def asked(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
     """A worker that does not run, asked at loopback, without tokens."""
-    transport = httpx.ASGITransport(app=api_of(settings))
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client:
+    async with http_of(settings) as client:
         yield client
 
 

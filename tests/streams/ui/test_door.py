@@ -14,7 +14,7 @@ from schemas.tokens import Scope
 from streams.admission.authorize import Principal
 from streams.ui.session import COOKIE, cookie, form_token
 from tests.streams.ui.opened import BASE, Doorkeeper, browser, log_in
-from tests.support.late_api import api_of
+from tests.support.late_api import http_of
 from tests.support.talk import Talk, talk
 
 
@@ -104,8 +104,7 @@ async def test_a_cookie_that_cannot_be_read_is_replaced(anybody: httpx.AsyncClie
 async def test_without_a_dashboard_the_api_is_there_and_nothing_else(here: Talk) -> None:
     """No page, no cookie, no file; whoever asks `/ui` is told as of any other address."""
     settings = here.worker.settings.model_copy(update={"http": HttpSettings(dashboard=False)})
-    transport = httpx.ASGITransport(api_of(settings))
-    async with httpx.AsyncClient(transport=transport, base_url=BASE) as http:
+    async with http_of(settings) as http:
         for path in ("/ui", "/ui/login", "/ui/sessions", "/ui/static/siltstone.css"):
             answer = await http.get(path, headers={"cookie": f"{COOKIE}=x", "accept": "text/html"})
             assert (answer.status_code, answer.json()) == (404, {"detail": "Not Found"})

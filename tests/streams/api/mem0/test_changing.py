@@ -8,13 +8,12 @@ import httpx
 import pytest
 
 from schemas.settings import Settings
-from tests.support.late_api import api_of
+from tests.support.late_api import http_of
 
 
 @pytest.fixture
 async def asked(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(app=api_of(settings))
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client:
+    async with http_of(settings) as client:
         yield client
 
 
