@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -23,11 +24,11 @@ class Asker:
     def __init__(self) -> None:
         self.gone = False
 
-    def ask(self, work: Callable[[], T]) -> T:
-        """`work`, on this thread."""
+    def ask(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """`work(…)`, on this thread."""
         _here.asker = self
         try:
-            return work()
+            return work(*args, **kwargs)
         finally:
             _here.asker = None
 

@@ -131,7 +131,7 @@ class OwnedShards:
         shard, asker = await self._shard(partition), Asker()
         try:
             return await asyncio.get_running_loop().run_in_executor(
-                self._threads[partition], lambda: asker.ask(lambda: method(shard, *args, **kwargs))
+                self._threads[partition], lambda: asker.ask(method, shard, *args, **kwargs)
             )
         except asyncio.CancelledError:
             asker.gone = True

@@ -143,10 +143,12 @@ def sentences(text: str) -> list[str]:
     ['Well...', 'he said 3.5!', 'What?!']
     """
     pieces = _PIECE.findall(text)  # the last one is empty
+    if len(pieces) <= 2:
+        return [text.strip()]
     begins = [False] * len(pieces)
     for place in range(len(pieces) - 2, -1, -1):
         first = pieces[place].lstrip()[:1]
-        begins[place] = _is_word(first) if first else begins[place + 1]
+        begins[place] = (first.isalnum() or first == "_") if first else begins[place + 1]
     found, so_far = [], list[str]()
     for place, piece in enumerate(pieces[:-1]):
         so_far.append(piece)
@@ -160,14 +162,10 @@ def is_question(text: str) -> bool:
     """Whether it ends with a question mark, whatever stands behind that."""
     asked = False
     for character in reversed(text):
-        if _is_word(character):
+        if character.isalnum() or character == "_":
             return asked
         asked = asked or character in "?？"
     return False
-
-
-def _is_word(character: str) -> bool:
-    return character.isalnum() or character == "_"
 
 
 def probe(query: str, speakers: Collection[str]) -> str:
@@ -179,7 +177,7 @@ def probe(query: str, speakers: Collection[str]) -> str:
     >>> probe("When did Ann's brother call?", {"Ann"})
     'When did brother call?'
     """
-    names = sorted((name for name in speakers if name and name in query), key=lambda name: (-len(name), name))
+    names = sorted([name for name in speakers if name and name in query], key=lambda name: (-len(name), name))
     if not names:
         return query
     either = "|".join(re.escape(name) for name in names)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from re import _compiler, _constants, _parser  # type: ignore[attr-defined]
 from types import ModuleType
@@ -35,19 +34,6 @@ _DEPTH: Final = 200_000
 
 class TooManySteps(Exception):
     """The pattern took more steps than it may."""
-
-
-@contextlib.contextmanager
-def counted_calls(module: ModuleType, name: str, calls: Counter[str]) -> Iterator[None]:
-    """How often a function of the module is called through its name there."""
-    function = getattr(module, name)
-
-    def counting(*given: Any, **named: Any) -> Any:
-        calls[name] += 1
-        return function(*given, **named)
-
-    with mock.patch.object(module, name, counting):
-        yield
 
 
 class Steps:

@@ -32,7 +32,8 @@ from streams.rules.ranking import (
 )
 from tables.search.terms import MOST, Terms, hash_of
 from tables.search.tokens import tokens, weight
-from tests.support.steps import HOSTILE_PIECES, Steps, counted_calls
+from tests.support.calls import Calls
+from tests.support.steps import HOSTILE_PIECES, Steps
 
 #: Of a query over HTTP: characters.
 LONGEST = 32_768
@@ -215,11 +216,12 @@ def test_sentences_and_questions_are_what_the_patterns_say(text: str) -> None:
 def test_the_parts_of_a_query_are_found_in_steps_that_grow_with_its_length(piece: str) -> None:
     """32 KB of letters, question marks and a quote held a worker for minutes."""
     steps, text = Steps(most=20 * LONGEST), (piece * LONGEST)[:LONGEST]
-    calls = Counter[str]()
-    with steps.counted(ranking), counted_calls(ranking, "_is_word", calls):
-        parts = questions(text)
-    assert parts[0] == text
-    assert calls["_is_word"] <= 3 * LONGEST
+    calls = Calls()
+    with steps.counted(ranking):
+        assert questions(text)[0] == text
+    with calls.watched(), calls.counted():
+        questions(text)
+    assert calls.total <= 12 * LONGEST
 
 
 @pytest.mark.parametrize(
