@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
-from schemas.errors import BadRecord
 from schemas.fields import MAX_METADATA_BYTES, Content, Metadata, Timestamp, keepable, writable
 from schemas.ids import Id, Label, id_of_content
 
@@ -79,8 +78,6 @@ class Silence(BaseModel):
     timestamp: Timestamp
 
 
-BOTH = "type: session_end: the end of a session has no role and content: say the message in a record of its own"
-
 #: Those whose words are a conversation.
 SPEAKERS = (Role.USER, Role.ASSISTANT)
 
@@ -90,16 +87,13 @@ ConversationRecord = ChatMessage | SessionEnded | Silence
 def model_of(fields: Mapping[str, Any]) -> type[ConversationRecord]:
     """Which of them a record is, by its `type` where it has one.
 
-    What is said is a message whatever a field of the sender's own says: `type` is kept with its metadata then. Raises
-    `BadRecord` where a record is both a message and the end of its session: one of them would be lost.
+    Silences are the worker's own, and say nothing: what is said is a message with a `type` of its sender's own, which
+    is kept with its metadata. `session_end` is the end of a session, whatever else a sender writes beside it.
     """
-    is_said = "role" in fields and bool(fields.get("content"))
     match fields.get("type"):
-        case "session_end" if is_said:
-            raise BadRecord("ambiguous", BOTH)
         case "session_end":
             return SessionEnded
-        case "silence" if not is_said:
+        case "silence" if not ("role" in fields and fields.get("content")):
             return Silence
         case _:
             return ChatMessage
