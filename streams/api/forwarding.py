@@ -105,7 +105,7 @@ class Forwarding:
                 request.method,
                 url,
                 headers={**headers, FORWARDED: "1"},
-                extensions={"target": _target(request)},
+                extensions={"target": _target(url, request)},
                 content=await request.body(),
                 timeout=WAIT_SECONDS + waits_of(request),
             )
@@ -133,10 +133,10 @@ class Forwarding:
             return None
 
 
-def _target(request: Request) -> bytes:
-    """Path and query as they came: read once and written anew, an id with `%` in it would be another's."""
+def _target(url: str, request: Request) -> bytes:
+    """Path and query as they came, behind the path of the URL. Decoding and encoding would change ids with `%`."""
     query: bytes = request.scope["query_string"]
-    path: bytes = request.scope["raw_path"]
+    path: bytes = httpx.URL(url).raw_path.rstrip(b"/") + request.scope["raw_path"]
     return path + b"?" + query if query else path
 
 

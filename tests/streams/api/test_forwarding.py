@@ -100,3 +100,13 @@ async def test_any_address_is_the_same_at_the_owner(owner: Owner, forwarding: Fo
     for path in paths:
         assert (await forwarding.to_owner(asked(path), ShardNotHere(0, "moved"))).status_code == 200
     assert [target.decode() for target in owner.targets] == paths
+
+
+@pytest.mark.parametrize("prefix", ["/siltstone", "/a%2Fb/", "/"])
+async def test_an_owner_behind_a_path_is_asked_there(prefix: str, owner: Owner, forwarding: Forwarding) -> None:
+    """`http.advertised_url` may lead to a proxy."""
+    owner.url += prefix
+    assert (
+        await forwarding.to_owner(asked("/v1/memories", "user_id=a"), ShardNotHere(0, "moved"))
+    ).status_code == 200
+    assert owner.targets == [prefix.rstrip("/").encode() + b"/v1/memories?user_id=a"]
