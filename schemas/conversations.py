@@ -85,10 +85,10 @@ ConversationRecord = ChatMessage | SessionEnded | Silence
 
 
 def model_of(fields: Mapping[str, Any]) -> type[ConversationRecord]:
-    """Which of them a record is, by its `type` where it has one.
+    """The model of a record.
 
-    Silences are the worker's own, and say nothing: what is said is a message with a `type` of its sender's own, which
-    is kept with its metadata. `session_end` is the end of a session, whatever else a sender writes beside it.
+    `session_end` always ends a session. Only the worker writes `silence`, without role and content: a message may
+    have a field `type` with that value, which is kept with its metadata.
     """
     match fields.get("type"):
         case "session_end":

@@ -1,7 +1,7 @@
-"""Work for whoever waits for it: on a shard's thread it ends at its next step where nobody does any more.
+"""Cancel the work of a request on a shard's thread.
 
-A request waits for some seconds, and is answered 503 then. What it has asked for would go on, and hold up all others
-of its shard.
+The API answers a request with 503 after some seconds. Python cannot stop the thread that still works for it, so long
+loops check whether the request has been cancelled. Otherwise the other requests of the shard would wait behind it.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class NobodyAsks(Exception):
-    """It is not known outside of the thread: nobody waits for the answer."""
+class WorkCancelled(Exception):
+    """Ends the work on its thread. The caller does not see it: it has been cancelled itself."""
 
 
-class Asker:
-    """Whoever waits for what one call works out."""
+class Cancellation:
+    """Set `requested` from any thread to end a call that `run` makes."""
 
     def __init__(self) -> None:
-        self.gone = False
+        self.requested = False
 
-    def ask(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """`work(…)`, on this thread."""
-        _here.asker = self
+    def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call `work` on this thread; its `cancellable` loops check this cancellation."""
+        _thread.current = self
         try:
             return work(*args, **kwargs)
         finally:
-            _here.asker = None
+            _thread.current = None
 
 
-class _Here(threading.local):
-    asker: Asker | None = None
+class _Thread(threading.local):
+    current: Cancellation | None = None
 
 
-_here = _Here()
+_thread = _Thread()
 
 
-def while_asked(items: Iterable[T]) -> Iterator[T]:
-    """The items, as long as somebody waits for what is made of them. Raises `NobodyAsks`."""
-    asker = _here.asker
+def cancellable(items: Iterable[T]) -> Iterator[T]:
+    """Yield the items. Raises `WorkCancelled` when the call that loops over them is cancelled."""
+    cancellation = _thread.current
     for item in items:
-        if asker is not None and asker.gone:
-            raise NobodyAsks
+        if cancellation is not None and cancellation.requested:
+            raise WorkCancelled
         yield item

@@ -24,7 +24,7 @@ from schemas.settings import LifecycleSettings
 from schemas.times import iso
 from schemas.topics import partition_of
 from streams.accesses import Accesses
-from streams.asked import while_asked
+from streams.cancellation import cancellable
 from streams.clock import Clock
 from streams.coming_back import Behind
 from streams.event_log import EventLog
@@ -325,7 +325,7 @@ def _ranked(
         rows = np.flatnonzero(allowed)
         allowed[rows] = [
             all(one.matches(memory) for one in query.filters) and not is_expired(memory, asked.now)
-            for memory in while_asked(shown(rows))
+            for memory in cancellable(shown(rows))
         ]
     best = top(relevance, allowed, query.top_k)
     cosine, words = dense.max(axis=0), lexical.max(axis=0)
@@ -367,7 +367,7 @@ def _by_state(
     query = asked.query
     rows = top(relevance, better, query.top_k)
     if query.filters and len(rows):
-        kept = [all(one.matches(memory) for one in query.filters) for memory in while_asked(shown(rows))]
+        kept = [all(one.matches(memory) for one in query.filters) for memory in cancellable(shown(rows))]
         rows = rows[kept]
     return Counter(state_of(score, asked.lifecycle) for score in scores[rows].tolist())
 

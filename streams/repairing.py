@@ -103,7 +103,7 @@ class Repairing:
 
 
 def cut(letters: Sequence[Letter], room: int = ALL_SHOWN_CHARS) -> list[Letter]:
-    """As much of them as a page shows: of those that have no room left, the beginning."""
+    """Cut texts so that a page has about `room` characters; each keeps its first `BEGINNING_CHARS`."""
     found = []
     for letter in letters:
         shown = max(BEGINNING_CHARS, room)

@@ -19,7 +19,7 @@ import duckdb
 
 from schemas.errors import DataDirError, EmbeddingMismatch, ShardError, ShardLocked, ShardNotHere
 from schemas.settings import LifecycleSettings, LongTermSettings
-from streams.asked import Asker
+from streams.cancellation import Cancellation
 from streams.clients.embedding import Embedding
 from streams.clock import Clock
 from streams.coming_back import ComingBack
@@ -126,15 +126,15 @@ class OwnedShards:
     ) -> T:
         """`method(shard, …)` on the shard's thread. Raises `ShardNotHere` where the partition is not ours.
 
-        Whoever is cancelled while it waits leaves no work behind that goes through a user's memories.
+        When the caller is cancelled, the method's `cancellable` loops end.
         """
-        shard, asker = await self._shard(partition), Asker()
+        shard, cancellation = await self._shard(partition), Cancellation()
         try:
             return await asyncio.get_running_loop().run_in_executor(
-                self._threads[partition], lambda: asker.ask(method, shard, *args, **kwargs)
+                self._threads[partition], lambda: cancellation.run(method, shard, *args, **kwargs)
             )
         except asyncio.CancelledError:
-            asker.gone = True
+            cancellation.requested = True
             raise
         except duckdb.OutOfMemoryException as exc:
             share = in_units(self._memory.a_shard(len(self._open)))

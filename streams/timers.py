@@ -53,12 +53,12 @@ MAY_HALT: Final[Mapping[Timer, str]] = MappingProxyType(
     {
         Timer.SESSIONS: "no session would end any more, and nothing be promoted of it",
         Timer.NOTES: "notes would outlive their time",
-        Timer.ACCESSES: "what is read would age as if nobody had, and accesses grow in memory",
+        Timer.ACCESSES: "accesses would not count against ageing, and would pile up in memory",
         Timer.AGING: _OWN_SHARD,
         Timer.SAVING: _OWN_SHARD,
         Timer.SEARCH_ROWS: _OWN_SHARD,
         Timer.RETENTION: _OWN_SHARD,
-        Timer.TOPICS: "topics are gone: they are made anew at the start",
+        Timer.TOPICS: "topics were deleted; the worker creates them when it starts again",
     }
 )
 
@@ -118,7 +118,7 @@ class Timers:
 
 
 def _told(exc: Exception) -> str:
-    """In a line. A text that is neither ours nor the system's may quote what was said: of it, where it comes from."""
+    """One line. Other exceptions' texts may quote messages, so only their type and place are logged."""
     if isinstance(exc, SiltstoneError | OSError):
         return f"{type(exc).__name__}: {exc}"
     frames = traceback.extract_tb(exc.__traceback__)

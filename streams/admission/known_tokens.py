@@ -25,7 +25,7 @@ class KnownTokens:
         self.complete = False
 
     def fill(self, records: Mapping[str, TokenRecord]) -> None:
-        """All that the topic holds, by their ids, in the place of what was known."""
+        """Replace all known tokens by those of the topic, by their ids."""
         self._records, self.complete = dict(records), True
 
     def take(self, record: TokenRecord) -> None:

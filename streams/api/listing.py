@@ -12,7 +12,7 @@ from fastapi import Depends, HTTPException, Query
 from schemas.lifecycle import score_of, state_of, wanted_states
 from schemas.memories import Memory, State
 from schemas.settings import LifecycleSettings
-from streams.asked import while_asked
+from streams.cancellation import cancellable
 from streams.rules.filtering import Filter, matching
 from tables.catalog.archive import Archived
 from tables.shard.items import is_expired
@@ -72,7 +72,7 @@ def page_of_memories(shard: Shard, wanted: PageQuery, lifecycle: LifecycleSettin
     """Oldest first. For the shard's thread: a user has thousands, and an answer a page."""
     found = [
         memory
-        for memory in matching(while_asked(shard.memories_of(wanted.user_id)), wanted.conditions)
+        for memory in matching(cancellable(shard.memories_of(wanted.user_id)), wanted.conditions)
         if state_of(score_of(memory, wanted.now, lifecycle), lifecycle) in wanted.states
         and not is_expired(memory, wanted.now)
     ]
@@ -83,7 +83,7 @@ def page_of_archive(shard: Shard, wanted: PageQuery) -> Page[Archived]:
     """Oldest first, in every state. For the shard's thread as well."""
     found = [
         one
-        for one in while_asked(shard.archive_of(wanted.user_id))
+        for one in cancellable(shard.archive_of(wanted.user_id))
         if all(condition.matches(one.memory) for condition in wanted.conditions)
     ]
     return _page(found, wanted, lambda one: one.memory.id)

@@ -28,8 +28,7 @@ FETCH_BYTES: Final = 1024 * 1024
 async def newest_records(kafka: KafkaSettings, topic: str, most: int, shown: Callable[[Any], T]) -> list[T]:
     """At most so many, the newest first by their Kafka timestamp; none where there is no such topic.
 
-    Each as it is `shown`: no more of them are held, whatever lies in the topic.
-
+    Returns what `shown` makes of each record. Memory holds at most twice `most` of these at a time.
     Raises `BrokerUnavailable`, `NotAllowed` and `TimeoutError`.
     """
     partitions = [aiokafka.TopicPartition(topic, one) for one in await _partitions_of(kafka, topic)]

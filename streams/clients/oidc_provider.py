@@ -24,7 +24,7 @@ ANSWER_SECONDS: Final = 5.0
 ALL_SECONDS: Final = 12.0
 #: For so long keys are taken without a look at whether they are still there.
 FRESH_SECONDS: Final = 300.0
-#: … and from then on for so long while somebody looks; who comes later waits for that, unless it failed.
+#: Keys of up to this age are used while they are renewed in the background. Later tokens wait for the renewal.
 LOOKED_AT_SECONDS: Final = 2 * FRESH_SECONDS
 #: … and for so long while the provider does not answer: what was known stays good.
 KEPT_SECONDS: Final = 3600.0
@@ -39,8 +39,8 @@ _Keys = Mapping[str, jwt.PyJWK]
 class ProviderKeys:
     """The provider's keys by their ids; asked for when a token needs them, by one request at a time.
 
-    `clock` gives seconds that only go on. A key that the provider takes back is one for up to `FRESH_SECONDS` more,
-    and then until the next token has had somebody look. A provider that hangs delays nobody whose key is known.
+    `clock` gives seconds that only go on. A key that the provider withdraws stays valid for `FRESH_SECONDS`, and
+    then until the renewal that the next token starts. A provider that hangs delays no token with a known key.
     """
 
     def __init__(self, fetch: Callable[[], _Keys], clock: Callable[[], float]) -> None:
@@ -59,7 +59,7 @@ class ProviderKeys:
             self._look()
             return found
         if (asking := self._look()) is not None:
-            await asyncio.shield(asking)  # a request that is given up by who made it ends it for nobody else
+            await asyncio.shield(asking)  # other requests wait for the same renewal
         if self._failure is None:
             return self._keys.get(kid)
         if kid in self._keys and self._age < KEPT_SECONDS:
@@ -77,12 +77,12 @@ class ProviderKeys:
 
     @property
     def _good_meanwhile(self) -> bool:
-        """Whether what is known is taken while somebody looks."""
+        """Whether a known key may be used while the keys are renewed."""
         troubled = self._failure is not None or self._asking is not None
         return self._age < (KEPT_SECONDS if troubled else LOOKED_AT_SECONDS)
 
     def _look(self) -> asyncio.Task[None] | None:
-        """Who asks the provider now; None where it was asked a moment ago."""
+        """The renewal under way; None if the last one ended less than `PAUSE_SECONDS` ago."""
         if self._asking is None and self._clock() - self._tried_at >= PAUSE_SECONDS:
             self._asking = asyncio.create_task(self._renew())
         return self._asking

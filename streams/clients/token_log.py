@@ -82,10 +82,10 @@ async def write_token(kafka: KafkaSettings, record: TokenRecord) -> None:
 
 
 class TokenFollower:
-    """Reads the whole topic by a consumer without a group, tells what is in it, and then each record that comes.
+    """Reads the topic with a consumer without a group: passes all its tokens to `whole`, then each record to `told`.
 
-    After a failure it reads all of it anew, and tells nothing until it is through: half of it may hold a token as it
-    was before it was revoked. What was told before holds meanwhile.
+    After a failure it reads the topic again from the start, and passes the tokens on only when it has reached the
+    end: the first part of the topic may hold a token as it was before its revocation.
     """
 
     def __init__(self, kafka: KafkaSettings, whole: Callable[[dict[str, TokenRecord]], None], told: Told) -> None:

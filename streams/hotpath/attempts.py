@@ -37,8 +37,9 @@ class Attempts:
         self._since, self._reason, self._under_way = None, "", False
 
     def failing(self, waits_for: str) -> Failing | None:
-        """Since the first attempt that has not succeeded. Why: what the present one `waits_for`, if that is known;
-        otherwise how the last one ended.
+        """How long attempts have failed, and why.
+
+        The reason is what the present attempt `waits_for` (empty: unknown), otherwise how the last attempt ended.
         """
         if self._since is None:
             return None

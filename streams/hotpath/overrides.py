@@ -256,7 +256,7 @@ class _Thread(driver.AIOKafkaConsumerThread):
         return consumer
 
     async def _wakeup_timer_in_thread(self) -> None:
-        """Faust's has the worker's loop run a coroutine each second: nobody awaits it where that is closed first."""
+        """Faust schedules a coroutine on the worker's loop each second; a closed loop would never await it."""
         self.last_wakeup_at = time.monotonic()
         with contextlib.suppress(RuntimeError):
             self.parent_loop.call_soon_threadsafe(int)

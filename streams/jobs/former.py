@@ -33,27 +33,27 @@ log = logging.getLogger(__name__)
 
 
 class FormerWindows:
-    """What is on the disk of windows of other workers' partitions, which nobody would tell of a forgetting."""
+    """Removes windows of partitions that have moved to other workers: commands to forget do not reach them here."""
 
     def __init__(self, stores: Callable[[], WindowStores], ours: Callable[[], Collection[int]]) -> None:
         self._stores, self._ours = stores, ours
         self._seen: frozenset[int] = frozenset()
 
     async def tick(self) -> None:
-        """Remove them, unless they were ours a tick ago: most partitions that go for a moment come back at once.
+        """Remove windows that were not ours at the last tick either. Partitions often come back within seconds.
 
-        Then they are read from their changelogs.
+        A partition that comes back later is restored from its changelogs.
         """
         stores, ours = self._stores(), self._ours()
         if not ours:
-            return  # nobody knows yet what is whose
+            return  # partitions are not assigned yet
         former = stores.former() - frozenset(ours)
         for partition in sorted(former & self._seen):
             try:
                 stores.drop(partition)
                 log.info("windows %d: another worker's by now; they are removed here", partition)
             except WindowsLocked:
-                continue  # whoever has them forgets
+                continue  # another worker on the same disk owns them
             except DataDirError as exc:
                 log.warning("windows %d: another worker's by now, and not removed here: %s", partition, exc)
         self._seen = former

@@ -9,8 +9,8 @@ class, `ne` and `nin` whether none is.
 
     metadata.namespace:startswith:"a/b/"      metadata.value:matches:{"price":{"$lt":3}}
 
-Together they have at most `MOST_CONDITIONS` conditions, and lists of at most `MOST_VALUES` values, counted through
-nesting: each is asked of all of a user's memories.
+A request has at most `MOST_CONDITIONS` conditions and `MOST_VALUES` values in lists, nested ones included, because
+every memory of the user is tested against all of them.
 
 A value is JSON where it reads as JSON, else text. What is not there equals nothing but null. In a JSON body the same
 reads `{"importance": {"gte": 80}, "kind": "exchange"}`.
@@ -165,7 +165,7 @@ def matching(memories: Iterable[Memory], filters: Iterable[Condition]) -> list[M
 
 
 def check_size(given: Any) -> None:
-    """Raises `ValueError` where conditions, as JSON, are more than anybody asks by hand.
+    """Count the conditions and list values of JSON filters. Raises `ValueError` if they are too many.
 
     >>> check_size({"AND": [{"session": "s1"}] * 64})
     Traceback (most recent call last):

@@ -137,7 +137,7 @@ def questions(query: str) -> list[str]:
 
 
 def sentences(text: str) -> list[str]:
-    """A sentence ends with its mark, where the next one begins with a word; and behind a full stop and a space.
+    """Split after a mark that a word follows, and after a full stop that a space follows.
 
     >>> sentences("Well... he said 3.5! What?!")
     ['Well...', 'he said 3.5!', 'What?!']

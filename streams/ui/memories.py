@@ -14,7 +14,7 @@ from schemas.memories import Memory, State
 from schemas.settings import LifecycleSettings
 from streams.api.listing import conditions_of
 from streams.api.shown import ShownMemory
-from streams.asked import while_asked
+from streams.cancellation import cancellable
 from streams.rules.filtering import Filter
 from streams.service import MemoryService
 from streams.ui.pages import Pages
@@ -66,7 +66,7 @@ def _found(shard: Shard, chosen: Chosen, now: int, lifecycle: LifecycleSettings)
     wanted = chosen.text.casefold()
     scored = [
         (memory, score)
-        for memory, score in while_asked(scored)
+        for memory, score in cancellable(scored)
         if wanted in memory.text.casefold() and all(condition.matches(memory) for condition in chosen.conditions)
     ]
     scored.sort(key=lambda one: (_ORDERS[chosen.order](*one), one[0].seq))

@@ -24,7 +24,7 @@ FIELD: Final = "form_token"
 HEADER: Final = "x-form-token"
 #: What browsers keep of a cookie: its name and value, in bytes.
 MOST_COOKIE_BYTES: Final = 4096
-#: Of a `Cookie` header; what is longer has no cookie of ours.
+#: Longer `Cookie` headers are ignored.
 _MOST_HEADER_BYTES: Final = 2 * MOST_COOKIE_BYTES
 #: Of a form: a memory's text and what is around it, percent-encoded.
 MOST_FORM_BYTES: Final = 1024 * 1024

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
 #: Rows that are read at once where many are: whoever walks over all of them holds no more.
@@ -21,8 +21,8 @@ class KeptRows(Protocol):
     def write(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Rows that the changelog has; None deletes."""
 
-    def restore(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """The same, read back from the changelog: nobody else says that what is deleted is to leave the disk."""
+    def restore(self, partition: int, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """Write rows of the changelog. Also erase deleted rows from the disk, as no command asks for that here."""
 
     def partitions(self) -> Iterable[int]:
         """Those of which rows may be kept."""

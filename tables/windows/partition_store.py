@@ -37,7 +37,7 @@ REWRITTEN: Final = b"\x00rewritten"
 DAMAGE: Final = ("Corruption", "Invalid argument", "Not implemented")
 #: A file beside RocksDB's: what it found damaged is not used again.
 DAMAGED: Final = "DAMAGED"
-#: RocksDB's own; whoever has a store open holds it.
+#: RocksDB holds a lock on this file while the store is open.
 LOCK: Final = "LOCK"
 
 #: All in bytes. Shared by all partitions of a worker, so that many cost no more than few.
@@ -314,7 +314,7 @@ def holds_rows(folder: Path) -> bool:
 
 
 def remove_rows(folder: Path) -> None:
-    """Remove a store that this process has not open; its lock stays, so that nobody opens it meanwhile.
+    """Remove a store that this process does not have open. The lock file stays, and is held meanwhile.
 
     Raises `WindowsLocked` where another process has it open, `DataDirError`.
     """

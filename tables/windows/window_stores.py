@@ -7,7 +7,7 @@ a partition that comes, or comes back, reads the rest of its changelogs.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -93,7 +93,7 @@ class WindowStores:
         return frozenset(there - self._open.keys())
 
     def drop(self, partition: int) -> None:
-        """Nothing of a partition that is not open is on the disk any more. For the thread that opens stores.
+        """Remove the files of a partition that is not open. Call it on the thread that opens stores.
 
         Raises `WindowsLocked` where another worker has it open, `DataDirError`.
         """
@@ -210,11 +210,12 @@ class DiskRows:
             for key, value in rows:
                 store.put(prefix + key, value)
 
-    def restore(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Who deleted them was another worker, or this one before it was killed: what is noted with them leaves the
-        disk, and not only its keys.
+    def restore(self, partition: int, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """Another worker deleted these rows, or this one before a kill: only the tombstones say so.
+
+        The erasure is noted in the same batch, so it survives a kill.
         """
-        store, rows = self._stores.store(partition), list(rows)
+        store = self._stores.store(partition)
         if store is not None and any(
             value is None and store.get(self.prefix + key) is not None for key, value in rows
         ):

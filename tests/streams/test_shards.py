@@ -11,7 +11,7 @@ import pytest
 
 from schemas.errors import ShardNotHere
 from schemas.settings import LifecycleSettings, LongTermSettings
-from streams.asked import while_asked
+from streams.cancellation import cancellable
 from streams.shards import OwnedShards
 from tables.shard.reembedding import VectorModel
 from tables.shard.shard import Shard
@@ -47,13 +47,13 @@ async def test_work_that_waits_for_a_shard_is_told_when_its_partition_goes_befor
     await shards.models.stop()
 
 
-async def test_work_that_nobody_waits_for_any_more_makes_room_for_the_next(tmp_path: Path) -> None:
-    """A request that is answered 503 leaves nothing behind that goes through memories: all others wait behind it."""
+async def test_cancelled_work_makes_room_for_the_next(tmp_path: Path) -> None:
+    """A request that got 503 stops looping over memories: the other requests of the shard wait behind it."""
     shards, passed = shards_in(tmp_path), list[int]()
     shards.own(frozenset({0}))
 
     def endless(shard: Shard) -> None:
-        for one in while_asked(count()):
+        for one in cancellable(count()):
             passed.append(one)
 
     work = asyncio.create_task(shards.call(0, endless))
@@ -62,7 +62,7 @@ async def test_work_that_nobody_waits_for_any_more_makes_room_for_the_next(tmp_p
     with pytest.raises(asyncio.CancelledError):
         await work
     assert await shards.call(0, Shard.count) == 0
-    assert await shards.call(0, lambda _: list(while_asked(range(3)))) == [0, 1, 2]
+    assert await shards.call(0, lambda _: list(cancellable(range(3)))) == [0, 1, 2]
     shards.own(frozenset())
     await shards.close()
     await shards.models.stop()

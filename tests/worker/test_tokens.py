@@ -114,7 +114,7 @@ async def test_a_token_opens_its_users_memories_and_no_others(
 async def test_a_revocation_holds_while_the_topic_is_read_anew(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where that goes no further. The topic is read as one that is not compacted yet, as Tansu's is."""
+    """Also where that goes no further. The topic is read as an uncompacted one; Tansu compacts at once."""
     before, revoked = await made(settings, "ann")
     _, valid = await made(settings, "bob")
     await write_token(settings.kafka, before.model_copy(update={"revoked_at": now_ms()}))

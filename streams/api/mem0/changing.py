@@ -22,7 +22,7 @@ from streams.api.mem0.filters import APP, asked
 from streams.api.mem0.owners import Owners
 from streams.api.mem0.wire import WAIT_SECONDS, Body, WireRoute, Writer, refused
 from streams.api.shown import command
-from streams.asked import while_asked
+from streams.cancellation import cancellable
 from streams.rules.filtering import Condition, matching
 from streams.service import MemoryService
 from tables.shard.editing import OURS, outgrows
@@ -147,7 +147,7 @@ def _in_place(memory: Memory, metadata: dict[str, Any]) -> dict[str, Any]:
 
 def _archived(shard: Shard, user_id: str, conditions: Sequence[Condition]) -> list[Memory]:
     """Those in the archive of which all conditions hold. For the shard's thread."""
-    return matching((one.memory for one in while_asked(shard.archive_of(user_id))), conditions)
+    return matching((one.memory for one in cancellable(shard.archive_of(user_id))), conditions)
 
 
 def _behind(memory_id: uuid.UUID, memories: Iterable[Memory]) -> set[uuid.UUID]:

@@ -12,7 +12,7 @@ from schemas.errors import MemoryNotFound
 from schemas.memories import SHORT_TERM, Memory, SearchHit
 from schemas.times import iso
 from streams.api.mem0.filters import APP
-from streams.asked import while_asked
+from streams.cancellation import cancellable
 from streams.rules.filtering import Condition
 from streams.service import MemoryService
 from tables.shard.editing import OURS
@@ -115,7 +115,7 @@ def _chosen(
     memories = shard.memories_of(user_id)
     found = [(one, True) for one in memories if (replaced or one.current) and not is_expired(one, now)]
     found += [(one, False) for one in _once(said, memories)]
-    found = [one for one in while_asked(found) if all(condition.matches(one[0]) for condition in conditions)]
+    found = [one for one in cancellable(found) if all(condition.matches(one[0]) for condition in conditions)]
     return sorted(found, key=lambda one: (one[0].created_at, one[0].seq), reverse=True)
 
 

@@ -175,12 +175,18 @@ async def test_keys_are_asked_for_once_and_anew_for_a_key_that_is_not_known(prov
     assert provider.asked == [KEYS] * 2
 
 
-async def test_keys_that_the_provider_took_back_are_none_when_they_are_looked_at_again(provider: Provider) -> None:
+async def with_a_key_taken_back(provider: Provider) -> tuple[Clock, Admission]:
+    """A token of the key `first` was checked; the provider has `second` now."""
     clock = Clock()
     asked = admission(provider.settings(jwks_url=provider.keys_url), clock)
     await asked.principal(provider.token())
     provider.rotate("second", "RS256")
     del provider.published["first"]
+    return clock, asked
+
+
+async def test_keys_that_the_provider_took_back_are_none_when_they_are_looked_at_again(provider: Provider) -> None:
+    clock, asked = await with_a_key_taken_back(provider)
     clock.now += LOOKED_AT_SECONDS
     with pytest.raises(TokenRefused):
         await asked.principal(provider.token())
@@ -188,11 +194,7 @@ async def test_keys_that_the_provider_took_back_are_none_when_they_are_looked_at
 
 
 async def test_keys_in_use_are_looked_at_beside_the_tokens_that_need_them(provider: Provider) -> None:
-    clock = Clock()
-    asked = admission(provider.settings(jwks_url=provider.keys_url), clock)
-    await asked.principal(provider.token())
-    provider.rotate("second", "RS256")
-    del provider.published["first"]
+    clock, asked = await with_a_key_taken_back(provider)
     clock.now += FRESH_SECONDS
     assert (await asked.principal(provider.token())).only_user == "ann", "who finds that it is time does not wait"
 
