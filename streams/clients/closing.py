@@ -1,20 +1,49 @@
-"""A consumer of aiokafka that is stopped, made to stop.
+"""A client of aiokafka that is stopped, made to stop.
 
 aiokafka cancels tasks of its own and awaits them. One that has not begun, or a fetch that waits to be tried again
 after an error, hands its cancellation on to whoever stops the consumer: as if they had been cancelled, and with
-connections that stay open.
+connections that stay open. So does its first connection, where the client is given up while it asks for the brokers.
 """
 
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
+from typing import Any, Final
 
+from aiokafka import client, conn
 from aiokafka.consumer import consumer, fetcher, group_coordinator
 
 
 def stop_when_stopped() -> None:
-    """From now on, every consumer of this process stops so. Asked again, it changes nothing."""
+    """From now on, every client of this process stops so. Asked again, it changes nothing."""
     consumer.Fetcher, consumer.NoGroupCoordinator = _Fetcher, _NoGroupCoordinator
+    client.create_conn, client.AIOKafkaClient.bootstrap = _create_conn, _bootstrap
+
+
+_bootstrap_of_aiokafka: Final = client.AIOKafkaClient.bootstrap
+#: The connections that a client which is starting has made.
+_made: ContextVar[list[conn.AIOKafkaConnection] | None] = ContextVar("made", default=None)
+
+
+async def _create_conn(*arguments: Any, **options: Any) -> conn.AIOKafkaConnection:
+    made = await conn.create_conn(*arguments, **options)
+    if (starting := _made.get()) is not None:
+        starting.append(made)
+    return made
+
+
+async def _bootstrap(self: client.AIOKafkaClient) -> None:
+    starting: list[conn.AIOKafkaConnection] = []
+    before = _made.set(starting)
+    try:
+        await _bootstrap_of_aiokafka(self)
+    except BaseException:
+        for made in starting:
+            made.close()
+        raise
+    finally:
+        _made.reset(before)
 
 
 class _Fetcher(fetcher.Fetcher):  # type: ignore[misc]

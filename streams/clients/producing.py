@@ -49,7 +49,7 @@ async def _started(kafka: KafkaSettings, **options: Any) -> aiokafka.AIOKafkaPro
     except UNREACHABLE as exc:
         await producer.stop()
         raise await translated(kafka, exc) from exc
-    except aiokafka.errors.KafkaError:
+    except BaseException:
         await producer.stop()
         raise
     return producer

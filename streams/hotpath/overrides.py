@@ -321,8 +321,8 @@ class _Thread(driver.AIOKafkaConsumerThread):
             isolation_level=transport.hot.isolation_level,
             **driver.credentials_to_aiokafka_auth(conf.broker_credentials, conf.ssl_context),
         )
-        await probe.start()
         try:
+            await probe.start()
             asked = [driver.ensure_aiokafka_TP(tp) for tp in partitions]
             probe.assign(asked)
             return {TP(*tp): end for tp, end in (await ends(probe, asked)).items()}

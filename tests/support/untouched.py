@@ -12,6 +12,7 @@ import gc
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -174,7 +175,7 @@ class Running:
             pause = min(2 * pause, 0.05)
             left = self.left()
         named = [
-            *(f"the open file {number} -> {target}" for number, target in sorted(left.files)),
+            *(f"the open file {number} -> {target}{_peer(number)}" for number, target in sorted(left.files)),
             *(f"the thread {one.name}" for one in left.threads),
             *(f"the child {child}: {_command(child)}" for child in sorted(left.children)),
         ]
@@ -245,6 +246,15 @@ def _files() -> Iterator[tuple[int, str]]:
             target = os.readlink(f"/proc/self/fd/{name}")  # noqa: PTH115
             if _FONTS not in target:
                 yield int(name), target
+
+
+def _peer(number: int) -> str:
+    """Whom an open file talks to, where it is a connection."""
+    try:
+        with socket.socket(fileno=os.dup(number)) as connection:
+            return f" to {connection.getpeername()}"
+    except OSError:
+        return ""
 
 
 def _children() -> Iterator[int]:

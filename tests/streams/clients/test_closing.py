@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import aiokafka
 import pytest
+from aiokafka.conn import AIOKafkaConnection
+from aiokafka.protocol.metadata import MetadataRequest
 
 from schemas.settings import Settings
 from schemas.topics import Topics
 from streams.clients.broker import client_options, ensure_topics
 from streams.clients.closing import stop_when_stopped
+from streams.clients.producing import started_producer
 
 
 @pytest.fixture
@@ -38,3 +42,33 @@ async def test_one_that_has_only_just_started(settings: Settings) -> None:
     await reading.start()
     await reading.stop()
     assert [one for one in reading._client._conns.values() if one.connected()] == []
+
+
+@pytest.mark.parametrize("what", ["consumer", "producer"])
+async def test_one_that_is_given_up_while_it_asks_for_the_brokers(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Its first connection closes as well."""
+    stop_when_stopped()
+    asked, made = asyncio.Event(), list[AIOKafkaConnection]()
+    send = AIOKafkaConnection.send
+
+    def silent(self: AIOKafkaConnection, request: object, **options: bool) -> Any:
+        if not isinstance(request, MetadataRequest):
+            return send(self, request, **options)
+        made.append(self)
+        asked.set()
+        return asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr(AIOKafkaConnection, "send", silent)
+    if what == "consumer":
+        client = aiokafka.AIOKafkaConsumer(**client_options(settings.kafka), group_id=None, enable_auto_commit=False)
+        starting = asyncio.ensure_future(client.start())
+    else:
+        starting = asyncio.ensure_future(started_producer(settings.kafka))
+    await asked.wait()
+    starting.cancel()
+    await asyncio.wait([starting])
+    if what == "consumer":
+        await client.stop()
+    assert [connection.connected() for connection in made] == [False]
