@@ -3,6 +3,10 @@
 A disk is as good as its position: what comes after it is read from the log. A checkpoint is taken where there is no
 disk, where the log has no longer what the disk lacks, and where the disk is so far behind that reading the log takes
 longer. It comes into a folder of its own, and whole into its place.
+
+Where the log has no longer what the disk lacks, nothing is opened without a state that it reaches: a store that is
+away is waited for, and one whose checkpoints are all damaged, too old or of other settings stops the worker. A shard
+that began with a hole would soon be the newest checkpoint, in the place of those that are whole.
 """
 
 from __future__ import annotations
@@ -14,12 +18,12 @@ import logging
 import os
 import shutil
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import duckdb
 import msgspec
 
 from schemas.errors import (
@@ -27,20 +31,21 @@ from schemas.errors import (
     CheckpointError,
     CheckpointMismatch,
     DamagedCheckpoint,
+    DataDirError,
     ShardError,
+    ShardLocked,
     StoreUnavailable,
 )
 from streams.background import in_background
 from streams.backoff import Backoff
 from streams.metrics import Metrics
-from tables.catalog.database import connect
-from tables.catalog.shard_info import read_info
 from tables.checkpoints.checkpoints import Checkpoints
 from tables.checkpoints.fitting import misfit
 from tables.checkpoints.manifest import Manifest
-from tables.paths import synced
 from tables.shard.frozen import FOLDER, LONG_TERM
 from tables.shard.reembedding import VectorModel
+from tables.shard.replacing import position_of, replace_shard
+from tables.windows.partition_store import holds_rows, place_rows
 
 log = logging.getLogger(__name__)
 
@@ -48,8 +53,10 @@ log = logging.getLogger(__name__)
 FAR_BEHIND: Final = 20_000
 #: So long a store is waited for where the log has it all, but for hours of embedding.
 STORE_SECONDS: Final = 60.0
-#: So long the windows' rows are waited for: their changelogs have it all.
+#: So long the windows' rows of all partitions together are waited for: their changelogs have it all.
 WINDOWS_SECONDS: Final = 30.0
+#: After that was in vain their store is not asked for so long.
+STORE_AWAY_SECONDS: Final = 60.0
 #: The folder of their files in a checkpoint.
 WINDOWS: Final = "windows"
 #: Between two attempts to reach the store, or the broker.
@@ -71,8 +78,49 @@ class _Stopped(Exception):
     """The partition has gone on."""
 
 
+class _Unusable(Exception):
+    """Why a checkpoint cannot be used."""
+
+
+class _TooOld(_Unusable):
+    """It ends before what is wanted."""
+
+
+class _Over:
+    """Whether the time for something is over. What is done `in_time` is done wholly before that."""
+
+    def __init__(self) -> None:
+        self.event, self._lock = threading.Event(), threading.Lock()
+
+    def set(self) -> None:
+        with self._lock:
+            self.event.set()
+
+    @contextlib.contextmanager
+    def in_time(self) -> Iterator[None]:
+        """Raises `_Stopped`."""
+        with self._lock:
+            if self.event.is_set():
+                raise _Stopped
+            yield
+
+
+class _Wanted(NamedTuple):
+    """For which folder a state is wanted, whose position is `own`: one from offset `least` on."""
+
+    partition: int
+    folder: Path
+    own: int | None
+    bounds: LogBounds
+    least: int
+
+
 class Restoring:
-    """`bounds` asks the broker for the log; `begins` is told of a restore, and gives what is told how far it is."""
+    """`bounds` asks the broker for the log; `begins` is told of a restore, and gives what is told how far it is.
+
+    `is_member` asks the group whether this worker still belongs to it, and `known_away` whether the store does not
+    answer others. With `accept_loss` the nearest state is taken though the log does not reach it.
+    """
 
     def __init__(
         self,
@@ -81,14 +129,19 @@ class Restoring:
         folder: Path,
         partitions: int,
         bounds: Callable[[int], Awaitable[LogBounds]],
+        is_member: Callable[[], Awaitable[bool]],
         metrics: Metrics,
         begins: Callable[[int], Reached] = lambda partition: lambda done, whole: None,
+        known_away: Callable[[], bool] = lambda: False,
+        accept_loss: bool = False,
         patience: float = STORE_SECONDS,
     ) -> None:
         self._store, self._folder, self._partitions = store, folder, partitions
-        self._bounds, self._metrics, self._begins, self._patience = bounds, metrics, begins, patience
+        self._bounds, self._is_member, self._metrics, self._begins = bounds, is_member, metrics, begins
+        self._known_away, self._accept_loss, self._patience = known_away, accept_loss, patience
         self._numbers = itertools.count()
         self._waiting: dict[int, str] = {}
+        self._windows_not_before = 0.0
 
     def _clean(self, partition: int, folder: Path) -> None:
         """Remove what a worker left that was killed while it restored; a disk that it had set aside comes back."""
@@ -101,50 +154,89 @@ class Restoring:
     def _aside(self, partition: int) -> Path:
         return self._folder / f"{partition}.former"
 
+    def _draft(self, partition: int) -> Path:
+        return self._folder / f"{partition}-{os.getpid()}-{next(self._numbers)}"
+
     def waiting(self) -> list[str]:
         """Why shards are not opened yet."""
         return list(self._waiting.values())
 
     async def bring(self, partition: int, folder: Path, models: Sequence[VectorModel]) -> None:
         """Have the nearest state in a shard's folder, of one of these models. Raises `ShardError`, `DataDirError`."""
-        await in_background(partial(self._clean, partition, folder), "restore")
-        own = await in_background(partial(position_of, folder / "catalog.duckdb"), "restore")
-        bounds = await self._log_of(partition)
-        whole = own is not None and bounds.start <= own
-        if own is not None and whole and bounds.end - own <= FAR_BEHIND:
-            self._metrics.restores.labels("disk").inc()
-            return
-        least = 0 if own is None else own + 1 + (FAR_BEHIND if whole else 0)
-        try:
-            found = await self._restored(partition, folder, models, bounds, least, patient=own is None)
-        finally:
-            self._waiting.pop(partition, None)
-        self._metrics.restores.labels("checkpoint" if found else "log" if own is None else "disk").inc()
+        while True:
+            await in_background(partial(self._clean, partition, folder), "restore")
+            try:
+                source = await self._brought(partition, folder, models)
+            except ShardLocked as exc:  # what another worker has made of the disk may be the nearest state now
+                log.warning("%s", exc)
+            else:
+                self._metrics.restores.labels(source).inc()
+                return
+            finally:
+                self._waiting.pop(partition, None)
 
-    async def bring_windows(self, partition: int, folder: Path) -> None:
-        """Have the windows' rows of the newest checkpoint in a folder that is not there.
+    async def _brought(self, partition: int, folder: Path, models: Sequence[VectorModel]) -> str:
+        """Where the state comes from."""
+        own = await in_background(partial(position_of, folder), "restore")
+        bounds = await self._log_of(partition)
+        whole = bounds.start <= (own or 0)
+        if own is not None and whole and bounds.end - own <= FAR_BEHIND:
+            return "disk"
+        least = 0 if own is None else own + 1 + (FAR_BEHIND if whole else 0)
+        wanted = _Wanted(partition, folder, own, bounds, least if self._accept_loss else max(least, bounds.start))
+        restored = await self._restored(wanted, models, patient=own is None or not whole)
+        reached = own if restored is None else restored
+        if reached is not None and reached < bounds.start:
+            log.warning(
+                "shard %d: what offsets %d to %d of the log had is lost", partition, reached, bounds.start - 1
+            )
+        return "checkpoint" if restored is not None else "log" if own is None else "disk"
+
+    async def bring_windows(self, folders: Mapping[int, Path]) -> None:
+        """Have the windows' rows of the newest checkpoints in these folders of partitions, where there are none.
 
         Whether they are of the changelogs that there are, and not too old, is found out when these are read on; and
         what is wrong with a checkpoint is no more than time: the changelogs have it all.
         """
+        if not folders or self._known_away() or time.monotonic() < self._windows_not_before:
+            return
+        over = _Over()
         try:
             async with asyncio.timeout(WINDOWS_SECONDS):
-                await in_background(partial(self._windows, partition, folder), "restore")
-        except (CheckpointError, OSError, TimeoutError) as exc:
-            log.warning("windows of partition %d: read from their changelogs: %s", partition, exc or "no answer")
+                await asyncio.gather(*(self._windows(*one, over) for one in folders.items()))
+        except TimeoutError:
+            self._windows_away(f"no answer from {self._store.url}")
+        finally:
+            over.set()
 
-    def _windows(self, partition: int, folder: Path) -> None:
-        if folder.exists():
+    async def _windows(self, partition: int, folder: Path, over: _Over) -> None:
+        try:
+            await in_background(partial(self._windows_in_place, partition, folder, over), "restore")
+        except StoreUnavailable as exc:
+            self._windows_away(str(exc))
+        except (CheckpointError, DataDirError, OSError) as exc:
+            log.warning("windows of partition %d: read from their changelogs: %s", partition, exc)
+
+    def _windows_away(self, why: str) -> None:
+        if time.monotonic() >= self._windows_not_before:
+            log.warning("windows without a checkpoint are read from their changelogs: %s", why)
+        self._windows_not_before = time.monotonic() + STORE_AWAY_SECONDS
+
+    def _windows_in_place(self, partition: int, folder: Path, over: _Over) -> None:
+        """`over`: the changelogs are read in the meantime, and nothing may come into the folder any more."""
+        if holds_rows(folder):
             return
         for manifest in self._store.generations(partition):
             files = tuple(file for file in manifest.files if file.name.startswith(f"{WINDOWS}/"))
             if not files or manifest.facts.partitions != self._partitions:
                 continue
-            draft = self._folder / f"{partition}-{os.getpid()}-{next(self._numbers)}"
+            draft = self._draft(partition)
             try:
-                self._store.restore(msgspec.structs.replace(manifest, files=files), draft)
-                if not folder.exists():
-                    _put(draft / WINDOWS, folder, draft / "aside")
+                self._store.restore(msgspec.structs.replace(manifest, files=files), draft, _until(over.event))
+                with over.in_time():
+                    place_rows(draft / WINDOWS, folder)
+                return
+            except _Stopped:
                 return
             except DamagedCheckpoint as exc:
                 log.warning("windows of partition %d: %s", partition, exc)
@@ -160,88 +252,72 @@ class Restoring:
                 await asyncio.sleep(AGAIN.after(attempt))
         raise AssertionError
 
-    async def _restored(
-        self,
-        partition: int,
-        folder: Path,
-        models: Sequence[VectorModel],
-        bounds: LogBounds,
-        least: int,
-        *,
-        patient: bool,
-    ) -> bool:
-        """Whether a checkpoint was found, at an offset of at least `least`, and is in its place."""
-        now = asyncio.get_running_loop().time
-        until = now() + self._patience
-        unusable: str | None = None
+    async def _restored(self, wanted: _Wanted, models: Sequence[VectorModel], *, patient: bool) -> int | None:
+        """The offset of the checkpoint that was found, and is in its place; None where there is none."""
+        partition, bounds = wanted.partition, wanted.bounds
+        until = time.monotonic() + self._patience
         for attempt in itertools.count(1):
+            unusable: list[str] = []
             try:
-                numbers = await in_background(partial(self._store.numbers, partition), "restore")
-                for number in numbers:
-                    manifest, why = await self._fitting(partition, number, models, bounds, least)
-                    unusable = unusable or why
-                    if manifest is not None and await self._into_place(manifest, folder):
-                        return True
+                for number in await in_background(partial(self._store.numbers, partition), "restore"):
+                    try:
+                        manifest = await self._fitting(wanted, number, models)
+                        if manifest is not None:
+                            return await self._into_place(manifest, wanted)
+                    except _Unusable as exc:
+                        level = logging.INFO if isinstance(exc, _TooOld) else logging.WARNING
+                        log.log(level, "shard %d: checkpoint %d is passed over: %s", partition, number, exc)
+                        unusable.append(str(exc))
                 break
             except StoreUnavailable as exc:
-                if not patient or (now() > until and not bounds.start):
+                if not patient or (time.monotonic() > until and not bounds.start):
                     log.warning("shard %d: without a checkpoint, from the disk and the log: %s", partition, exc)
-                    return False
+                    return None
                 self._waiting[partition] = f"shard {partition}: its checkpoint is not to be had yet: {exc}"
                 log.warning("%s", self._waiting[partition])
                 await asyncio.sleep(AGAIN.after(attempt))
-        if patient and unusable is not None and bounds.start:
+        if patient and unusable and bounds.start and not self._accept_loss:
             raise ShardError(
                 partition,
-                f"the log begins at offset {bounds.start}, and its checkpoints cannot be used: {unusable}; set back "
-                "what was changed, or put a state there with `siltstone checkpoint restore`",
+                f"the log begins at offset {bounds.start}, and its checkpoints cannot be used: {unusable[0]}; set "
+                "back what was changed, or put a state there with `siltstone checkpoint restore`; "
+                "checkpoints.accept_loss=true goes on without what is lost",
             )
-        return False
+        return None
 
-    async def _fitting(
-        self, partition: int, number: int, models: Iterable[VectorModel], bounds: LogBounds, least: int
-    ) -> tuple[Manifest | None, str | None]:
-        """A generation that can be used here; else why not, where that is the settings' doing."""
+    async def _fitting(self, wanted: _Wanted, number: int, models: Iterable[VectorModel]) -> Manifest | None:
+        """A generation that can be used here; None where it was dropped just now. Raises `_Unusable`."""
         try:
-            manifest = await in_background(partial(self._store.read, partition, number), "restore")
+            manifest = await in_background(partial(self._store.read, wanted.partition, number), "restore")
         except CheckpointMismatch as exc:
-            log.warning("shard %d: checkpoint %d is passed over: %s", partition, number, exc.reason)
-            return None, exc.reason
+            raise _Unusable(exc.reason) from exc
         except DamagedCheckpoint as exc:
-            log.warning("shard %d: %s", partition, exc)
-            return None, None
-        if manifest is None:  # it was dropped just now
-            return None, None
+            raise _Unusable(f"damaged: {exc.what}") from exc
+        if manifest is None:
+            return None
         reasons = [
             misfit(
                 manifest,
-                partition=partition,
+                partition=wanted.partition,
                 partitions=self._partitions,
                 model=model.name,
                 dimension=model.dimension,
-                topic_ids={LONG_TERM: bounds.topic_id},
+                topic_ids={LONG_TERM: wanted.bounds.topic_id},
             )
             for model in models
         ]
         if None not in reasons:
-            log.warning("shard %d: checkpoint %d is passed over: %s", partition, number, reasons[0])
-            return None, reasons[0]
+            raise _Unusable(str(reasons[0]))
         offset = manifest.facts.positions[LONG_TERM].offset
-        if offset > bounds.end:
-            log.warning(
-                "shard %d: checkpoint %d is passed over: the log ends at offset %d, before its %d",
-                partition,
-                number,
-                bounds.end,
-                offset,
-            )
-            return None, None
-        return (manifest, None) if offset >= max(least, bounds.start) else (None, None)
+        if offset > wanted.bounds.end:
+            raise _Unusable(f"the log ends at offset {wanted.bounds.end}, before its {offset}")
+        if offset < wanted.least:
+            raise _TooOld(f"it ends at offset {offset}, and one from {wanted.least} on is wanted")
+        return manifest
 
-    async def _into_place(self, manifest: Manifest, folder: Path) -> bool:
-        """Whether it is whole, and in its place."""
-        partition, gone = manifest.facts.partition, threading.Event()
-        reached = self._begins(partition)
+    async def _into_place(self, manifest: Manifest, wanted: _Wanted) -> int:
+        """Its offset. Raises `_Unusable` where it is not whole, and `ShardLocked`."""
+        partition, gone = wanted.partition, threading.Event()
         offset = manifest.facts.positions[LONG_TERM].offset
         log.warning(
             "shard %d: checkpoint %d is restored, %d bytes; the log is read from offset %d",
@@ -250,55 +326,57 @@ class Restoring:
             manifest.whole,
             offset,
         )
+        mine = tuple(file for file in manifest.files if file.name.startswith(f"{FOLDER}/"))
+        draft, progress = self._draft(partition), _until(gone, self._begins(partition))
 
-        def progress(done: int, whole: int) -> None:
+        def drop() -> None:
+            shutil.rmtree(draft, ignore_errors=True)
+
+        def fetch() -> None:
+            self._store.restore(msgspec.structs.replace(manifest, files=mine), draft, progress)
             if gone.is_set():
-                raise _Stopped
-            reached(done, whole)
+                drop()
 
-        draft = self._folder / f"{partition}-{os.getpid()}-{next(self._numbers)}"
-
-        def work() -> None:
+        def put() -> None:
             try:
-                mine = tuple(file for file in manifest.files if file.name.startswith(f"{FOLDER}/"))
-                self._store.restore(msgspec.structs.replace(manifest, files=mine), draft, progress)
-                if gone.is_set():
-                    raise _Stopped
-                _put(draft / FOLDER, folder, self._aside(partition))
+                if not gone.is_set():
+                    replace_shard(
+                        partition, draft / FOLDER, wanted.folder, self._aside(partition), position=wanted.own
+                    )
             finally:
-                shutil.rmtree(draft, ignore_errors=True)
+                drop()
 
         try:
-            await in_background(work, "restore")
+            await in_background(fetch, "restore")
+            try:
+                await self._still_ours()
+            except BaseException:
+                drop()
+                raise
+            await in_background(put, "restore")
         except DamagedCheckpoint as exc:
-            log.warning("shard %d: %s", partition, exc)
-            return False
+            raise _Unusable(f"damaged: {exc.what}") from exc
+        except OSError as exc:
+            raise DataDirError(wanted.folder, exc.strerror or type(exc).__name__) from exc
         except asyncio.CancelledError:
             gone.set()
             raise
-        return True
+        return offset
+
+    async def _still_ours(self) -> None:
+        """Wait while the group does not count us in: then the partition is ours still, or this is cancelled."""
+        for attempt in itertools.count(1):
+            if await self._is_member():
+                return
+            await asyncio.sleep(AGAIN.after(attempt))
 
 
-def position_of(catalog: Path) -> int | None:
-    """The position of the shard that is on the disk; None where none is.
+def _until(gone: threading.Event, reached: Reached = lambda done, whole: None) -> Reached:
+    """Told how far a restore is, which it ends once `gone` is set."""
 
-    One that another process has open is as near as any: it is waited for.
-    """
-    if not catalog.exists():
-        return None
-    try:
-        with contextlib.closing(connect(catalog, read_only=True)) as db:
-            return read_info(db).position or 0
-    except duckdb.Error as exc:
-        log.debug("%s: %s", catalog, exc)
-        return 1 << 62
+    def progress(done: int, whole: int) -> None:
+        if gone.is_set():
+            raise _Stopped
+        reached(done, whole)
 
-
-def _put(restored: Path, place: Path, aside: Path) -> None:
-    """A restored folder in the place of what is there, if anything is."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    if place.exists():
-        place.rename(aside)
-    restored.rename(place)
-    synced(place.parent)
-    shutil.rmtree(aside, ignore_errors=True)
+    return progress

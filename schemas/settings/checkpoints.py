@@ -30,6 +30,10 @@ class CheckpointsSettings(Section):
         default=timedelta(days=7),
         description="after so long no generation has a byte of what was forgotten; seconds, or as `P7D`",
     )
+    accept_loss: bool = Field(
+        default=False,
+        description="take the nearest state though `long-term` has no longer what comes after it: that is lost then",
+    )
 
     @property
     def erase_seconds(self) -> float:

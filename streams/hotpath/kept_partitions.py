@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final
 
 from schemas.errors import WindowsLocked
@@ -21,7 +21,8 @@ ASK_AGAIN_SECONDS: Final = 0.5
 class KeptPartitions:
     """What the tables' recovery asks of the stores; without any, every changelog is read from its start."""
 
-    def __init__(self, stores: WindowStores | None, bring: Callable[[int], Awaitable[None]]) -> None:
+    def __init__(self, stores: WindowStores | None, bring: Callable[[Sequence[int]], Awaitable[None]]) -> None:
+        """`bring` brings the rows of partitions that are opened, where anything is nearer than their changelogs."""
         self.stores, self._bring = stores, bring
 
     async def own(self, partitions: Collection[int]) -> None:
@@ -32,10 +33,11 @@ class KeptPartitions:
             if partition not in partitions:
                 # From this step on nothing finds it: what is being flushed would be written to a closed store.
                 await asyncio.to_thread(self.stores.leave(partition).close)
-        for partition in sorted(partitions):
-            if self.stores.store(partition) is None:
-                await self._bring(partition)
-                await self._open(self.stores, partition)
+        come = [partition for partition in sorted(partitions) if self.stores.store(partition) is None]
+        if come:
+            await self._bring(come)
+        for partition in come:
+            await self._open(self.stores, partition)
 
     async def _open(self, stores: WindowStores, partition: int) -> None:
         loop = asyncio.get_running_loop()

@@ -729,8 +729,8 @@ class HotPath:
         self.outbox.on_not_allowed = partial(self.halt, where="what is due")
         #: Where the tables' rows are on the disk.
         self.stores = self.outbox.stores = stores
-        #: Brings the rows of a partition that is opened, if anything is nearer than its changelogs.
-        self.bring_windows: Callable[[int], Awaitable[None]] | None = None
+        #: Brings the rows of partitions that are opened, where anything is nearer than their changelogs.
+        self.bring_windows: Callable[[Sequence[int]], Awaitable[None]] | None = None
         self.outbox.on_disk_failure = partial(self.halt, where="windows")
         self.attempts = Attempts()
         self._progress: dict[str, Progress] = {}
@@ -811,9 +811,9 @@ class HotPath:
                 return marked
             await asyncio.sleep(ASK_AGAIN_SECONDS)
 
-    async def _bring_windows(self, partition: int) -> None:
+    async def _bring_windows(self, partitions: Sequence[int]) -> None:
         if self.bring_windows is not None:
-            await self.bring_windows(partition)
+            await self.bring_windows(partitions)
 
     def _committable(self, topic: str) -> dict[int, int]:
         ledgers = cast(_Consumer, self.app.consumer)._ledgers

@@ -29,9 +29,9 @@ from schemas.errors import (
     StoreRefused,
     StoreUnavailable,
 )
+from schemas.times import now_ms
 from streams.background import in_background
 from streams.backoff import Backoff
-from streams.clock import now_ms
 from streams.jobs.beside import Beside, Copy, Nothing
 from streams.metrics import Metrics
 from streams.shards import CallShard, OwnedShards
@@ -111,6 +111,10 @@ class CheckpointJob:
         """What is amiss, though the worker works."""
         found = [] if self._away is None else [f"no checkpoints for now: {self._away}"]
         return found + [f"no checkpoints: {fenced}" for fenced in self._fenced.values()]
+
+    def store_is_away(self) -> bool:
+        """Whether it did not answer the last time, and is not asked again yet."""
+        return self._away is not None and time.monotonic() < self._not_before
 
     async def tick(self) -> None:
         """A checkpoint of each partition in which something changed."""
@@ -220,7 +224,8 @@ class CheckpointJob:
                 return False
             self._show(partition, newest.facts.at)
             position = newest.facts.positions.get(LONG_TERM)
-            if position == Position(self._topic_id(), await call(Shard.position)):
+            here = Position(self._topic_id(), await call(Shard.position))
+            if position == here and not self._store.is_damaged(newest):
                 self._taken[partition] = changes, newest.facts.windows or None
                 self._in_pages[partition] = newest.facts.in_pages
         if self._in_pages.get(partition) and not await call(_in_pages):

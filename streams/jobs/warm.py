@@ -9,19 +9,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from schemas.errors import CheckpointError, DataDirError
+from schemas.errors import CheckpointError, DataDirError, ShardLocked
 from streams.background import in_background
 from streams.metrics import Metrics
-from streams.restoring import position_of
 from tables.checkpoints.fitting import misfit
 from tables.checkpoints.warm import WarmCopies, WarmCopy
 from tables.shard.frozen import FOLDER, LONG_TERM
 from tables.shard.reembedding import VectorModel
+from tables.shard.replacing import position_of
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,10 @@ class _Wanted(Exception):
 
 
 class WarmJob:
-    """`ours` are the partitions of this worker. `topic_id` names the topic that is the log now."""
+    """`ours` are the partitions of this worker. `topic_id` names the topic that is the log now.
+
+    `is_member` asks the group whether this worker still belongs to it.
+    """
 
     def __init__(
         self,
@@ -45,10 +48,11 @@ class WarmJob:
         partitions: int,
         ours: Callable[[], Collection[int]],
         topic_id: Callable[[], str],
+        is_member: Callable[[], Awaitable[bool]],
         metrics: Metrics,
     ) -> None:
         self._copies, self._partitions, self._ours, self._topic_id = copies, partitions, ours, topic_id
-        self._metrics = metrics
+        self._is_member, self._metrics = is_member, metrics
         copies.clean()
         self._held: dict[int, WarmCopy] = copies.all()
         self._duties: frozenset[int] = frozenset()
@@ -114,11 +118,14 @@ class WarmJob:
                 copy = self._held.pop(partition, None)
                 if copy is None:
                     return
-                own = await in_background(partial(position_of, folder / "catalog.duckdb"), "warm")
+                own = await in_background(partial(position_of, folder), "warm")
                 if not self._fits(copy, models) or (own is not None and own >= _offset(copy)):
                     await in_background(partial(self._copies.drop, partition), "warm")
                     return
-                await in_background(partial(self._copies.move, copy, FOLDER, folder), "warm")
+                if not await self._is_member():  # the partition may have gone
+                    self._held[partition] = copy
+                    return
+                await in_background(partial(self._copies.move, copy, FOLDER, folder, position=own), "warm")
                 self._metrics.warm_takeovers.inc()
                 log.warning(
                     "shard %d: its warm copy of checkpoint %d is in place; the log is read from offset %d",
@@ -126,6 +133,8 @@ class WarmJob:
                     copy.manifest.generation,
                     _offset(copy),
                 )
+        except ShardLocked as exc:  # the copy is found again at the next start, or fetched
+            log.warning("%s", exc)
         except OSError as exc:
             raise DataDirError(folder, exc.strerror or type(exc).__name__) from exc
         finally:

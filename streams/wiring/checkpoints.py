@@ -57,6 +57,9 @@ class Checkpointing:
             folder=context.settings.data_dir / "restoring",
             partitions=context.partitions,
             bounds=self._bounds,
+            is_member=context.hot.is_member,
+            known_away=self.job.store_is_away,
+            accept_loss=settings.accept_loss,
             metrics=context.metrics,
             begins=lambda partition: shards.coming_back.begins(partition, "memories", "restoring"),
         )
@@ -67,6 +70,7 @@ class Checkpointing:
             partitions=context.partitions,
             ours=shards.partitions,
             topic_id=self._topic_id,
+            is_member=context.hot.is_member,
             metrics=context.metrics,
         )
         state, on_disk, warm = context.hot.state, context.hot.state.held, self.warm.held
@@ -85,9 +89,10 @@ class Checkpointing:
         start, end = await bounds_of(context.settings.kafka, context.topics.long_term, partition)
         return LogBounds(start, end, self._topic_id())
 
-    async def _bring_windows(self, partition: int) -> None:
+    async def _bring_windows(self, partitions: Sequence[int]) -> None:
         assert self.restoring is not None
-        await self.restoring.bring_windows(partition, self._context.stores.folder / str(partition))
+        folder = self._context.stores.folder
+        await self.restoring.bring_windows({partition: folder / str(partition) for partition in partitions})
 
     def _topic_id(self) -> str:
         return self._broker.topic_id(self._context.topics.long_term)

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,7 @@ from tables.catalog.database import ALONE, connect, limit_memory
 from tables.catalog.shard_info import drop_info
 from tables.paths import quoted, synced
 
+CATALOG: Final = "catalog.duckdb"
 #: What a database that rests has at hand: bytes. The rest lies in the system's cache, which anybody may use.
 _AT_REST: Final = 16 << 20
 #: A log of so many bytes is written into the file before: until then its changes are in memory.
@@ -38,39 +40,27 @@ class CatalogFile:
         self._fresh = path.with_name("catalog.fresh")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(path.with_name("catalog.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as exc:
             raise DataDirError(path.parent, exc.strerror or str(exc)) from exc
+        self._lock = _taken_lock(path, partition)
         try:
-            self._take_lock()
             self.db = self._connected()
             self._drop_leftovers()
         except BaseException:
             os.close(self._lock)
             raise
 
-    def _take_lock(self) -> None:
-        try:
-            fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError) as exc:
-            raise self._locked() from exc
-
     def _connected(self) -> duckdb.DuckDBPyConnection:
         try:
             db = connect(self.path, memory=self._memory, checkpoint_threshold=_CHECKPOINT_AT)
         except duckdb.IOException as exc:
             if "could not set lock" in str(exc).lower():
-                raise self._locked() from exc
+                raise _locked(self.path, self._partition) from exc
             raise DataDirError(self.path, str(exc).splitlines()[0]) from exc
         ((self._threshold,),) = db.execute("SELECT current_setting('checkpoint_threshold')").fetchall()
         db.execute("SET arrow_lossless_conversion = true")  # ids come as sixteen bytes, not as texts
         db.execute("SET python_scan_all_frames = true")  # a table is found by a variable's name from behind a wrapper
         return db
-
-    def _locked(self) -> ShardLocked:
-        return ShardLocked(
-            self._partition, f"another process has {self.path} open; stop it, or wait for it to hand over"
-        )
 
     def _drop_leftovers(self) -> None:
         """What a crash left: a copy that was not finished, and pages that were put on the disk for want of memory."""
@@ -157,6 +147,37 @@ class CatalogFile:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
+
+
+@contextlib.contextmanager
+def owner_lock(folder: Path, partition: int) -> Iterator[None]:
+    """Keep other processes from opening the catalog in a folder, which this one does not have open.
+
+    Raises `ShardLocked` where one has it open, `DataDirError`.
+    """
+    lock = _taken_lock(folder / CATALOG, partition)
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+def _taken_lock(path: Path, partition: int) -> int:
+    """The descriptor of the lock beside a catalog; it lasts until that is closed."""
+    try:
+        lock = os.open(path.with_name("catalog.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as exc:
+        raise DataDirError(path.parent, exc.strerror or str(exc)) from exc
+    try:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError) as exc:
+        os.close(lock)
+        raise _locked(path, partition) from exc
+    return lock
+
+
+def _locked(path: Path, partition: int) -> ShardLocked:
+    return ShardLocked(partition, f"another process has {path} open; stop it, or wait for it to hand over")
 
 
 def _log_of(path: Path) -> Path:

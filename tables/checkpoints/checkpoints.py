@@ -9,6 +9,8 @@ checkpoints.restore(manifest, folder)             # folder/shard/…, folder/win
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -25,6 +27,8 @@ from tables.checkpoints.restoring import Damage, Progress, restored, verified
 from tables.checkpoints.snapshot import Snapshot
 from tables.checkpoints.store import PATIENCE, Patience, Store
 from tables.checkpoints.taking import Packing, Seen, Stopped, packed, published, seen
+
+log = logging.getLogger(__name__)
 
 #: A pack that no manifest names belongs to a take that is under way, unless it is older than this, in seconds.
 ORPHANED_AFTER: Final = 3600.0
@@ -104,7 +108,9 @@ class Checkpoints:
         return mine.all(mine.numbers())
 
     def take(self, snapshot: Snapshot, stop: Callable[[], bool] = lambda: False) -> Taken | None:
-        """Keep a snapshot as a new generation. None where `stop` said so; it is asked before each block is read.
+        """Keep a snapshot as a new generation, and read one of the packs of the one before.
+
+        None where `stop` said so; it is asked before each block is read.
 
         Raises `Fenced` where a newer owner of the partition has taken one, `SnapshotChanged`, `CheckpointMismatch`,
         `StoreUnavailable`. What it has put by then is used by the next take, or removed by an expiry.
@@ -117,6 +123,8 @@ class Checkpoints:
             draft = Manifest(numbers[0] + 1 if numbers else 1, snapshot.facts, (), ())
             require_highest(draft, base)
             there = mine.packs()
+            if base is not None and base.packs:
+                self._reread(mine, base, draft.generation)
             left = self._damaged | (leaving(base, snapshot.facts.at, self._erase_within) if base else set())
 
             def put(name: str, content: bytearray) -> int:
@@ -145,6 +153,18 @@ class Checkpoints:
             manifest, sent = mine.publish(manifest)
             self._last[partition] = _Last(manifest.generation, now_seen, manifest.packs)
             return Taken(manifest.generation, packing.uploaded + sent, manifest.whole)
+
+    def _reread(self, mine: Generations, base: Manifest, generation: int) -> None:
+        """Read one of the packs that lie there, another one with each generation, and note it where it is damaged.
+
+        All generations share the old packs: what nobody reads would be damaged in all of them, and be found when the
+        disk is lost, not while it has what was in them.
+        """
+        chosen = hashlib.sha256(b"%d %d" % (mine.partition, generation)).digest()
+        pack = base.packs[int.from_bytes(chosen[:8]) % len(base.packs)]
+        if not mine.is_sound(pack.name):
+            log.warning("partition %d: pack %s is damaged; what was in it is put again", mine.partition, pack.name)
+            self._damaged.add(pack.name)
 
     def restore(self, manifest: Manifest, folder: Path, progress: Progress = lambda done, whole: None) -> None:
         """Put a generation's files into `folder`, which must not be there or be empty: all of them, or no folder.
@@ -186,6 +206,10 @@ class Checkpoints:
         damaged = verified(self._store, self._of(manifest.facts.partition).packs_folder, manifest, progress)
         self._damaged |= {damage.pack for damage in damaged}
         return damaged
+
+    def is_damaged(self, manifest: Manifest) -> bool:
+        """Whether this process has found a pack of a generation damaged. Asks nobody."""
+        return any(pack.name in self._damaged for pack in manifest.packs)
 
     def overdue(self, partition: int) -> bool:
         """Whether a take is due though nothing has changed: packs hold what was forgotten a third of the term ago.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from typing import Final
 
@@ -56,6 +57,11 @@ class Generations:
     def packs(self) -> dict[str, StoredObject]:
         """All packs that are there, named by a manifest or not."""
         return {_last(found.name): found for found in self._store.listed(self.packs_folder)}
+
+    def is_sound(self, name: str) -> bool:
+        """Whether a pack is there, and is what it was put as: it has the name of its checksum."""
+        content = self._store.read(f"{self.packs_folder}/{name}")
+        return content is not None and hashlib.sha256(content).hexdigest() == name
 
     def put_pack(self, name: str, content: bytearray) -> None:
         """One that is there is old, or damaged: put again, it is young and sound."""

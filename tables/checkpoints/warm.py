@@ -17,6 +17,7 @@ from tables.checkpoints.checkpoints import Checkpoints
 from tables.checkpoints.manifest import Manifest, decoded, encoded
 from tables.checkpoints.restoring import Progress
 from tables.paths import synced, write_whole
+from tables.shard.replacing import replace_shard
 
 FILES: Final = "files"
 MANIFEST: Final = "manifest-"
@@ -98,20 +99,16 @@ class WarmCopies:
             place.rename(gone)
             shutil.rmtree(gone, ignore_errors=True)
 
-    def move(self, copy: WarmCopy, part: str, place: Path) -> None:
+    def move(self, copy: WarmCopy, part: str, place: Path, *, position: int | None) -> None:
         """Put one of its folders ("shard") in the place of what is there, if anything is; the rest of it goes.
 
-        A worker that is killed meanwhile has one of the two, and what was there where it has both.
+        A worker that is killed meanwhile has one of the two, and what was there where it has both. Raises
+        `ShardLocked` where that is not at `position` (any more), or in use: the copy stays then.
         """
         partition = copy.manifest.facts.partition
-        place.parent.mkdir(parents=True, exist_ok=True)
         aside = self._folder / f"{partition}{_FORMER}"
         shutil.rmtree(aside, ignore_errors=True)
-        if place.exists():
-            place.rename(aside)
-        (copy.files / part).rename(place)
-        synced(place.parent)
-        shutil.rmtree(aside, ignore_errors=True)
+        replace_shard(partition, copy.files / part, place, aside, position=position)
         self.drop(partition)
 
     def _of(self, partition: int) -> WarmCopy | None:

@@ -20,7 +20,7 @@ import msgspec
 import rocksdict
 
 from schemas.errors import DataDirError, WindowsLocked
-from tables.paths import make_usable
+from tables.paths import make_usable, synced
 from tables.windows.kept_rows import PORTION
 
 log = logging.getLogger(__name__)
@@ -39,6 +39,8 @@ DAMAGE: Final = ("Corruption", "Invalid argument", "Not implemented")
 DAMAGED: Final = "DAMAGED"
 #: RocksDB holds a lock on this file while the store is open.
 LOCK: Final = "LOCK"
+#: What names the file that says which others there are: without it there is no store.
+CURRENT: Final = "CURRENT"
 
 #: All in bytes. Shared by all partitions of a worker, so that many cost no more than few.
 CACHE_BYTES: Final = 16 << 20
@@ -123,6 +125,10 @@ def _unlogged() -> Any:
     return options
 
 
+class _DamagedRows(Exception):
+    """What RocksDB finds is not what it wrote."""
+
+
 class PartitionStore:
     """Used by one thread, but for `snapshot` and `erase`, which may have one of their own.
 
@@ -156,23 +162,29 @@ class PartitionStore:
     def _open(self) -> None:
         make_usable(self.folder)
         try:
-            self._db = rocksdict.Rdict(str(self.folder), self._memory.options())
+            self._db = self._opened()
+        except _DamagedRows as exc:
+            self._begin_anew(str(exc))
+            try:
+                self._db = self._opened()
+            except _DamagedRows as again:
+                raise DataDirError(self.folder, str(again)) from again
+
+    def _opened(self) -> rocksdict.Rdict:
+        """Raises `_DamagedRows`, `WindowsLocked`, `DataDirError`."""
+        try:
+            return rocksdict.Rdict(str(self.folder), self._memory.options())
         except Exception as exc:  # rocksdict knows no other
             said = _line(exc)
             if "/LOCK" in said:
                 raise WindowsLocked(self.folder) from exc
-            if not said.startswith(DAMAGE) and "No such file" not in said:
-                raise DataDirError(self.folder, said) from exc
-            self._begin_anew(said)
-            self._db = rocksdict.Rdict(str(self.folder), self._memory.options())
+            if said.startswith(DAMAGE) or "No such file" in said:
+                raise _DamagedRows(said) from exc
+            raise DataDirError(self.folder, said) from exc
 
     def _begin_anew(self, why: str) -> None:
         log.warning("%s: %s: it is removed, and its changelogs are read from the start", self.folder, why)
-        try:
-            shutil.rmtree(self.folder)
-        except OSError as exc:
-            raise DataDirError(self.folder, exc.strerror or str(exc)) from exc
-        make_usable(self.folder)
+        remove_rows(self.folder)
 
     def _kept_state(self) -> State:
         raw = self.get(STATE_KEY)
@@ -318,15 +330,38 @@ def remove_rows(folder: Path) -> None:
 
     Raises `WindowsLocked` where another process has it open, `DataDirError`.
     """
+    with _locked(folder):
+        for path in folder.iterdir():
+            if path.name != LOCK:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def place_rows(restored: Path, folder: Path) -> None:
+    """Move a store's files into a folder where there is none, and this process has none open.
+
+    What a kill leaves half moved is no store. Raises `WindowsLocked` where another process has one open there, or has
+    made one; `DataDirError`.
+    """
+    make_usable(folder)
+    with _locked(folder):
+        if holds_rows(folder):
+            raise WindowsLocked(folder)
+        files = [path for path in restored.iterdir() if path.name != LOCK]
+        for path in sorted(files, key=lambda path: path.name == CURRENT):  # RocksDB begins with that one
+            path.rename(folder / path.name)
+        synced(folder)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a store that this process does not have open. Raises `WindowsLocked`, `DataDirError`."""
     try:
         with (folder / LOCK).open("ab") as lock:
             try:
                 fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except (BlockingIOError, PermissionError) as exc:
                 raise WindowsLocked(folder) from exc
-            for path in folder.iterdir():
-                if path.name != LOCK:
-                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+            yield
     except OSError as exc:
         raise DataDirError(folder, exc.strerror or str(exc)) from exc
 

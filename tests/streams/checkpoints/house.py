@@ -51,6 +51,7 @@ class Worker:
         model: str = "toy",
         partitions: int = 8,
         generation: int = 1,
+        accept_loss: bool = False,
         windows: WindowStores | None = None,
     ) -> None:
         self.disk, self.log, self.generation, self.member = disk, log, generation, True
@@ -78,7 +79,9 @@ class Worker:
             folder=disk / "restoring",
             partitions=partitions,
             bounds=log.bounds,
+            is_member=self.is_member,
             metrics=self.metrics,
+            accept_loss=accept_loss,
             patience=0.0,
         )
         self.shards.bring, self.shards.leaving = self.restoring.bring, self.job.leaving

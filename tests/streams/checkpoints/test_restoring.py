@@ -44,6 +44,19 @@ async def generations(tmp_path: Path, store: Checkpoints, log: Log, count: int) 
     shutil.rmtree(tmp_path / "lost")
 
 
+def damage_newest(tmp_path: Path, store: Checkpoints) -> None:
+    """Flip a byte in each pack that no generation has but the newest."""
+    newest, *before = store.generations(PARTITION)
+    for name in {pack.name for pack in newest.packs} - {pack.name for one in before for pack in one.packs}:
+        flip(tmp_path / "store" / str(PARTITION) / "packs" / name)
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
 @pytest.mark.slow
 async def test_an_empty_disk_is_filled_from_the_newest_and_the_tail(
     tmp_path: Path, store: Checkpoints, log: Log
@@ -62,12 +75,7 @@ async def test_a_flipped_byte_is_found_and_the_generation_before_it_is_taken(
     tmp_path: Path, store: Checkpoints, log: Log
 ) -> None:
     await generations(tmp_path, store, log, 2)
-    newest, before = store.generations(PARTITION)
-    (mine,) = {pack.name for pack in newest.packs} - {pack.name for pack in before.packs}
-    pack = tmp_path / "store" / str(PARTITION) / "packs" / mine
-    content = bytearray(pack.read_bytes())
-    content[len(content) // 2] ^= 1
-    pack.write_bytes(content)
+    damage_newest(tmp_path, store)
     async with at_work(Worker(tmp_path / "disk", store, log)) as worker:
         assert worker.read_again == 1
         assert await worker.users() == everybody(log)
@@ -113,6 +121,88 @@ async def test_where_the_log_has_not_all_and_no_checkpoint_fits_the_worker_says_
         assert isinstance(fault, ShardError)
         assert "the log begins at offset 3" in str(fault)
         assert "siltstone checkpoint restore" in str(fault)
+
+
+async def fault_of(worker: Worker) -> str:
+    """Why it does not open its shard."""
+    async with at_work(worker):
+        (fault,) = worker.faults
+        assert isinstance(fault, ShardError)
+        return str(fault)
+
+
+async def test_damage_where_the_log_has_not_all_stops_the_worker(
+    tmp_path: Path, store: Checkpoints, log: Log
+) -> None:
+    """The only checkpoint; and the newest of two, where the log does not reach the other."""
+    await generations(tmp_path, store, log, 1)
+    damage_newest(tmp_path, store)
+    log.start = 3
+    said = await fault_of(Worker(tmp_path / "disk", store, log))
+    assert "the log begins at offset 3" in said
+    assert "damaged: shard/" in said
+    log.start = 0
+    await generations(tmp_path, store, log, 2)
+    damage_newest(tmp_path, store)
+    log.start = 6
+    assert "damaged: shard/" in await fault_of(Worker(tmp_path / "disk", store, log))
+    log.start = 5
+    async with at_work(Worker(tmp_path / "disk", store, log)) as worker:
+        assert worker.restores() == {"checkpoint": 1}
+        assert await worker.users() == everybody(log)
+
+
+@pytest.mark.parametrize("wrong", ["its manifest is damaged", "it is too old", "the log ends before it"])
+async def test_any_checkpoint_that_cannot_fill_what_the_log_lacks_stops_the_worker(
+    tmp_path: Path, store: Checkpoints, log: Log, wrong: str
+) -> None:
+    """On an empty disk, and on one that the log does not reach."""
+    async with at_work(Worker(tmp_path / "disk", store, log)):
+        pass
+    log.say(2)
+    await generations(tmp_path, store, log, 1)
+    log.start = 6
+    if wrong == "its manifest is damaged":
+        (manifest,) = (tmp_path / "store" / str(PARTITION) / "manifests").iterdir()
+        flip(manifest)
+    elif wrong == "it is too old":
+        log.say(3)
+        log.start = 9
+    else:
+        del log.events[6:]
+    for disk in ("empty", "disk"):
+        said = await fault_of(Worker(tmp_path / disk, store, log))
+        assert f"the log begins at offset {log.start}" in said
+        assert "checkpoints.accept_loss=true" in said
+
+
+async def test_whoever_accepts_the_loss_goes_on_from_the_nearest_state(
+    tmp_path: Path, store: Checkpoints, log: Log, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is told which offsets are lost."""
+    async with at_work(Worker(tmp_path / "disk", store, log)):
+        pass
+    log.say(2)
+    await generations(tmp_path, store, log, 1)
+    log.say(3)
+    log.start = 9
+    async with at_work(Worker(tmp_path / "disk", store, log, accept_loss=True)) as worker:
+        assert worker.restores() == {"checkpoint": 1}
+        assert await worker.users() == sorted(f"u{n}" for n in range(10) if n not in (7, 8))
+    assert "what offsets 7 to 8 of the log had is lost" in caplog.text
+
+
+async def test_without_any_checkpoint_there_is_nothing_to_wait_for(
+    tmp_path: Path, store: Checkpoints, log: Log, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A disk that the log does not reach is what there is: what is lost is told."""
+    async with at_work(Worker(tmp_path / "disk", store, log)):
+        pass
+    log.say(4)
+    log.start = 8
+    async with at_work(Worker(tmp_path / "disk", store, log)) as worker:
+        assert (worker.read_again, worker.restores()) == (1, {"disk": 1})
+    assert "what offsets 5 to 7 of the log had is lost" in caplog.text
 
 
 @pytest.mark.slow
@@ -205,6 +295,47 @@ async def test_a_store_that_is_away_is_waited_for_where_the_log_has_not_all(
     await until(lambda: worker.shards.ready)
     assert (worker.restores(), worker.restoring.waiting()) == ({"checkpoint": 1}, [])
     await worker.close()
+
+
+async def test_a_disk_that_the_log_does_not_reach_waits_for_a_store_that_is_away(
+    tmp_path: Path, store: Checkpoints, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opened with a hole, it would be the newest checkpoint soon, and the whole ones gone."""
+    async with at_work(Worker(tmp_path / "disk", store, log)):
+        pass
+    log.say(5)
+    await generations(tmp_path, store, log, 1)
+    log.start = 9
+    answers, numbers = iter([False, False, True]), store.numbers
+
+    def asked(partition: int) -> list[int]:
+        if not next(answers, True):
+            raise StoreUnavailable(store.url, "no answer")
+        return numbers(partition)
+
+    monkeypatch.setattr(store, "numbers", asked)
+    async with at_work(Worker(tmp_path / "disk", store, log)) as worker:
+        assert worker.restores() == {"checkpoint": 1}
+        assert await worker.users() == everybody(log)
+
+
+async def test_a_worker_that_was_paused_takes_nobodys_place(tmp_path: Path, store: Checkpoints, log: Log) -> None:
+    """On a shared data directory its successor is at work: it looks again, once the group counts it in."""
+    await generations(tmp_path, store, log, 1)
+    late = Worker(tmp_path / "disk", store, log)
+    late.member = False
+    late.own()
+    await until(lambda: list((tmp_path / "disk" / "restoring").glob(f"{PARTITION}-*/shard/catalog.duckdb")))
+    log.say(2)
+    async with at_work(Worker(tmp_path / "meanwhile", store, log)):
+        pass
+    (tmp_path / "disk" / "shards").mkdir()
+    (tmp_path / "meanwhile" / "shards" / str(PARTITION)).rename(tmp_path / "disk" / "shards" / str(PARTITION))
+    late.member = True
+    await until(lambda: late.shards.ready)
+    assert late.restores() == {"disk": 1}
+    assert await late.users() == everybody(log)
+    await late.close()
 
 
 async def test_a_partition_that_goes_while_it_is_restored_leaves_nothing(

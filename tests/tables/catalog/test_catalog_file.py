@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import duckdb
@@ -11,28 +9,15 @@ import pytest
 
 from schemas.errors import ShardLocked
 from tables.catalog.catalog_file import CatalogFile
-
-HOLDER = """
-import fcntl, sys
-lock = open(sys.argv[1], "ab")
-fcntl.lockf(lock, fcntl.LOCK_EX)
-print("held", flush=True)
-input()
-"""
+from tests.support.locks import held_elsewhere
 
 
 def test_who_replaces_a_file_has_it_for_himself(tmp_path: Path) -> None:
     """Though DuckDB has closed it for a moment: another process waits, as for one that has it open."""
     path = tmp_path / "catalog.duckdb"
     CatalogFile(path, 3).close()
-    words = [sys.executable, "-c", HOLDER, str(tmp_path / "catalog.lock")]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
-        assert holder.stdout is not None
-        assert holder.stdin is not None
-        assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(ShardLocked, match="another process has"):
-            CatalogFile(path, 3)
-        holder.stdin.close()
+    with held_elsewhere(tmp_path / "catalog.lock"), pytest.raises(ShardLocked, match="another process has"):
+        CatalogFile(path, 3)
     CatalogFile(path, 3).close()
 
 

@@ -25,6 +25,7 @@ from schemas.errors import (
     StoreUnavailable,
 )
 from tables.checkpoints.checkpoints import Checkpoints
+from tables.checkpoints.generations import Generations
 from tables.checkpoints.store import Patience
 from tests.support.object_store import SECRET, Answers, Door
 from tests.tables.checkpoints.made import content, noise, snapshot, written
@@ -124,6 +125,47 @@ class TestDamage:
             path.write_bytes(sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :])
             with pytest.raises(CheckpointError):
                 checkpoints.read(3, 1)
+
+    @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+    def test_a_pack_that_all_generations_share_is_read_again_and_mended(
+        self, checkpoints: Checkpoints, store: Path, tmp_path: Path, damage: Callable[[Path], None]
+    ) -> None:
+        """While the disk has what is in it: once that is lost, no generation would be whole."""
+        before = state(tmp_path)
+        checkpoints.take(snapshot(before))
+        (pack,) = (store / "3" / "packs").iterdir()
+        damage(pack)
+        written(before, windows__2_sst=noise(9, 2))
+        checkpoints.take(snapshot(before))
+        newest = checkpoints.newest(3)
+        assert newest is not None
+        assert checkpoints.verify(newest) == []
+        checkpoints.restore(newest, tmp_path / "restored")
+        assert content(tmp_path / "restored") == content(before)
+
+    def test_each_pack_is_read_in_its_turn(
+        self, checkpoints: Checkpoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One a generation; of a handful all of them within some dozens."""
+        read, is_sound = list[str](), Generations.is_sound
+
+        def noted(generations: Generations, name: str) -> bool:
+            read.append(name)
+            return is_sound(generations, name)
+
+        monkeypatch.setattr(Generations, "is_sound", noted)
+        parts = {f"windows__{n}_sst": noise(9, n) for n in range(5)}
+        folder = tmp_path / "state"
+        for name, part in parts.items():
+            checkpoints.take(snapshot(written(folder, **{name: part})))
+        newest = checkpoints.newest(3)
+        assert newest is not None
+        assert len(newest.packs) == 5
+        assert len(read) == 4
+        for n in range(60):
+            checkpoints.take(snapshot(written(folder, shard__catalog_duckdb=noise(9, 100 + n))))
+        assert {pack.name for pack in newest.packs} <= set(read)
+        assert len(read) == 64
 
     @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
     def test_what_was_found_damaged_is_put_again_by_the_next_take(

@@ -78,7 +78,7 @@ def test_a_copy_takes_the_place_of_an_older_state(
     checkpoints.take(snapshot(state))
     copy = copies.refresh(3, None, nobody)
     assert copy is not None
-    place = written(tmp_path / "shards" / "3", catalog_duckdb=b"older", reached=b"5")
-    copies.move(copy, "shard", place)
+    place = written(tmp_path / "shards" / "3", index=b"older", reached=b"5")
+    copies.move(copy, "shard", place, position=None)
     assert content(place) == content(state / "shard")
     assert list((tmp_path / "warm").iterdir()) == []

@@ -11,16 +11,28 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import rocksdict
 from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import DataDirError, WindowsLocked
 from schemas.topic_specs import SLEPT_TOO_LONG_MS
-from tables.windows.partition_store import STATE_KEY, Memory, PartitionStore, Place, State
+from tables.windows.partition_store import (
+    CURRENT,
+    DAMAGED,
+    LOCK,
+    STATE_KEY,
+    Memory,
+    PartitionStore,
+    Place,
+    State,
+    place_rows,
+)
 from tables.windows.resident import Resident
 from tables.windows.rows import Change, Rows
 from tables.windows.window_stores import WindowStores
 from tests.support.examples import examples
+from tests.support.locks import held_elsewhere
 
 TEXTS, OTHERS = "texts-changelog", "others-changelog"
 
@@ -319,22 +331,89 @@ def test_what_was_of_a_partition_that_went_is_removed(tmp_path: Path, opened: Ca
 
 def test_what_another_process_has_open_is_not_removed(tmp_path: Path) -> None:
     stores = WindowStores(tmp_path)
-    code = (
-        "import sys; from pathlib import Path; from tables.windows.window_stores import WindowStores\n"
-        "stores = WindowStores(Path(sys.argv[1])); stores.open(0); print('open', flush=True); sys.stdin.read()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == b"open\n"
+    stores.open(0)
+    stores.close(0)
+    with held_elsewhere(tmp_path / "0" / LOCK):
         assert stores.former() == {0}
         with pytest.raises(WindowsLocked):
             stores.drop(0)
-        assert other.stdin is not None
-        other.stdin.close()
     stores.drop(0)
     assert stores.former() == frozenset()
+
+
+def test_what_was_found_damaged_is_removed_by_who_holds_its_lock(tmp_path: Path) -> None:
+    """Another worker may have made it anew, and be at work."""
+    PartitionStore(tmp_path / "0", Memory()).close()
+    (tmp_path / "0" / DAMAGED).touch()
+    with held_elsewhere(tmp_path / "0" / LOCK):
+        with pytest.raises(WindowsLocked):
+            PartitionStore(tmp_path / "0", Memory())
+        assert (tmp_path / "0" / CURRENT).exists()
+    PartitionStore(tmp_path / "0", Memory()).close()
+    assert not (tmp_path / "0" / DAMAGED).exists()
+
+
+def test_what_cannot_be_made_anew_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RocksDB's own exception is none that a rebalance knows."""
+
+    def refused(*_: object) -> object:
+        raise Exception("Corruption: again and again\nand a second line")
+
+    monkeypatch.setattr(rocksdict, "Rdict", refused)
+    with pytest.raises(DataDirError, match="again and again; choose another"):
+        PartitionStore(tmp_path / "0", Memory())
+
+
+class TestRowsThatAreBrought:
+    """Into a folder that has none, from a copy that nobody has opened."""
+
+    @pytest.fixture
+    def copy(self, tmp_path: Path) -> Path:
+        store = PartitionStore(tmp_path / "elsewhere", Memory())
+        store.put(b"ta", b"A")
+        store.commit(State(places={TEXTS: Place("one", 10, 1, 1_000)}))
+        store.snapshot(tmp_path / "copy")
+        store.close()
+        return tmp_path / "copy"
+
+    def rows(self, tmp_path: Path) -> bytes | None:
+        store = PartitionStore(tmp_path / "0", Memory())
+        found = store.get(b"ta")
+        store.close()
+        return found
+
+    def test_they_are_there(self, tmp_path: Path, copy: Path) -> None:
+        """Also where a former owner has left the file of its lock."""
+        (tmp_path / "0").mkdir()
+        (tmp_path / "0" / LOCK).touch()
+        place_rows(copy, tmp_path / "0")
+        assert self.rows(tmp_path) == b"A"
+
+    def test_they_take_nobodys_place(self, tmp_path: Path, copy: Path) -> None:
+        (tmp_path / "0").mkdir()
+        with held_elsewhere(tmp_path / "0" / LOCK), pytest.raises(WindowsLocked):
+            place_rows(copy, tmp_path / "0")
+        PartitionStore(tmp_path / "0", Memory()).close()
+        with pytest.raises(WindowsLocked):
+            place_rows(copy, tmp_path / "0")
+        assert self.rows(tmp_path) is None
+
+    def test_what_a_kill_leaves_half_moved_is_no_store(
+        self, tmp_path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        rename = Path.rename
+
+        def killed(self: Path, target: Path) -> Path:
+            if self.name == CURRENT:
+                raise KeyboardInterrupt
+            return rename(self, target)
+
+        monkeypatch.setattr(Path, "rename", killed)
+        with pytest.raises(KeyboardInterrupt):
+            place_rows(copy, tmp_path / "0")
+        monkeypatch.undo()
+        assert (tmp_path / "0" / CURRENT).exists() is False
+        assert self.rows(tmp_path) is None
 
 
 def in_files(folder: Path, text: bytes) -> bool:
