@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, date, datetime, tzinfo
+from typing import Final
 
 #: Timestamps outside of [1990, 2100) are a producer's mistake (seconds for milliseconds, a zeroed clock).
 EARLIEST_MS = int(datetime(1990, 1, 1, tzinfo=UTC).timestamp() * 1000)
 LATEST_MS = int(datetime(2100, 1, 1, tzinfo=UTC).timestamp() * 1000)
+
+#: The clocks of one deployment agree to so much (ms).
+SKEW_MS: Final = 60_000
+
+
+def now_ms() -> int:
+    """The system's time, in epoch milliseconds: for what is stamped when it is made, and decided on by no rule."""
+    return time.time_ns() // 1_000_000
 
 
 def parse_timestamp(value: object) -> int:

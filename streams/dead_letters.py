@@ -10,9 +10,8 @@ from pydantic import ValidationError
 
 from schemas.dead_letters import DeadLetter
 from schemas.errors import BadRecord
-from schemas.times import iso
+from schemas.times import iso, now_ms
 from schemas.topic_specs import MAX_VALUE_BYTES
-from streams.clock import now_ms
 from streams.hotpath import Outbox
 from streams.hotpath.outbox import RefusedRecord
 from streams.metrics import Metrics

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from prometheus_client import Histogram
 
 from schemas.events import LongTermEvent, Promotion
-from schemas.times import EARLIEST_MS, LATEST_MS
+from schemas.times import EARLIEST_MS, LATEST_MS, now_ms
 from schemas.topics import CLOSED_AT_HEADER
-from streams.clock import now_ms
 from streams.hotpath.outbox import Headers
 
 

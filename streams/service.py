@@ -27,12 +27,12 @@ from schemas.places import Place
 from schemas.rights import Right, not_allowed
 from schemas.settings import Settings
 from schemas.sources import any_covered, sources_in
-from schemas.times import day_of
+from schemas.times import day_of, now_ms
 from schemas.topics import Topics, partition_of
 from streams.agents.long_term import LongTermAgent
 from streams.agents.summaries import SummariesAgent
 from streams.clients.broker import NOT_ALLOWED
-from streams.clock import Clock, now_ms
+from streams.clock import Clock
 from streams.coming_back import Behind, seconds_left
 from streams.effects import Effects
 from streams.event_log import EventLog

@@ -20,9 +20,10 @@ from schemas.events import LONG_TERM_EVENT, Edit, LongTermEvent, Promotion, Reme
 from schemas.memories import Memory
 from schemas.settings import MemorySettings
 from schemas.sources import sources_beside
+from schemas.times import now_ms
 from streams.agents.group_commit import EVENTS_A_TRANSACTION, GroupWriter
 from streams.backlog_gate import BacklogGate
-from streams.clock import Clock, now_ms
+from streams.clock import Clock
 from streams.dead_letters import invalid, json_object
 from streams.forgetting import Forgetters, forgettings
 from streams.inbox import Inbox

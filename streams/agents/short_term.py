@@ -26,9 +26,10 @@ from schemas.exchanges import Exchange, Message, render
 from schemas.ids import event_id
 from schemas.plain_messages import plain_message
 from schemas.settings import MemorySettings
+from schemas.times import now_ms
 from schemas.topics import CLOSED_AT_HEADER, SOURCES_HEADER
 from streams.agents.summaries import request_of
-from streams.clock import Clock, ingested, now_ms
+from streams.clock import Clock, ingested
 from streams.dead_letters import invalid, json_object
 from streams.event_log import EventLog
 from streams.forgetting import Named
@@ -251,7 +252,7 @@ class ShortTermAgent:
 
     def forget_expired(self, memory: MemorySettings) -> None:
         """Drop the sessions that are over and whose windows have expired; their keys get tombstones."""
-        for partition, user_id, session_id in self.idle.expired(memory, self._clock.now()):
+        for partition, user_id, session_id in self.idle.expired(memory, self._clock.passed()):
             session = self._store.session(partition, user_id, session_id)
             if session.asked:  # somebody is still asked what its exchanges are worth
                 self.idle.seen(partition, session)

@@ -25,11 +25,12 @@ from schemas.ids import SILTSTONE, event_id
 from schemas.settings import MemorySettings, SummaryPlan
 from schemas.summaries import Summary
 from schemas.summary_requests import Heading, heading_of, request_in
+from schemas.times import now_ms
 from streams.agents.summary_requests import request_of, summary_request
 from streams.agents.waiting_summaries import Day, Group, PendingRequest, RequestBatch, WaitingSummaries
 from streams.backlog_gate import LOOK_AGAIN_SECONDS, BacklogGate
 from streams.clients.summariser import Malformed, Unavailable
-from streams.clock import ingested, now_ms
+from streams.clock import ingested
 from streams.ending import ended
 from streams.event_log import EventLog
 from streams.inbox import Inbox

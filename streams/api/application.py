@@ -16,7 +16,7 @@ from schemas.errors import MemoryElsewhere, ShardNotHere
 from schemas.fields import Timestamp
 from schemas.ids import Id
 from schemas.settings import Settings
-from schemas.times import iso
+from schemas.times import iso, now_ms
 from streams.admission.admission import Admission
 from streams.api.accepted import Accepted, AcceptedMessages
 from streams.api.archive import archive_routes
@@ -49,7 +49,6 @@ from streams.api.statistics import (
     transitions_of,
 )
 from streams.api.summaries import summary_routes
-from streams.clock import now_ms
 from streams.coming_back import seconds_left
 from streams.metrics import labelled
 from streams.service import MemoryService

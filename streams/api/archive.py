@@ -19,12 +19,11 @@ from schemas.ids import Id
 from schemas.lifecycle import score_of, state_of
 from schemas.memories import SearchHit, State
 from schemas.places import Place, newest
-from schemas.times import iso
+from schemas.times import iso, now_ms
 from streams.api.accepted import Accepted, Written
 from streams.api.consistency import AtLeast, Consistency, Wait
 from streams.api.listing import After, Filters, PageQuery, PageSize, conditions_of, page_of_archive
 from streams.api.shown import ShownMemory, command
-from streams.clock import now_ms
 from streams.service import MemoryService
 
 #: Events that are written at the same time.

@@ -12,9 +12,8 @@ from pydantic import BaseModel, Field
 from schemas.errors import StoreUnavailable
 from schemas.ids import Id
 from schemas.stores import shown_store
-from schemas.times import iso
+from schemas.times import iso, now_ms
 from streams.api.consistency import Consistency
-from streams.clock import now_ms
 from streams.service import MemoryService
 from tables.checkpoints.checkpoints import Checkpoints
 from tables.checkpoints.erasing import may_hold

@@ -14,9 +14,8 @@ from schemas.conversations import ChatMessage
 from schemas.fields import MAX_METADATA_BYTES, Timestamp, keepable, writable
 from schemas.places import Place, newest
 from schemas.sources import SOURCES
-from schemas.times import iso
+from schemas.times import iso, now_ms
 from streams.api.accepted import Accepted, AcceptedMessages
-from streams.clock import now_ms
 from streams.service import MemoryService
 
 

@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from schemas.events import Remember
 from schemas.fields import Timestamp
-from schemas.times import iso
-from streams.clock import now_ms
+from schemas.times import iso, now_ms
 from tables.windows.session_notes import Note
 
 

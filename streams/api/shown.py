@@ -12,8 +12,7 @@ from schemas.lifecycle import score_of, state_of
 from schemas.memories import Memory, State, shown_score
 from schemas.settings import LifecycleSettings
 from schemas.sources import sources_in
-from schemas.times import iso
-from streams.clock import now_ms
+from schemas.times import iso, now_ms
 from streams.service import MemoryService
 
 E = TypeVar("E", bound=LongTermEvent)

@@ -20,12 +20,12 @@ from schemas.errors import (
 )
 from schemas.fields import Timestamp
 from schemas.settings import CheckpointsSettings, Settings
+from schemas.times import now_ms
 from streams.cli import show
 from streams.cli.byte_bars import ByteBars, progress
 from streams.cli.client import ask, json_option, url_option
 from streams.cli.process import write_as_let_in
 from streams.cli.shown_checkpoints import described, generations_of, numbered, row
-from streams.clock import now_ms
 from tables.checkpoints.checkpoints import Checkpoints
 from tables.checkpoints.data_directory import choice, restore_directory
 from tables.checkpoints.manifest import Manifest

@@ -8,12 +8,11 @@ from typing import Any
 import click
 
 from schemas.errors import SiltstoneError
-from schemas.times import iso
+from schemas.times import iso, now_ms
 from streams.cli import show
 from streams.cli.client import ask, json_option, url_option, written
 from streams.cli.memory_ids import MEMORY_ID, found, is_whole, short, standing
 from streams.cli.options import bootstrap_option
-from streams.clock import now_ms
 
 
 @click.command()

@@ -26,7 +26,7 @@ from schemas.lifecycle import DAY_MS
 from schemas.places import Place
 from schemas.rights import Right
 from schemas.settings import KafkaSettings, LifecycleSettings, Settings
-from schemas.times import iso
+from schemas.times import iso, now_ms
 from schemas.topics import Topics, key_of
 from streams.cli import show
 from streams.cli.client import json_option, until_applied, url_option
@@ -35,7 +35,6 @@ from streams.cli.process import run
 from streams.clients.broker import NOT_ALLOWED, ensure_topics, require_topics, translated
 from streams.clients.producing import started_producer
 from streams.clients.rights import require_write
-from streams.clock import now_ms
 from streams.dead_letters import invalid, json_object
 from streams.importing.formats import NAMES, Format
 from streams.importing.found import Found, Given, LeftOut, NamesNoUser, NotReadable, Problem, Record, TakenFor

@@ -20,14 +20,13 @@ from pydantic import TypeAdapter, ValidationError
 from schemas.errors import DataDirError, SiltstoneError
 from schemas.fields import Timestamp
 from schemas.settings import Settings
-from schemas.times import iso
+from schemas.times import iso, now_ms
 from streams.cli import show
 from streams.cli.client import json_option
 from streams.cli.options import bootstrap_option, data_option
 from streams.cli.process import run, write_as_let_in
 from streams.cli.replay_files import as_rows, compared, free, swap, table_of
 from streams.cli.shard_files import RowsBar
-from streams.clock import now_ms
 from streams.replay.plan import EARLIEST, NOW, ReplayOptions, planned
 from streams.replay.replay import replaying
 from tables.offline.diff import TableDifference

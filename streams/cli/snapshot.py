@@ -9,12 +9,11 @@ import click
 
 from schemas.errors import ApiError, NoWorker, ShardLocked
 from schemas.settings import Settings
-from schemas.times import iso
+from schemas.times import iso, now_ms
 from streams.cli import show
 from streams.cli.client import ask, json_option, url_option
 from streams.cli.options import data_option
 from streams.cli.process import write_as_let_in
-from streams.clock import now_ms
 from tables.analysts.copy import described, snapshot_of_files
 
 #: A worker answers when the copy is in its place.

@@ -10,12 +10,11 @@ import click
 
 from schemas.errors import SettingsError
 from schemas.settings import KafkaSettings, Settings
-from schemas.times import iso
+from schemas.times import iso, now_ms
 from schemas.tokens import Scope, TokenRecord, issue
 from streams.cli import show
 from streams.cli.client import json_option
 from streams.cli.options import bootstrap_option, with_options
-from streams.clock import now_ms
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 

@@ -17,9 +17,8 @@ from aiokafka.conn import AIOKafkaConnection, collect_hosts, create_conn
 from aiokafka.protocol.metadata import MetadataRequest
 
 from schemas.settings import KafkaSettings
-from schemas.times import iso
+from schemas.times import iso, now_ms
 from streams.clients.broker import client_options
-from streams.clock import now_ms
 from streams.spells import Spell, Told
 
 log = logging.getLogger(__name__)

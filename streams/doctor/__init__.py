@@ -21,7 +21,7 @@ from aiokafka.errors import KafkaError
 
 from schemas.errors import SiltstoneError
 from schemas.settings import Settings
-from streams.clock import now_ms
+from schemas.times import now_ms
 from streams.doctor import access, broker, checkpoints, data, embedding, http, mcp, memory, rating, rights
 from streams.doctor.finding import Finding, Outcome, failed, warning
 from streams.doctor.settings import CORRECT, ReadSettings

@@ -10,12 +10,12 @@ import aiokafka.errors
 from schemas.errors import BrokerUnavailable, NotAllowed, ProviderUnavailable
 from schemas.settings import KafkaSettings, Settings
 from schemas.settings.oidc import OidcSettings
+from schemas.times import now_ms
 from schemas.tokens import TokenRecord
 from schemas.topic_specs import tokens_spec
 from streams.clients.broker import admin_client
 from streams.clients.token_log import kept_tokens
 from streams.clients.topic_contract import settings_of
-from streams.clock import now_ms
 from streams.doctor.finding import Finding, failed, ok, warning
 from streams.rules.topic_contract import differences, mending
 

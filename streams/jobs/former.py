@@ -18,8 +18,8 @@ import duckdb
 from schemas.errors import DataDirError, ShardLocked, ShardNotHere, SiltstoneError, WindowsLocked
 from schemas.events import ForgetUser, LongTermEvent
 from schemas.settings import LifecycleSettings, LongTermSettings
+from schemas.times import now_ms
 from streams.agents.summaries import SummariesAgent
-from streams.clock import now_ms
 from streams.forgetting import Forgetting, forgettings, may_forget
 from streams.inbox import Inbox
 from streams.jobs.analytics import AnalyticsJob

@@ -16,8 +16,8 @@ from typing import Final, Protocol
 
 from schemas.errors import ShardNotHere
 from schemas.exchanges import Exchange
+from schemas.times import now_ms
 from streams.backoff import Backoff
-from streams.clock import now_ms
 from streams.ending import ended
 from streams.metrics import Metrics
 from streams.shards import OwnedShards

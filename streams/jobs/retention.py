@@ -13,7 +13,8 @@ from contextlib import aclosing
 from typing import Any
 
 from schemas.errors import BrokerUnavailable, ShardNotHere
-from streams.clock import Clock, now_ms
+from schemas.times import now_ms
+from streams.clock import Clock
 from streams.shards import OwnedShards
 from tables.catalog.watermarks import Watermark
 from tables.shard.shard import Shard

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from schemas.events import LongTermEvent, Parts, Promotion, Remember
 from schemas.exchanges import Exchange, Message, render
-from streams.clock import now_ms
+from schemas.times import now_ms
 from streams.rules.session import SessionInput
 from streams.rules.session_changes import SessionChanges
 

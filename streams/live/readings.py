@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from streams.clock import now_ms
+from schemas.times import now_ms
 from streams.metrics import Metrics, labelled, value_of
 
 #: A quarter of an hour.

@@ -7,11 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from schemas.settings import Settings
+from schemas.times import now_ms
 from schemas.tokens import TokenRecord
 from streams.admission.admission import Admission
 from streams.admission.known_tokens import KnownTokens
 from streams.clients.token_log import TokenFollower
-from streams.clock import now_ms
 
 if TYPE_CHECKING:
     from streams.clients.oidc_provider import ProviderKeys

@@ -11,11 +11,11 @@ from typing import Final, Self
 
 from schemas.errors import DataDirError
 from schemas.memories import Memory
+from schemas.times import now_ms
 from streams.agents.long_term import decode
 from streams.agents.summaries import SummariesAgent
 from streams.clients.log_reader import end_of
 from streams.clients.refiner import ModelRefiner
-from streams.clock import now_ms
 from streams.jobs.analytics import AnalyticsJob
 from streams.jobs.cleanup import CleanupJob
 from streams.jobs.expiry import ExpiryJob
@@ -157,9 +157,11 @@ class Jobs:
         self._newest_forgetting = now_ms()
 
     async def _age(self) -> None:
-        now = await self.lifecycle.recompute()
-        await self.expiry.tick(now)
-        await self.cleanup.tick(now)
+        """What is removed, and by itself archived, goes as of a moment that has passed, whatever the clock says."""
+        if await self.lifecycle.recompute():
+            passed = self._context.clock.passed()
+            await self.expiry.tick(passed)
+            await self.cleanup.tick(passed)
 
     async def _drop_replays(self) -> None:
         """One that is at work now may be interrupted later."""

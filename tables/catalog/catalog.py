@@ -18,6 +18,7 @@ import pyarrow as pa
 from schemas.errors import EmbeddingMismatch
 from schemas.memories import Memory
 from schemas.settings import LifecycleSettings
+from schemas.times import SKEW_MS
 from tables.analysts.copy import Fingerprint, export
 from tables.catalog.ageing import Ageing
 from tables.catalog.archive import ArchiveTable, ToArchive
@@ -119,11 +120,24 @@ class UserCount(NamedTuple):
 
 
 class Tombstone(NamedTuple):
-    """`memory_id` None: everything of the user up to `forgotten_at` (epoch ms)."""
+    """`memory_id` None: everything of the user up to `forgotten_at` (epoch ms).
+
+    `seen_at` is the newest moment that was known of the user then.
+    """
 
     user_id: str
     memory_id: uuid.UUID | None
     forgotten_at: int
+    seen_at: int | None = None
+
+    def as_of(self, now: int) -> Tombstone:
+        """As it is for what comes later in the log, at `now` (epoch ms).
+
+        A moment that has not come yet was said by a clock that was ahead: then it is for what was known alone.
+        """
+        if self.seen_at is None or self.forgotten_at <= now + SKEW_MS:
+            return self
+        return self._replace(forgotten_at=self.seen_at)
 
 
 @dataclass(slots=True)
@@ -372,7 +386,7 @@ class Catalog:
             return []
         rows = self._over(
             pa.table({"user_id": pa.array(asked, pa.string())}),
-            "SELECT user_id, memory_id, epoch_ms(forgotten_at) FROM tombstones "
+            "SELECT user_id, memory_id, epoch_ms(forgotten_at), epoch_ms(seen_at) FROM tombstones "
             "WHERE user_id IN (SELECT user_id FROM staging)",
         ).fetchall()
         return [Tombstone(*row) for row in rows]

@@ -19,7 +19,7 @@ def texts(values: Sequence[str | None]) -> pa.Array:
     return pa.array(values, pa.string())
 
 
-def moments(values: Sequence[int]) -> pa.Array:
+def moments(values: Sequence[int | None]) -> pa.Array:
     """Epoch milliseconds."""
     return pa.array(values, pa.timestamp("ms"))
 
@@ -42,6 +42,7 @@ _COLUMNS: Final[dict[str, Callable[[Sequence[Any]], pa.Array]]] = {
     "created_at": moments,
     "forgotten_at": moments,
     "said_at": moments,
+    "seen_at": moments,
     "score": numbers,
     "weight": numbers,
     "details": jsons,

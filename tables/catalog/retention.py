@@ -47,7 +47,11 @@ _LINKS: Final = """
 """
 _TOMBSTONES: Final = """
     DELETE FROM tombstones
-    WHERE rowid NOT IN (SELECT arg_max(rowid, forgotten_at) FROM tombstones GROUP BY user_id, memory_id)
+    WHERE rowid NOT IN (
+        SELECT arg_max(rowid, forgotten_at) FROM tombstones GROUP BY user_id, memory_id
+        UNION ALL
+        SELECT arg_max(rowid, (seen_at, forgotten_at)) FROM tombstones WHERE seen_at IS NOT NULL GROUP BY user_id
+    )
 """
 
 

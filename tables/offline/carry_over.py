@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import uuid
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tables.catalog.catalog import Tombstone
 from tables.catalog.database import connect
 from tables.offline.inspection import inspect_catalog
+
+#: Catalogs of earlier versions have it not.
+_HAS_SEEN: Final = "SELECT count(*) FROM duckdb_columns() WHERE (table_name, column_name) = ('tombstones', 'seen_at')"
 
 
 class Rated(NamedTuple):
@@ -32,7 +35,11 @@ def carry_over(partition: int, path: Path) -> CarryOver:
         tables = {name for (name,) in db.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
         tombstones = ratings = []
         if "tombstones" in tables:
-            tombstones = db.execute("SELECT user_id, memory_id, epoch_ms(forgotten_at) FROM tombstones").fetchall()
+            ((has_seen,),) = db.execute(_HAS_SEEN).fetchall()
+            seen = "epoch_ms(seen_at)" if has_seen else "NULL"
+            tombstones = db.execute(
+                f"SELECT user_id, memory_id, epoch_ms(forgotten_at), {seen} FROM tombstones"
+            ).fetchall()
         if "ratings" in tables:
             ratings = db.execute("SELECT memory_id, model, value, epoch_ms(rated_at) FROM ratings").fetchall()
     return CarryOver([Tombstone(*row) for row in tombstones], [Rated(*row) for row in ratings])

@@ -114,6 +114,8 @@ class Batch:
     vectors: Mapping[uuid.UUID, Vectors]
     #: What a user has before the batch, and never less.
     living: Callable[[str], Living]
+    #: When they are applied (epoch ms).
+    now: int
     near: NearCopies = field(init=False)
     tombstones: list[Tombstone] = field(init=False)
     born: dict[uuid.UUID, uuid.UUID] = field(default_factory=dict)
@@ -129,7 +131,8 @@ class Batch:
         """Work out the events, until one of them has to be in before the next: `spaces.changes` names those done."""
         catalog, applied = self.spaces.catalog, self.spaces.changes.applied
         self.spaces.look_up(_named_ids(self.events))
-        self.tombstones = catalog.tombstones({event.user_id for event in self.events})
+        tombstones = catalog.tombstones({event.user_id for event in self.events})
+        self.tombstones = [tombstone.as_of(self.now) for tombstone in tombstones]
         texts = [
             event
             for event in self.events
@@ -252,12 +255,15 @@ class Batch:
     def _forget_all(self, event: ForgetUser) -> None:
         """All that was before the event in the log, and when that is read again, all that was said up to it.
 
-        What is dated later, by a clock that is ahead, has tombstones of its own: what is said later may stay.
+        What is dated later, by a clock that is ahead, has tombstones of its own: what is said later may stay. So it
+        may where the clock that dated the event was ahead: then this is for what was said up to the newest memory.
         """
         self.space.load_all()
         held = [*self.space.archived.values(), *self.space.known.values()]
         ahead = {memory.id for memory in held if memory.created_at > event.timestamp}
-        self._bury(Tombstone(event.user_id, None, event.timestamp))
+        before = (tombstone.seen_at or 0 for tombstone in self._tombstones_of(event))
+        newest = max((memory.created_at for memory in held if memory.id not in ahead), default=0)
+        self._bury(Tombstone(event.user_id, None, event.timestamp, max(newest, *before, 0)))
         for name in sorted(ahead | self.space.said_after(event.timestamp)):
             self._bury(Tombstone(event.user_id, name, event.timestamp))
         self.result.removed += forget(self.space, {memory.id for memory in held}, event.timestamp)
@@ -470,7 +476,7 @@ class Batch:
         return (found[0].id, found[1].id) if len(found) == 2 else None
 
     def _bury(self, tombstone: Tombstone) -> None:
-        self.tombstones.append(tombstone)
+        self.tombstones.append(tombstone.as_of(self.now))
         self.space.changes.tombstones.append(tombstone)
 
 

@@ -21,6 +21,7 @@ from schemas.errors import DataDirError
 from schemas.events import Forget, ForgetUser, LongTermEvent
 from schemas.memories import Memory, State, Transition
 from schemas.settings import LifecycleSettings, LongTermSettings
+from schemas.times import now_ms
 from tables.analysts.copy import Fingerprint
 from tables.analysts.statistics import StateChange, StateOnDay
 from tables.catalog.archive import Archived
@@ -162,7 +163,7 @@ class Shard:
         left: Sequence[LongTermEvent] = fresh
         while left:
             spaces = Workspaces(self._catalog, self._lifecycle, self._catalog.next_seq)
-            batch = Batch(spaces, self._index, self._settings, together(left), vectors, self._living)
+            batch = Batch(spaces, self._index, self._settings, together(left), vectors, self._living, now)
             applied.add(batch.run())
             done = len(spaces.changes.applied)
             spaces.changes.log_end = log_end if position is None else position
@@ -181,7 +182,7 @@ class Shard:
         They are applied again in their turn, and leave their tombstones then: what comes before them is not in yet.
         """
         spaces = Workspaces(self._catalog, self._lifecycle, self._catalog.next_seq)
-        Batch(spaces, self._index, self._settings, events, {}, self._living).run()
+        Batch(spaces, self._index, self._settings, events, {}, self._living, now).run()
         spaces.changes.applied, spaces.changes.tombstones = [], []
         self._commit(spaces.changes, now, None)
         self._users.follow(spaces.changes, spaces.keys())
@@ -233,7 +234,8 @@ class Shard:
 
     def forgotten(self, memories: Sequence[tuple[str, uuid.UUID, int]]) -> list[bool]:
         """Whether a tombstone forbids each of these (user, memory id, epoch ms of its creation)."""
-        tombstones = self._catalog.tombstones({user_id for user_id, _, _ in memories})
+        held, now = self._catalog.tombstones({user_id for user_id, _, _ in memories}), now_ms()
+        tombstones = [tombstone.as_of(now) for tombstone in held]
         return [any(covers(tombstone, *memory) for tombstone in tombstones) for memory in memories]
 
     def memories_of(self, user_id: str) -> tuple[Memory, ...]:

@@ -6,20 +6,16 @@ a partition that comes, or comes back, reads the rest of its changelogs.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from schemas.times import now_ms
 from schemas.topic_specs import SLEPT_TOO_LONG_MS
 from tables.windows.partition_store import Copied, Memory, PartitionStore, Place, State, holds_rows, remove_rows
 
 #: What a command deletes of all tables is written by then.
 SETTLED_MS: Final = 30_000
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class Begun(NamedTuple):

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
 import signal
 import sys
+import uuid
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import duckdb
+import httpx
 import orjson
 import pytest
 
@@ -32,7 +36,7 @@ from tests.crash.lives import (
 )
 from tests.fuzz.test_worker import everything
 from tests.support.ports import free_port
-from tests.support.waiting import until
+from tests.support.waiting import CLIENT_SECONDS, until
 from tests.support.workers import SILTSTONE, asked
 
 pytestmark = [pytest.mark.slow, pytest.mark.soak]
@@ -262,6 +266,60 @@ async def test_a_clock_that_jumps(
         stop(worker)
     held = await peaceful_end(disturbed, PORTIONS, wall)
     assert_equal(without_changes_of_state(held), without_changes_of_state(expected))
+
+
+async def test_a_clock_that_is_ahead_for_a_moment_removes_nothing(disturbed: Settings, tmp_path: Path) -> None:
+    """Neither what has a day to live, nor a memory, by an automatic cleanup, nor what a forgotten user says later."""
+    port, wrong_by = free_port(), tmp_path / "wrong_by"
+    surroundings = {
+        "SILTSTONE_LIFECYCLE__CLOCK": "wall",
+        "SILTSTONE_LIFECYCLE__CLEANUP__ENABLED": "true",
+        "SILTSTONE_LIFECYCLE__CLEANUP__AFTER_DAYS": "1",
+    }
+    await ensure_topics(disturbed.kafka)
+    program = [sys.executable, "-m", "tests.crash.jumping", str(wrong_by)]
+    with (
+        living(disturbed, port, program, surroundings) as worker,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=CLIENT_SECONDS) as http,
+    ):
+
+        def post(user: str, text: str, **fields: object) -> None:
+            body = {"user_id": user, "text": text, **fields}
+            http.post("/v1/memories?wait=applied", json=body).raise_for_status()
+
+        def held(user: str, path: str = "/v1/memories") -> list[dict[str, Any]]:
+            found = http.get(path, params={"user_id": user, "include_all": True}).raise_for_status()
+            memories: list[dict[str, Any]] = found.json()["memories"]
+            return memories
+
+        def texts(user: str) -> list[str]:
+            return sorted(memory["memory"] for memory in held(user))
+
+        def counted(state: str) -> bool:
+            """When states were worked out last, a memory had this one; then it was looked for what goes."""
+            shown = re.search(rf'^siltstone_memory_states{{state="{state}"}} (.*)$', http.get("/metrics").text, re.M)
+            return shown is not None and float(shown[1]) > 0
+
+        def forget(user: str) -> None:
+            http.delete("/v1/memories", params={"user_id": user, "wait": "applied"}).raise_for_status()
+
+        await until(lambda: ready(port), alive=worker)
+        post("ann", "lasts", importance=70)
+        post("ann", "an item", kind="item", memory_id=str(uuid.uuid4()), ttl_seconds=DAY)
+        post("ann", "a note", kind="short_term", session_id="s", ttl_seconds=DAY)
+        post("bob", "before")
+        everything = texts("ann")
+        wrong_by.write_text(str(400 * DAY), encoding="ascii")
+        await until(lambda: counted("deprecated"), alive=worker)
+        forget("bob")
+        wrong_by.write_text("0", encoding="ascii")
+        await until(lambda: not counted("deprecated"), alive=worker)
+        post("bob", "after")
+        assert texts("ann") == everything
+        assert len(held("ann", "/v1/sessions/s/memories")) == 1
+        assert texts("bob") == ["after"]
+        assert held("ann", "/v1/archive") == []
+        stop(worker)
 
 
 def without_changes_of_state(holdings: Holdings) -> Holdings:

@@ -14,13 +14,13 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from schemas.errors import BrokerUnavailable, SettingsError
 from schemas.settings import KafkaSettings, Settings
+from schemas.times import now_ms
 from schemas.topics import Topics
 from streams.cli import running
 from streams.cli.ingest import Done, _ingest
 from streams.clients.broker import client_options, ensure_topics
 from streams.clients.log_reader import end_of
 from streams.clients.producing import started_producer
-from streams.clock import now_ms
 from streams.importing.found import Given
 from streams.replay.plan import EARLIEST, NOW, ReplayOptions, planned
 from tests.kafka.cluster import Cluster, cluster

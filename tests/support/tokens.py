@@ -5,9 +5,9 @@ from __future__ import annotations
 import httpx
 
 from schemas.settings import Settings
+from schemas.times import now_ms
 from schemas.tokens import Scope, TokenRecord, issue
 from streams.clients.token_log import write_token
-from streams.clock import now_ms
 from tests.support.waiting import until_it_is
 
 

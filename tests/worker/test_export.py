@@ -17,10 +17,9 @@ import pytest
 
 from schemas.memories import Memory
 from schemas.settings import Settings
-from schemas.times import iso
+from schemas.times import iso, now_ms
 from streams.app import Siltstone
 from streams.cli import running
-from streams.clock import now_ms
 from tables.shard.shard import Shard
 from tests.support.api import api
 from tests.support.making import START

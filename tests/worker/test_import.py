@@ -8,9 +8,8 @@ from typing import Any
 import httpx
 import orjson
 
-from schemas.times import iso
+from schemas.times import iso, now_ms
 from streams.app import Siltstone
-from streams.clock import now_ms
 from streams.metrics import labelled
 from tables.shard.shard import Shard
 from tests.streams.importing.test_records import chatgpt

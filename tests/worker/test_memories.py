@@ -11,9 +11,9 @@ import orjson
 import pytest
 
 from schemas.memories import Memory
+from schemas.times import now_ms
 from streams.app import Siltstone
 from streams.cli.ingest import producing
-from streams.clock import now_ms
 from streams.jobs.retention import watermark_at
 from tables.analysts.statistics import DAY_MS
 from tables.shard.shard import Shard

@@ -12,12 +12,12 @@ import pytest
 
 from schemas.places import Place
 from schemas.settings import LlmSettings, Settings
+from schemas.times import now_ms
 from schemas.topics import partition_of
 from streams.app import Siltstone
 from streams.cli import running
 from streams.clients.broker import ensure_topics
 from streams.clients.embedding import Embedding, Vectors
-from streams.clock import now_ms
 from streams.effects import Effects
 from streams.metrics import labelled
 from tests.support.api import api

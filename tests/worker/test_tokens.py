@@ -18,6 +18,7 @@ from aiokafka.errors import KafkaConnectionError
 
 from schemas.errors import TokenRefused
 from schemas.settings import AccessSettings, Settings
+from schemas.times import now_ms
 from schemas.tokens import Scope, TokenRecord
 from schemas.topic_specs import tokens_spec
 from streams.admission.known_tokens import KnownTokens
@@ -25,7 +26,6 @@ from streams.api.mcp.endpoint import McpEndpoint
 from streams.api.policies import POLICIES, About
 from streams.app import Siltstone
 from streams.clients.token_log import TokenFollower, all_tokens, write_token
-from streams.clock import now_ms
 from tests.support.quick_commands import siltstone
 from tests.support.tokens import bearing, known, made
 from tests.support.waiting import until, until_it_is

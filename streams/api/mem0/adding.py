@@ -19,12 +19,11 @@ from schemas.events import Remember
 from schemas.fields import Metadata
 from schemas.ids import Id, Label
 from schemas.places import Place
-from schemas.times import iso
+from schemas.times import iso, now_ms
 from streams.api.mem0.filters import APP
 from streams.api.mem0.wire import Body, refused
 from streams.api.messages import NewMessage, record_of
 from streams.api.shown import command
-from streams.clock import now_ms
 from streams.dead_letters import invalid
 from streams.importing.chats import Turn, moment
 from streams.importing.openai import chat_of_messages

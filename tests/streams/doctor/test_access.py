@@ -9,10 +9,10 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from schemas.settings import AccessSettings, Settings
 from schemas.settings.oidc import OidcSettings
+from schemas.times import now_ms
 from schemas.topic_specs import tokens_spec
 from streams.clients.broker import client_options
 from streams.clients.token_log import write_token
-from streams.clock import now_ms
 from streams.doctor.access import check_access
 from streams.doctor.finding import Finding, Outcome
 from tests.support.oidc_provider import KEYS, Provider

@@ -165,6 +165,37 @@ def test_what_is_dated_ahead_is_forgotten_where_it_lies_before_the_event_in_the_
     assert tell(shard, later) == {"new": 1}
 
 
+@pytest.mark.parametrize("ahead", [2 * HOUR, 400 * DAY_MS])
+@pytest.mark.parametrize("applied", ["by a clock that is ahead as well", "by one that is right"])
+def test_who_is_forgotten_by_a_clock_that_is_ahead_is_remembered_from_then_on(
+    shard: Shard, ahead: int, applied: str
+) -> None:
+    """What comes later in the log is kept, items among it; what was there stays forgotten. In any batches."""
+    before = promotion("before", "a")
+    tell(shard, before)
+    command = event(ForgetUser, at=START + ahead)
+    item = event(Remember, at=START + 20, text="item", kind="item", memory_id=uuid.uuid4())
+    shard.apply([command], {}, START + (ahead if applied.endswith("well") else 10))
+    again = before.model_copy(update={"event_id": uuid.uuid4()})
+    later = [promotion("later", "b", at=START + 20), item]
+    vectors = {one.event_id: axis(n, 8) for n, one in enumerate([again, *later])}
+    assert shard.apply([again, *later], vectors, START + 30).effects() == {"forgotten": 1, "new": 2}
+    second = event(ForgetUser, at=START + 40)
+    old = [one.model_copy(update={"event_id": uuid.uuid4()}) for one in (before, later[0])]
+    new = promotion("new", "c", at=START + 50)
+    vectors = {one.event_id: axis(n, 8) for n, one in enumerate([*old, new])}
+    shard._catalog.retention.drop(START, START, LongTermSettings().retention)
+    assert shard.apply([second, *old, new], vectors, START + 60).effects()["new"] == 1
+    assert [memory.text for memory in shard.memories_of("u")] == ["new"]
+
+
+def test_clocks_that_differ_by_seconds_change_nothing(shard: Shard) -> None:
+    """What was said before the command, and comes after it, is forgotten: the worker's clock is a little behind."""
+    shard.apply([event(ForgetUser, at=START + 5_000)], {}, START)
+    late = promotion("said before", "a", at=START + 4_000)
+    assert shard.apply([late], {late.event_id: axis(0, 8)}, START + 1_000).effects() == {"forgotten": 1}
+
+
 def test_a_near_copy_that_is_dated_ahead_does_not_come_back(shard: Shard) -> None:
     """Though the memory that stood for it is not; in one batch with the forgetting, too."""
     for number, batches in enumerate(([0, 1, 2], [0, 1], [0])):
