@@ -74,6 +74,7 @@ class Siltstone:
         self.health = WorkerHealth(
             self.hot, self.broker, self._assignment, self.shards, self.long_term, beside, lambda: self.api.url
         )
+        effects = Effects(self.hot)
         self.service = MemoryService(
             settings=settings,
             topics=context.topics,
@@ -81,7 +82,7 @@ class Siltstone:
             metrics=context.metrics,
             event_log=context.event_log,
             spans=context.spans,
-            effects=Effects(self.hot),
+            effects=effects,
             health=self.health,
             windows=self.intake.windows,
             pending_summaries=self._pending,
@@ -96,7 +97,9 @@ class Siltstone:
             live=Live(context.flow, context.readings, self.intake.short_term.idle.newest),
             checkpoints=beside.job,
         )
-        self.forwarding = Forwarding(partial(self.hot.owner, SESSIONS), lambda: self.api.url, context.partitions)
+        self.forwarding = Forwarding(
+            partial(self.hot.owner, SESSIONS), lambda: self.api.url, context.partitions, effects.reserved
+        )
         self._access = Access(settings)
         self._faust, self._parts = FaustRun(context, self.recall, self.broker), AsyncExitStack()
         register(context, self.intake, self._pending, self._assignment, self.long_term, self.summaries)

@@ -282,6 +282,7 @@ class MemoryService:
                 )
         if places:
             with self._effects.reserved():
+                await self._effects.are_written(places, WAIT_SECONDS)
                 if not await self._effects.until(places, seconds):
                     where = ", ".join(map(str, places))
                     raise NotReady(f"what was written at {where} cannot be read after {seconds:g} s; ask again")

@@ -50,6 +50,12 @@ def authorize(principal: Principal, user_id: str | None, scope: Scope) -> None:
         raise ScopeMissing(f"this takes a token for all users, with the scope {scope.value}")
 
 
+def require_any(principal: Principal) -> None:
+    """Of what concerns no user and has no scope of its own. Raises `ScopeMissing`."""
+    if not principal.scopes:
+        raise ScopeMissing("this takes a token with any scope")
+
+
 def require(principal: Principal, scope: Scope) -> None:
     """The half of it that is known before the user is. Raises `ScopeMissing`."""
     if scope not in principal.scopes:

@@ -8,7 +8,9 @@ It carries the caller's own token, and the owner asks for that as of anybody: th
 from __future__ import annotations
 
 import logging
+import ssl
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from math import ceil
 from typing import Final
 
@@ -19,6 +21,7 @@ from fastapi.responses import JSONResponse
 from schemas.errors import NotReady, ShardNotHere
 from streams.api.consistency import waits_of
 from streams.api.refusals import refused
+from streams.effects import MOST_WAITING
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +32,8 @@ LONGEST_RETRY: Final = 60
 WAIT_SECONDS: Final = 15.0
 #: Whoever asks for all workers' numbers waits no longer for one of them.
 ASKED_SECONDS: Final = 2.0
+#: To one worker: more than may wait there, see `effects.py`.
+CONNECTIONS: Final = httpx.Limits(max_connections=2 * MOST_WAITING, max_keepalive_connections=20)
 #: What goes back with an answer.
 _KEPT: Final = ("content-disposition", "content-type", "hx-redirect", "location", "retry-after")
 _OF_THE_ASKER: Final = ("authorization", "cookie")
@@ -43,22 +48,38 @@ _OF_THE_PAGE: Final = frozenset({"origin", "referer", "sec-fetch-dest", "sec-fet
 
 
 class Forwarding:
-    """Sends requests to the owners of partitions. `owner` gives the base URL of a partition's worker, if known."""
+    """Sends requests to the owners of partitions. `owner` gives the base URL of a partition's worker, if known.
 
-    def __init__(self, owner: Callable[[int], str | None], own_url: Callable[[], str], partitions: int) -> None:
-        self._owner, self._own_url, self._partitions = owner, own_url, partitions
-        self._made: httpx.AsyncClient | None = None
+    `reserved` is a place among those who wait: a request that waits at another worker has one here as well.
+    """
 
-    @property
-    def _http(self) -> httpx.AsyncClient:
-        """Made for the first request: it reads all of the machine's certificates, and a lone worker forwards none."""
-        if self._made is None:
-            self._made = httpx.AsyncClient(timeout=WAIT_SECONDS, trust_env=False)
-        return self._made
+    def __init__(
+        self,
+        owner: Callable[[int], str | None],
+        own_url: Callable[[], str],
+        partitions: int,
+        reserved: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._owner, self._own_url, self._partitions, self._reserved = owner, own_url, partitions, reserved
+        self._certificates: ssl.SSLContext | None = None
+        self._made: dict[str, httpx.AsyncClient] = {}
+
+    def _http(self, url: str) -> httpx.AsyncClient:
+        """With connections of each worker's own: those who wait at one take none from the others.
+
+        The machine's certificates are read for the first request alone, and a lone worker forwards none.
+        """
+        if url not in self._made:
+            if self._certificates is None:
+                self._certificates = httpx.create_ssl_context(trust_env=False)
+            self._made[url] = httpx.AsyncClient(
+                timeout=WAIT_SECONDS, trust_env=False, verify=self._certificates, limits=CONNECTIONS
+            )
+        return self._made[url]
 
     async def close(self) -> None:
-        if self._made is not None:
-            await self._made.aclose()
+        for made in self._made.values():
+            await made.aclose()
 
     async def to_owner(self, request: Request, moved: Exception) -> Response:
         """The owner's answer; 503 where there is no other owner, or it does not answer."""
@@ -101,14 +122,15 @@ class Forwarding:
         """The answer of the worker there. Raises `NotReady` where there is none."""
         headers = {name: value for name, value in request.headers.items() if name not in _HOP_BY_HOP | _OF_THE_PAGE}
         try:
-            answer = await self._http.request(
-                request.method,
-                url,
-                headers={**headers, FORWARDED: "1"},
-                extensions={"target": _target(url, request)},
-                content=await request.body(),
-                timeout=WAIT_SECONDS + waits_of(request),
-            )
+            with self._reserved() if waits_of(request) else nullcontext():
+                answer = await self._http(url).request(
+                    request.method,
+                    url,
+                    headers={**headers, FORWARDED: "1"},
+                    extensions={"target": _target(url, request)},
+                    content=await request.body(),
+                    timeout=WAIT_SECONDS + waits_of(request),
+                )
         except httpx.HTTPError as exc:
             raise NotReady(f"its worker at {url} does not answer; ask again") from exc
         if answer.status_code == 401:  # this worker knows the token: the other one has not read of it yet
@@ -127,7 +149,7 @@ class Forwarding:
         """
         asker = {name: request.headers[name] for name in _OF_THE_ASKER if name in request.headers}
         try:
-            return await self._http.get(f"{url}{path}", headers={**asker, FORWARDED: "1"}, timeout=ASKED_SECONDS)
+            return await self._http(url).get(f"{url}{path}", headers={**asker, FORWARDED: "1"}, timeout=ASKED_SECONDS)
         except httpx.HTTPError as exc:
             log.info("the worker at %s does not answer: %s", url, type(exc).__name__)
             return None

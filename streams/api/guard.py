@@ -15,11 +15,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from schemas.errors import AccessDenied, NotReady
 from streams.admission.admission import Admission
-from streams.admission.authorize import Principal, authorize, require
+from streams.admission.authorize import Principal, authorize, require, require_any
 from streams.api.asker import with_asker
 from streams.api.failures import answer_to
 from streams.api.policies import USER_NAMES, About, Policy, methods_of, policies_of
 from streams.api.refusals import refused
+from streams.effects import asked_by
 
 UNNAMED: Final = "user_id: name the user, one of the token's"
 
@@ -65,6 +66,7 @@ class Guard:
             raise _Unreadable(404, "there is nothing at this address")
         for policy in policies:
             scope, receive = await _allowed(principal, policy, scope, receive)
+        asked_by.set(principal.name)  # each request has a task of its own
         return with_asker(scope, principal), receive
 
     def _is_open(self, policy: Policy) -> bool:
@@ -74,6 +76,9 @@ class Guard:
 async def _allowed(principal: Principal, policy: Policy, scope: Scope, receive: Receive) -> tuple[Scope, Receive]:
     """The request as it goes on. Raises `AccessDenied`, and `_Unreadable`."""
     if policy.about in (About.PROBE, About.ANYBODY):
+        return scope, receive
+    if policy.about is About.SCOPED:
+        require_any(principal)
         return scope, receive
     if policy.about is About.FOUND:
         require(principal, policy.scope)

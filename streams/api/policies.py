@@ -24,6 +24,7 @@ class About(Enum):
     PAGE = "one user: the parameter user_id; what else a form says names nobody"
     FOUND = "one user, whom the route finds out: it asks `authorize` itself, before anything is read or written"
     ANYBODY = "no user: whoever has a valid token"
+    SCOPED = "no user: whoever has a valid token with any scope"
     ALL = "all users at once"
 
 
@@ -42,7 +43,7 @@ POLICIES: Final[dict[str, Policy]] = {
     "GET /healthz": Policy(About.PROBE, READ),
     "GET /readyz": Policy(About.PROBE, READ),
     "GET /metrics": Policy(About.PROBE, READ),
-    "GET /v1/applied": Policy(About.ANYBODY, READ),
+    "GET /v1/applied": Policy(About.SCOPED, READ),
     "GET /mcp": Policy(About.ANYBODY, READ),  # GET and DELETE tell clients that there are no streams and no sessions
     "POST /mcp": Policy(About.ANYBODY, READ),  # each tool has a policy of its own
     "DELETE /mcp": Policy(About.ANYBODY, READ),

@@ -78,7 +78,7 @@ from mode.services import WaitResults
 from mode.threads import WorkerThread
 from yarl import URL
 
-from schemas.errors import BrokerEmptied, FaustChanged, SiltstoneError
+from schemas.errors import BrokerEmptied, FaustChanged, NotReady, SiltstoneError
 from streams.clients.broker import NOT_ALLOWED
 from streams.clients.closing import stop_when_stopped
 from streams.clients.header_names import FetchedRecord, take_any_header_name
@@ -738,6 +738,8 @@ class HotPath:
         self.waiters = Waiters()
         #: Of partitions in which a batch is readable and something of it is still under way: up to which offset.
         self._readable: dict[TP, int] = {}
+        #: Requests to the broker that are under way, by topic: how far the log reaches.
+        self._asking_ends: dict[str, asyncio.Future[dict[int, int]]] = {}
         self.on_seek: list[Callable[[], Awaitable[None]]] = []
         self.on_reconnect: list[Callable[[], Awaitable[None]]] = []
         self.before_commit: list[Callable[[], Awaitable[None]]] = []
@@ -875,6 +877,24 @@ class HotPath:
         if before is None or before > offset:
             return before is not None
         return await self.waiters.until(TP(topic, partition), offset)
+
+    async def is_written(self, topic: str, partition: int, offset: int) -> bool:
+        """Whether the log reaches this offset; True where the partition is not ours.
+
+        The broker is asked where it is beyond what was heard of it, once for all who ask meanwhile.
+        """
+        consumer, tp = cast(_Consumer, self.app.consumer), TP(topic, partition)
+        before = self.readable_before(topic, partition)
+        if before is None or offset < max(before, consumer.highwater(tp) or 0):
+            return True
+        if (asking := self._asking_ends.get(topic)) is None:
+            asking = self._asking_ends[topic] = asyncio.ensure_future(self.ends(topic))
+            asking.add_done_callback(lambda _: self._asking_ends.pop(topic, None))
+        try:
+            said = await asyncio.shield(asking)
+        except (KafkaError, OSError) as exc:
+            raise NotReady(f"how far the log reaches is not to be heard: {type(exc).__name__}; ask again") from exc
+        return offset < said.get(partition, offset + 1)
 
     def forget_readable(self) -> None:
         """Partitions are assigned or sought anew: who waits is told so."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractContextManager
 
 import pytest
 
 from schemas.errors import NotReady, ShardNotHere
 from schemas.places import Place
-from streams.effects import Effects
+from streams.effects import Effects, asked_by
 
 PLACE = Place("siltstone.long-term", 3, 17)
 
@@ -19,6 +20,10 @@ class Log:
     def __init__(self) -> None:
         self.readable = asyncio.Event()
         self.asked: list[Place] = []
+        self.end = 20
+
+    async def is_written(self, topic: str, partition: int, offset: int) -> bool:
+        return offset < self.end
 
     async def until_readable(self, topic: str, partition: int, offset: int) -> bool:
         self.asked.append(Place(topic, partition, offset))
@@ -55,3 +60,27 @@ async def test_no_more_than_so_many_wait() -> None:
         pass
     with effects.reserved():
         pass
+
+
+async def test_no_more_than_so_many_of_one_token_wait() -> None:
+    """Others have places still; who needs no token has all that there are."""
+    effects = Effects(Log(), most=4, most_of_one=2)
+
+    def waits(who: str | None) -> AbstractContextManager[None]:
+        asked_by.set(who)
+        return effects.reserved()
+
+    with waits("ann"), waits("ann"):
+        with pytest.raises(NotReady, match="2 requests with this token wait"), waits("ann"):
+            pass
+        with waits("bob"), waits(None), pytest.raises(NotReady, match="4 requests wait"), waits(None):
+            pass
+    with waits("ann"), waits(None), waits(None), waits(None):
+        pass
+
+
+async def test_nobody_waits_for_what_was_never_written() -> None:
+    effects = Effects(Log())
+    await effects.are_written([PLACE, PLACE._replace(offset=19)], 1)
+    with pytest.raises(NotReady, match="nothing lies at"):
+        await effects.are_written([PLACE._replace(offset=2**62)], 1)

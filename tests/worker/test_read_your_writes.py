@@ -194,6 +194,15 @@ async def test_where_too_many_wait_nothing_is_written(
     assert not any(ends.values())
 
 
+@pytest.mark.parametrize("path", ["/v1/applied", "/v1/memories"])
+async def test_nobody_waits_for_what_was_never_written(worker: Siltstone, http: httpx.AsyncClient, path: str) -> None:
+    """Whatever its checksum says: it would hold a place for as long as it likes."""
+    place = Place(worker.topics.long_term, partition_of("u", worker.context.partitions), 2**62)
+    answer = await http.get(path, params={"user_id": "u", "at_least": place.token, "timeout": "60"})
+    assert (answer.status_code, "nothing lies at" in answer.text) == (503, True)
+    assert len(worker.hot.waiters) == 0
+
+
 async def test_what_was_written_before_a_restart_is_read_after_it(settings: Settings) -> None:
     """The position of a partition is known from the offsets that are committed."""
     async with running.started(settings) as worker, api(worker) as http:

@@ -14,7 +14,9 @@ from fastapi import Request
 
 from schemas.errors import ShardNotHere
 from streams.api.forwarding import Forwarding
+from streams.effects import Effects, asked_by
 from tests.support.hostile_ids import HOSTILE
+from tests.support.waiting import until
 
 
 class Owner:
@@ -39,6 +41,15 @@ class Owner:
         await writer.wait_closed()
 
 
+class NoLog:
+    """What nobody asks in these tests."""
+
+    async def until_readable(self, topic: str, partition: int, offset: int) -> bool:
+        raise AssertionError
+
+    is_written = until_readable
+
+
 @pytest.fixture
 async def owner() -> AsyncIterator[Owner]:
     owner = Owner()
@@ -48,7 +59,7 @@ async def owner() -> AsyncIterator[Owner]:
 
 @pytest.fixture
 async def forwarding(owner: Owner) -> AsyncIterator[Forwarding]:
-    made = Forwarding(lambda partition: owner.url, lambda: "http://127.0.0.1:9", 1)
+    made = Forwarding(lambda partition: owner.url, lambda: "http://127.0.0.1:9", 1, Effects(NoLog()).reserved)
     yield made
     await made.close()
 
@@ -110,3 +121,35 @@ async def test_an_owner_behind_a_path_is_asked_there(prefix: str, owner: Owner, 
         await forwarding.to_owner(asked("/v1/memories", "user_id=a"), ShardNotHere(0, "moved"))
     ).status_code == 200
     assert owner.targets == [prefix.rstrip("/").encode() + b"/v1/memories?user_id=a"]
+
+
+async def test_those_who_wait_at_one_worker_keep_nobody_from_the_others(owner: Owner) -> None:
+    """One token has so many places, and each worker connections of its own."""
+    silent, released = list[bytes](), asyncio.Event()
+
+    async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        silent.append(await reader.readuntil(b"\r\n\r\n"))
+        await released.wait()
+        writer.close()
+        await writer.wait_closed()
+
+    async with await asyncio.start_server(wait, "127.0.0.1", 0) as server:
+        urls = [f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", owner.url]
+        effects = Effects(NoLog(), most_of_one=120)
+        forwarding = Forwarding(urls.__getitem__, lambda: "http://127.0.0.1:9", 2, effects.reserved)
+
+        async def waits(who: str, partition: int) -> int:
+            asked_by.set(who)
+            request = asked("/v1/applied")
+            request.state.waits = 60.0
+            return (await forwarding.to_owner(request, ShardNotHere(partition, "moved"))).status_code
+
+        hostile = [asyncio.create_task(waits("ann", 0)) for _ in range(121)]
+        await until(lambda: len(silent) == 120)
+        refused, _ = await asyncio.wait(hostile, return_when=asyncio.FIRST_COMPLETED)
+        assert [one.result() for one in refused] == [503]
+        assert await asyncio.create_task(waits("ann", 1)) == 503, "of the same token none more"
+        assert await asyncio.create_task(waits("bob", 1)) == 200
+        released.set()
+        await asyncio.wait(hostile)
+        await forwarding.close()
