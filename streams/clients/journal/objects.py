@@ -11,7 +11,7 @@ import time
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
@@ -24,6 +24,8 @@ _HEAD: Final = struct.Struct("<BHQ")
 _PUT, _DELETE = 1, 2
 #: What the file begins with: a file of somebody else's is not cut.
 MAGIC: Final = b"siltstone journal 1\n"
+#: What is put aside is copied in such pieces.
+COPIED_BYTES: Final = 1 << 20
 #: For how long another process may still be ending that has the journal.
 LOCK_SECONDS: Final = 10.0
 
@@ -59,14 +61,14 @@ class Objects:
         self._folders: dict[str, list[str]] = {}
         self._changes: Counter[str] = Counter()
         self._tag = 0
-        self.cut = 0
+        #: How many bytes at the end were not whole, and where they are.
+        self.cut, self.cut_to = 0, path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            self._file = _locked(path)
         except OSError as exc:
             raise refused(path, exc) from exc
         try:
-            _lock(self._file, path)
             self._end = self._replay()
         except OSError as exc:
             os.close(self._file)
@@ -195,8 +197,7 @@ class Objects:
             raise JournalError(self.path, "it is none", "move it away, or name another folder with --data")
         self.cut = length - end
         if self.cut:
-            with _private(self.path.with_suffix(".cut")) as aside:
-                aside.write(os.pread(self._file, self.cut, end))
+            self.cut_to = _put_aside(self._file, end, self.path)
             os.ftruncate(self._file, end)
         if not end:
             os.write(self._file, frame := framed(MAGIC))
@@ -245,11 +246,45 @@ def _private(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb")
 
 
+def _put_aside(file: int, start: int, path: Path) -> Path:
+    """A file of its own, on the disk, with all that lies from there on. What was put aside before stays."""
+    for number in count():
+        aside = path.with_suffix(f".cut{number or ''}")
+        with contextlib.suppress(FileExistsError):
+            copy = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            break
+    with os.fdopen(copy, "wb") as written:
+        while part := os.pread(file, COPIED_BYTES, start):  # one call gives 2 GiB at the most
+            written.write(part)
+            start += len(part)
+        written.flush()
+        os.fsync(written.fileno())
+    return aside
+
+
 def refused(path: Path, exc: OSError) -> JournalError:
     """What the system's refusal comes to."""
     reason = exc.strerror or type(exc).__name__
     full = exc.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     return JournalError(path, reason, "make room, and start again" if full else "mend that, and start again")
+
+
+def _locked(path: Path) -> int:
+    """The file, opened and locked. Who waited may have got that in whose place there is another one: not that.
+
+    Raises `JournalError`, OSError.
+    """
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            _lock(file, path)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file), path.stat()):
+                    return file
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)
 
 
 def _lock(file: int, path: Path) -> None:

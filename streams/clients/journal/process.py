@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 #: The journal is written anew at a start when so much was added, and it is so many times as long as what was kept.
 GROWN_BYTES: Final = 4 * 1024 * 1024
 GROWN: Final = 2
+#: From this length on it is told that it has grown.
+TOLD_BYTES: Final = 1024 * 1024 * 1024
 #: What it came to then, and when that was.
 KEPT: Final = "journal/kept"
 DAY_MS: Final = 24 * 3_600_000
@@ -35,7 +37,7 @@ def opened(path: Path, now: int | None = None) -> Objects:
     now = time.time_ns() // 1_000_000 if now is None else now
     objects = Objects(path)
     if objects.cut:
-        log.warning("%s: its last %d bytes were not whole, and are in %s.cut", path, objects.cut, path.stem)
+        log.warning("%s: its last %d bytes were not whole, and are in %s", path, objects.cut, objects.cut_to.name)
     if _is_due(objects, now):
         try:
             objects.rewrite(reduced(objects, now))
@@ -52,8 +54,13 @@ def opened(path: Path, now: int | None = None) -> Objects:
 def _is_due(objects: Objects, now: int) -> bool:
     """It has grown much, or there may be something too old or replaced in it for a day."""
     last = objects.find(KEPT)
+    return _has_grown(objects) or (last is not None and now - last.when > DAY_MS)
+
+
+def _has_grown(objects: Objects) -> bool:
+    last = objects.find(KEPT)
     kept = int(objects.read(last)) if last else 0
-    return objects.length > max(GROWN * kept, kept + GROWN_BYTES) or (last is not None and now - last.when > DAY_MS)
+    return objects.length > max(GROWN * kept, kept + GROWN_BYTES)
 
 
 async def serve(path: Path, seconds: float) -> None:
@@ -87,10 +94,17 @@ async def serve(path: Path, seconds: float) -> None:
 
 
 async def _sync(objects: Objects, seconds: float) -> None:
-    """What is put is on the disk within these seconds; half of them are the disk's. Raises `JournalError`."""
+    """What is put is on the disk within these seconds; half of them are the disk's. Raises `JournalError`.
+
+    While the broker runs, it is only ever appended to: that the next start makes it shorter is said once.
+    """
+    told = False
     while True:
         await asyncio.sleep(seconds / 2)
         await asyncio.to_thread(objects.sync)
+        if not told and objects.length > TOLD_BYTES and _has_grown(objects):
+            told = True
+            log.warning("%s has %d MB: the next start writes it anew", objects.path, objects.length >> 20)
 
 
 def say(line: str) -> None:

@@ -15,6 +15,8 @@ from streams.clients.journal import BUCKET
 from streams.clients.journal.listing import Listings
 from streams.clients.journal.objects import Objects, Place
 
+#: The host by which the broker knows its store.
+LOOPBACK: Final = "127.0.0.1"
 _KEY: Final = re.compile(rb"<Key>([^<]*)</Key>")
 
 
@@ -22,8 +24,8 @@ def answered(
     objects: Objects, listings: Listings, method: str, target: str, headers: Mapping[str, str], body: bytes
 ) -> bytes:
     """The answer to one request. Raises `JournalError` where what is to be kept cannot be."""
-    if "origin" in headers:  # a page in a browser, which has no business here
-        return _answer("403 Forbidden")
+    if "origin" in headers or headers.get("host", "").rpartition(":")[0] != LOOPBACK:
+        return _answer("403 Forbidden")  # a page in a browser, which may have had its own name lead here
     path, _, query = target.partition("?")
     key = unquote(path).removeprefix(f"/{BUCKET}").removeprefix("/")
     if method == "PUT" and key:

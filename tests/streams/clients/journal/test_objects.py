@@ -6,6 +6,7 @@ import errno
 import os
 import resource
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,6 +107,61 @@ def test_what_is_cut_is_put_aside(tmp_path: Path) -> None:
     objects.rewrite([Kept("a", b"whole", 1)])
     assert {file.stat().st_mode & 0o777 for file in (path, aside)} == {0o600}, "it is nobody else's"
     objects.close()
+
+
+def test_what_is_cut_again_lies_beside_what_was_cut_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it, in as many pieces as it takes: one read gives 2 GiB at the most."""
+    path, torn = tmp_path / "broker.log", [b"half a frame", b"another half", b"and one more"]
+    monkeypatch.setattr(module, "COPIED_BYTES", 5)
+    Objects(path).close()
+    for left in torn:
+        with path.open("ab") as file:
+            file.write(left)
+        objects = Objects(path)
+        assert objects.cut_to.read_bytes() == left
+        objects.close()
+    assert [(tmp_path / f"broker.cut{n}").read_bytes() for n in ("", 1, 2)] == torn
+    Objects(path).close()
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_who_waits_for_it_gets_the_one_that_is_in_its_place_then(tmp_path: Path) -> None:
+    """Written anew, it is another file: what went into the old one would be lost."""
+    path, opened = tmp_path / "broker.log", list[Objects]()
+    objects, asked = Objects(path), threading.Event()
+
+    def wait() -> None:
+        asked.set()
+        opened.append(Objects(path))
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    asked.wait()
+    old = path.stat().st_ino
+    while not any(_inode(one) == old for one in _descriptors() if one != objects._file):
+        waiting.join(0.01)
+    objects.rewrite([Kept("a", b"1", 1)])
+    waiting.join(0.5)
+    assert opened == [], "it was let in beside the one that has it"
+    objects.close()
+    waiting.join()
+    (late,) = opened
+    late.put("b", b"2")
+    late.close()
+    again = Objects(path)
+    assert contents(again) == {"a": b"1", "b": b"2"}
+    again.close()
+
+
+def _descriptors() -> list[int]:
+    return [int(one.name) for one in Path("/proc/self/fd").iterdir()]
+
+
+def _inode(file: int) -> int:
+    try:
+        return os.fstat(file).st_ino
+    except OSError:
+        return 0
 
 
 @pytest.mark.parametrize("somebodys", [b"a text that somebody wrote, and wants to keep", b"{}" * 100])

@@ -219,11 +219,17 @@ def test_a_journal_that_cannot_be_opened_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_a_page_in_a_browser_gets_nothing(path: Path) -> None:
+@pytest.mark.parametrize("head", ["Origin: http://example.com", "Host: rebound.example.com:{port}", "Host: ", ""])
+async def test_a_page_in_a_browser_gets_nothing(path: Path, head: str) -> None:
+    """Neither one of another origin, nor one whose own name was made to lead here."""
     with embedded_broker(journal=path) as broker:
         assert broker.journal is not None
-        reader, writer = await asyncio.open_connection("127.0.0.1", broker.journal.port)
-        writer.write(b"PUT /tansu/x HTTP/1.1\r\nOrigin: http://example.com\r\nContent-Length: 1\r\n\r\nx")
-        assert b"403" in await reader.readline()
-        writer.close()
-        await writer.wait_closed()
+        port = broker.journal.port
+        lines = [head.format(port=port)] if "Host" in head or not head else [f"Host: 127.0.0.1:{port}", head]
+        for request in ("PUT /tansu/x", "GET /tansu/?list-type=2"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            said = "\r\n".join([f"{request} HTTP/1.1", *filter(None, lines), "Content-Length: 1"])
+            writer.write(f"{said}\r\n\r\nx".encode())
+            assert b"403" in await reader.readline()
+            writer.close()
+            await writer.wait_closed()
