@@ -65,7 +65,12 @@ class SessionNotes:
         kept = [note for note in kept if self._notes.named(partition, note.user_id, note.id)]
         self._count("forgotten", sum(forbidden))
         for user_id, session_id in dict.fromkeys((note.user_id, note.session_id) for note in kept):
-            self._make_room(partition, user_id, session_id)
+            held = self._notes.of_session(partition, user_id, session_id)
+            self._crowd_out(partition, held, len(held) - self._memory.notes)
+        for user_id in dict.fromkeys(note.user_id for note in kept):
+            if (too_many := self._notes.count_of(partition, user_id) - self._memory.notes_of_user) > 0:
+                spare = self._memory.notes_of_user // 10  # or the next ones would have them all looked through again
+                self._crowd_out(partition, self._notes.of_user(partition, user_id), too_many + spare)
         for note in kept:
             session = self._session(partition, note)
             if session is not None and session.ended:
@@ -145,10 +150,9 @@ class SessionNotes:
             self._store.save(partition, session, (), ())
             self._opened(partition, session)
 
-    def _make_room(self, partition: int, user_id: str, session_id: str) -> None:
-        """The oldest of too many leave; important ones are promoted, so that nothing is lost before its time."""
-        held = self._notes.of_session(partition, user_id, session_id)
-        for leaving in held[: max(0, len(held) - self._memory.notes)]:
+    def _crowd_out(self, partition: int, held: Sequence[Note], too_many: int) -> None:
+        """The oldest of these leave; important ones are promoted, so that nothing is lost before its time."""
+        for leaving in held[: max(0, too_many)]:
             self._promote(partition, leaving, held[-1].created_at)
             self._notes.drop(partition, leaving)
             self._count("crowded_out")

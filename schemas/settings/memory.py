@@ -43,6 +43,9 @@ class MemorySettings(Section):
     session_idle_seconds: Annotated[int, Field(ge=1)] = 1_800
     promote_threshold: Annotated[int, Field(ge=0)] = 10
     notes: Annotated[int, Field(ge=1, le=10_000, description="explicit short-term memories of a session")] = 100
+    notes_of_user: Annotated[
+        int, Field(ge=1, le=100_000, description="explicit short-term memories of a user, in all sessions together")
+    ] = 2_000
     force_phrases: tuple[str, ...] = FORCE_PHRASES
     pin_requests: bool = Field(
         default=True, description="what a user asked to remember, by a phrase, does not decay until it is unpinned"

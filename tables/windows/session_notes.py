@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import uuid
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
@@ -56,38 +57,102 @@ def decode_note(raw: bytes) -> Note:
     return Note(uuid.UUID(identity), uuid.UUID(event_id), *rest)
 
 
+class _Index:
+    """Of the notes that there are: by which name each is known, how many a user has, and when they expire.
+
+    What has gone is still among the moments until they are ordered anew.
+    """
+
+    def __init__(self, rows: Iterable[tuple[int, bytes, Note]]) -> None:
+        #: Keys, by partition, user and the bytes of an id; and those that have a name of another note of the user's.
+        self.names: dict[tuple[int, str, bytes], bytes] = {}
+        self._namesakes: dict[tuple[int, str, bytes], list[bytes]] = {}
+        self.counts: Counter[tuple[int, str]] = Counter()
+        self.there = 0
+        #: When each expires (epoch ms): a heap.
+        self.expiries: list[tuple[int, int, bytes]] = []
+        #: Those that were given as expired, and are there.
+        self.expired: dict[tuple[int, bytes], None] = {}
+        for partition, key, note in rows:
+            self._name(partition, key, note)
+            self.expiries.append((note.expires_at, partition, key))
+        heapq.heapify(self.expiries)
+
+    def put(self, partition: int, key: bytes, before: Note | None, note: Note) -> None:
+        if before is None or before.event_id != note.event_id:
+            if before is not None:
+                self._unname(partition, key, before)
+            self._name(partition, key, note)
+        if before is None or before.expires_at != note.expires_at:
+            heapq.heappush(self.expiries, (note.expires_at, partition, key))
+
+    def delete(self, partition: int, key: bytes, note: Note) -> None:
+        self._unname(partition, key, note)
+        self.expired.pop((partition, key), None)
+
+    def _name(self, partition: int, key: bytes, note: Note) -> None:
+        for name in _names(partition, note):
+            if self.names.setdefault(name, key) != key:
+                self._namesakes.setdefault(name, []).append(key)
+        self.counts[partition, note.user_id] += 1
+        self.there += 1
+
+    def _unname(self, partition: int, key: bytes, note: Note) -> None:
+        for name in _names(partition, note):
+            namesakes = self._namesakes.pop(name, [])
+            if self.names[name] != key:
+                namesakes.remove(key)
+            elif namesakes:
+                self.names[name] = namesakes.pop(0)
+            else:
+                del self.names[name]
+            if namesakes:
+                self._namesakes[name] = namesakes
+        of_user = partition, note.user_id
+        self.counts[of_user] -= 1
+        if not self.counts[of_user]:
+            del self.counts[of_user]
+        self.there -= 1
+
+
+def _names(partition: int, note: Note) -> set[tuple[int, str, bytes]]:
+    return {(partition, note.user_id, name.bytes) for name in (note.id, note.event_id)}
+
+
 class Notes(Rows[Note]):
     """The notes of every user whose partition is this worker's, found by user, session and id."""
 
     def __init__(self, *, kept: KeptRows | None = None, resident: Resident | None = None) -> None:
         super().__init__(encode_note, decode_note, kept=kept, resident=resident)
-        #: When each note expires (epoch ms), how many there are, and which of those that were given as expired are
-        #: there; None before it is asked for.
-        self._expiries: list[tuple[int, int, bytes]] | None = None
-        self._there = 0
-        self._expired: dict[tuple[int, bytes], None] = {}
+        #: None before it is asked for.
+        self._index: _Index | None = None
 
     def of_session(self, partition: int, user_id: str, session_id: str) -> list[Note]:
         """A session's notes, oldest first, expired ones among them."""
-        found = [note for _, note in self.of_partition(partition, beginning_of(user_id, session_id))]
-        return sorted(found, key=lambda note: (note.created_at, note.id))
+        return _oldest_first(note for _, note in self.of_partition(partition, beginning_of(user_id, session_id)))
 
     def of_user(self, partition: int, user_id: str) -> list[Note]:
-        return [note for _, note in self.of_partition(partition, beginning_of(user_id))]
+        """All of a user's notes, oldest first: a walk over them."""
+        return _oldest_first(note for _, note in self.of_partition(partition, beginning_of(user_id)))
+
+    def count_of(self, partition: int, user_id: str) -> int:
+        """How many notes a user has."""
+        return self._indexed().counts[partition, user_id]
 
     def named(self, partition: int, user_id: str, name: uuid.UUID) -> Note | None:
         """The user's note that has this id, or that the event with this id asked for."""
-        return next((note for note in self.of_user(partition, user_id) if name in (note.id, note.event_id)), None)
+        key = self._indexed().names.get((partition, user_id, name.bytes))
+        return None if key is None else self.get(partition, key)
 
     def expired(self, now: int) -> list[tuple[int, Note]]:
         """Partition and note of all that have expired at `now` (epoch ms), again and again until they are dropped."""
-        expiries = self._in_time()
-        while expiries and expiries[0][0] <= now:
-            at, partition, key = heapq.heappop(expiries)
+        index = self._indexed()
+        while index.expiries and index.expiries[0][0] <= now:
+            at, partition, key = heapq.heappop(index.expiries)
             note = self.get(partition, key)
             if note is not None and note.expires_at == at:
-                self._expired[partition, key] = None
-        held = [(partition, self.get(partition, key)) for partition, key in self._expired]
+                index.expired[partition, key] = None
+        held = [(partition, self.get(partition, key)) for partition, key in index.expired]
         return [(partition, note) for partition, note in held if note is not None and note.expires_at <= now]
 
     def keep(self, partition: int, note: Note) -> None:
@@ -99,35 +164,34 @@ class Notes(Rows[Note]):
         self.delete(partition, note_key(note))
 
     def put(self, partition: int, key: bytes, row: Note) -> None:
-        before = self.get(partition, key)
+        if self._index is not None:
+            self._index.put(partition, key, self.get(partition, key), row)
         super().put(partition, key, row)
-        if self._expiries is not None:
-            self._there += before is None
-            if before is None or before.expires_at != row.expires_at:
-                heapq.heappush(self._expiries, (row.expires_at, partition, key))
 
     def delete(self, partition: int, key: bytes) -> None:
-        self._there -= self.get(partition, key) is not None
-        self._expired.pop((partition, key), None)
+        if self._index is not None and (note := self.get(partition, key)) is not None:
+            self._index.delete(partition, key, note)
         super().delete(partition, key)
-        if self._expiries is not None and len(self._expiries) > 2 * self._there + _MOST_GONE:
-            self._expiries = None  # of notes that were forgotten long before they expire
+        if self._index is not None and len(self._index.expiries) > 2 * self._index.there + _MOST_GONE:
+            self._index = None  # of notes that were forgotten long before they expire
 
     def restore(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
-        self._expiries = None
+        self._index = None
         super().restore(partition, rows)
 
     def own(self, partitions: frozenset[int]) -> None:
-        self._expiries = None
+        self._index = None
         super().own(partitions)
 
     def undo(self) -> None:
-        self._expiries = None
+        self._index = None
         super().undo()
 
-    def _in_time(self) -> list[tuple[int, int, bytes]]:
-        if self._expiries is None:
-            self._expiries = [(note.expires_at, partition, key) for partition, key, note in self.items()]
-            self._there, self._expired = len(self._expiries), {}
-            heapq.heapify(self._expiries)
-        return self._expiries
+    def _indexed(self) -> _Index:
+        if self._index is None:
+            self._index = _Index(self.items())
+        return self._index
+
+
+def _oldest_first(notes: Iterable[Note]) -> list[Note]:
+    return sorted(notes, key=lambda note: (note.created_at, note.id))

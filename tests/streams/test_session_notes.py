@@ -245,6 +245,32 @@ def test_a_session_keeps_its_newest_notes(shards: OneShard) -> None:
     assert room.effects["crowded_out"] == 2
 
 
+def test_a_user_has_no_more_notes_than_so_many_in_all_sessions(shards: OneShard) -> None:
+    """The oldest leave, a tenth of them at a time, so that the next do not have them all looked through again."""
+    room = Room(shards, notes_of_user=20)
+    room.take(*(asks(f"{n}", session=f"s{n}", at=n, importance=70.0 if n == 1 else 10.0) for n in range(21)))
+    assert sorted(int(note.text) for note in room.store.notes.of_user(0, "u")) == list(range(3, 21))
+    assert (room.sent, room.effects["crowded_out"]) == (["1"], 3)
+    room.take(*(asks(f"{n}", session="s", at=n) for n in (21, 22)))
+    assert len(room.store.notes.of_user(0, "u")) == 20
+
+
+def test_a_note_that_comes_is_compared_with_no_other(shards: OneShard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many a user has: nothing of theirs is read for it but the notes of its session."""
+    room = Room(shards, notes_of_user=5_000)
+    room.take(*(asks(f"{n}", session=f"s{n}", at=n) for n in range(1_000)))
+    walked, of_partition = list[bytes](), type(room.store.notes).of_partition
+
+    def counted(self: Any, partition: int, beginning: bytes = b"") -> Any:
+        for found in of_partition(self, partition, beginning):
+            walked.append(found[0])
+            yield found
+
+    monkeypatch.setattr(type(room.store.notes), "of_partition", counted)
+    room.take(*(asks(f"new {n}", session=f"t{n}", at=2_000 + n) for n in range(100)))
+    assert len(walked) == 100
+
+
 def test_an_important_note_is_promoted_when_others_crowd_it_out(shards: OneShard) -> None:
     room = Room(shards, notes=1).take(asks("important", importance=70), asks("small", at=1), asks("new", at=2))
     assert (room.texts(), room.sent) == (["new"], ["important"])

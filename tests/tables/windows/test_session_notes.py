@@ -133,7 +133,7 @@ def test_a_partition_that_moves_away_takes_its_notes_along(notes: Notes) -> None
 
 
 STEPS = st.tuples(
-    st.sampled_from(["keep", "keep", "drop", "restore", "own"]),
+    st.sampled_from(["keep", "keep", "again", "drop", "restore", "undo", "own"]),
     st.integers(1, 4),
     st.sampled_from(["u", "v"]),
     st.sampled_from(["s", "t"]),
@@ -149,6 +149,10 @@ def test_what_is_found_is_what_the_rows_hold(steps: list[tuple[str, int, str, st
         match step:
             case "keep":
                 notes.keep(0, one)
+            case "again":
+                notes.keep(0, one._replace(event_id=uuid.UUID(int=1001), expires_at=one.expires_at + number))
+            case "undo":
+                notes.undo()
             case "drop":
                 notes.drop(0, one)
             case "restore":
@@ -157,6 +161,11 @@ def test_what_is_found_is_what_the_rows_hold(steps: list[tuple[str, int, str, st
                 notes.own(frozenset({0}))
         held = [row for _, _, row in notes.items()]
         for who in ("u", "v"):
+            mine = [row for row in held if row.user_id == who]
+            assert notes.count_of(0, who) == len(mine)
+            for name in (uuid.UUID(int=n + more) for n in range(1, 5) for more in (0, 1000)):
+                named = [row for row in mine if name in (row.id, row.event_id)]
+                assert (notes.named(0, who, name) in named) if named else notes.named(0, who, name) is None
             assert set(map(note_key, notes.of_user(0, who))) == {note_key(n) for n in held if n.user_id == who}
             for where in ("s", "t"):
                 found = notes.of_session(0, who, where)
@@ -173,6 +182,6 @@ def test_notes_that_are_forgotten_before_they_expire_leave_nothing() -> None:
         assert notes.expired(4) == []
         notes.keep(0, made)
         notes.drop(0, made)
-    assert notes._expiries is not None
-    assert len(notes._expiries) < 1_010
+    assert notes._index is not None
+    assert len(notes._index.expiries) < 1_010
     assert notes.expired(10**16) == [(0, kept)]
