@@ -72,7 +72,14 @@ class Siltstone:
         self.broker, self.api = context.broker_link(self._assignment.is_recovered), ApiServer(settings.http)
         self.checkpointing = beside = Checkpointing(context, self.shards, self.long_term, self.broker)
         self.health = WorkerHealth(
-            self.hot, self.broker, self._assignment, self.shards, self.long_term, beside, lambda: self.api.url
+            self.hot,
+            self.broker,
+            self._assignment,
+            self.shards,
+            self.long_term,
+            beside,
+            lambda: self.api.url,
+            settings.data_dir,
         )
         effects = Effects(self.hot)
         self.service = MemoryService(

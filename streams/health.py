@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from streams.agents.long_term import LongTermAgent
 from streams.assignment import Assignment
@@ -14,7 +15,7 @@ from streams.wiring.checkpoints import Checkpointing
 
 
 class WorkerHealth:
-    """`url` tells where other workers reach this one."""
+    """`url` tells where other workers reach this one; where `data_dir` is, is said to nobody who asks."""
 
     def __init__(
         self,
@@ -25,9 +26,11 @@ class WorkerHealth:
         long_term: LongTermAgent,
         checkpointing: Checkpointing,
         url: Callable[[], str],
+        data_dir: Path,
     ) -> None:
         self._hot, self._broker, self._assignment = hot, broker, assignment
         self._shards, self._long_term, self._checkpointing, self._url = shards, long_term, checkpointing, url
+        self._data_dir = str(data_dir)
 
     @property
     def ready(self) -> bool:
@@ -38,7 +41,8 @@ class WorkerHealth:
         """Why the worker is not ready; empty when it is."""
         reasons = []
         if self._hot.halted is not None:
-            reasons.append(f"the worker has stopped: {self._hot.halted}")
+            why = str(self._hot.halted).replace(self._data_dir, "data_dir")
+            reasons.append(f"the worker has stopped: {why}")
         reasons += self._broker.amiss()
         if not self.recovered:
             reasons.append("the short-term tables are being recovered")

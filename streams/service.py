@@ -463,8 +463,9 @@ class MemoryService:
     # Memories
 
     async def of_user(self, user_id: str) -> tuple[Memory, ...]:
-        """All of the user's, oldest first."""
-        return await self.ask(user_id, Shard.memories_of, user_id)
+        """All of the user's, oldest first; expired items are left out."""
+        held, now = await self.ask(user_id, Shard.memories_of, user_id), self.clock.now()
+        return tuple(memory for memory in held if not is_expired(memory, now))
 
     async def said_by(self, user_id: str) -> list[Memory]:
         """What the user's windows hold and is no memory, newest first: each as the memory that it may become."""
@@ -489,22 +490,25 @@ class MemoryService:
         return found, behind
 
     async def of_source(self, user_id: str, source: str) -> OfSource:
-        """The ids of all that this source had a part in, of the shard and of the windows."""
+        """The ids of all that this source had a part in, of the shard and of the windows, expired ones as well.
+
+        The windows are read first: what leaves them meanwhile is in the shard then.
+        """
         partition = self.partition_here(user_id)
-        held = list(await self.of_user(user_id))
+        window = self.windows.newest_of(partition, user_id, 0, sys.maxsize)
+        of_sessions = self.windows.notes.of_user(partition, user_id)
+        held = list(await self.ask(user_id, Shard.memories_of, user_id))
         held += [one.memory for one in await self.ask(user_id, Shard.archive_of, user_id)]
         memories = [one.id for one in held if any_covered([source], sources_in(one.meta, one.kind))]
         known = {one.id for one in held}
         exchanges = [
             identity
-            for session, exchange in self.windows.newest_of(partition, user_id, 0, sys.maxsize)
+            for session, exchange in window
             if any_covered([source], exchange.sources())
             and (identity := exchange.memory_id(user_id, session)) not in known
         ]
         notes = [
-            note.id
-            for note in self.windows.notes.of_user(partition, user_id)
-            if any_covered([source], sources_in(note.metadata or {}, "remember"))
+            note.id for note in of_sessions if any_covered([source], sources_in(note.metadata or {}, "remember"))
         ]
         return OfSource(memories, exchanges, notes)
 

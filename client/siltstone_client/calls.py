@@ -166,7 +166,9 @@ def update(memory_id: Id, wait: Wait, **fields: Any) -> Call[answers.Accepted]:
 
 
 def forget(memory_id: Id, user_id: str | None, wait: Wait) -> Call[answers.Accepted]:
-    return _write("DELETE", _memory(memory_id), answers.Accepted, wait, params={"user_id": user_id})
+    """With an id of its own: sent again, it leaves an item that was put there meanwhile."""
+    params = {"user_id": user_id, "event_id": str(uuid.uuid4())}
+    return _write("DELETE", _memory(memory_id), answers.Accepted, wait, params=params)
 
 
 def forget_user(user_id: str, wait: Wait) -> Call[answers.Accepted]:

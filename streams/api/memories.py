@@ -9,7 +9,7 @@ import uuid
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException
+from fastapi import APIRouter, HTTPException, Query
 from pydantic import BaseModel, Field, model_validator
 
 from schemas.events import Edit, Forget, ForgetUser, Pin, Unpin
@@ -133,13 +133,19 @@ def memory_routes(service: MemoryService) -> APIRouter:
         return await history_of(service, archived or await service.one(user_id, memory_id))
 
     @api.delete("/v1/memories/{memory_id}", status_code=202)
-    async def forget(memory_id: uuid.UUID, user_id: Id, wait: Wait) -> Accepted:
+    async def forget(
+        memory_id: uuid.UUID,
+        user_id: Id,
+        wait: Wait,
+        event_id: Annotated[uuid.UUID | None, Query(description="sent again with this id, it does nothing")] = None,
+    ) -> Accepted:
         """Forget a memory: the user's right, whatever pins it. A replay leaves it forgotten.
 
         It is taken for any id, whether or not the user has such a memory: one that was told a moment ago is nowhere
         but in the log, and is to be forgotten nevertheless.
         """
-        return await write(command(Forget, user_id, memory_id=memory_id), wait)
+        event = command(Forget, user_id, memory_id=memory_id)
+        return await write(event.model_copy(update={"event_id": event_id}) if event_id else event, wait)
 
     @api.delete("/v1/memories", status_code=202)
     async def forget_all(user_id: Id, wait: Wait, source: Source | None = None) -> Accepted | ForgottenSource:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import uuid
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -136,6 +137,26 @@ async def test_what_is_sent_again_after_a_lost_answer_is_there_once(worker: Silt
         await memory.remember("Bees", user_id="u", wait=20)
         assert len(transport.seen) == 2
         assert (await memory.list(user_id="u")).total == 1
+
+
+async def test_a_forget_that_is_sent_again_leaves_what_was_put_meanwhile(worker: Siltstone) -> None:
+    """An item has no tombstone: its key may be written again."""
+    key, transport = uuid.uuid4(), Flaky(0)
+    async with (
+        AsyncMemory(url_of(worker), timeout=CLIENT_SECONDS, transport=transport) as memory,
+        httpx.AsyncClient(timeout=CLIENT_SECONDS, trust_env=False) as http,
+    ):
+
+        async def put(text: str) -> None:
+            body = {"user_id": "u", "text": text, "kind": "item", "memory_id": str(key)}
+            (await http.post(f"{url_of(worker)}/v1/memories?wait=applied", json=body)).raise_for_status()
+
+        await put("before")
+        await memory.forget(key, user_id="u", wait=20)
+        (first,) = transport.seen
+        await put("meanwhile")
+        (await http.request(first.method, first.url)).raise_for_status()
+        assert [one.memory for one in (await memory.list(user_id="u")).memories] == ["meanwhile"]
 
 
 def test_nobody_there_is_an_error_and_never_an_empty_list() -> None:

@@ -199,3 +199,14 @@ async def test_a_file_that_cannot_be_written_is_named(worker: Siltstone, tmp_pat
     done = await siltstone("export", "--user", "ann", "--url", url, "--output", str(tmp_path / "no" / "ann.jsonl"))
     assert (done.returncode, done.stdout) == (1, "")
     assert "ann.jsonl cannot be written: No such file or directory" in done.stderr
+
+
+async def test_what_has_expired_is_in_no_export(worker: Siltstone, http: httpx.AsyncClient) -> None:
+    """Nor on the user's own page: a minute may pass until it is removed."""
+    item = {"user_id": "ann", "kind": "item", "text": "it was here", "ttl_seconds": 1}
+    for when, text in ((now_ms() - 3_600_000, "it was here"), (now_ms() + 3_600_000, "it is here")):
+        body = {**item, "text": text, "memory_id": str(uuid.uuid4()), "timestamp": iso(when)}
+        (await http.post("/v1/memories", params={"wait": "applied"}, json=body)).raise_for_status()
+    for path in ("/v1/export", "/ui/me", "/ui/me/export"):
+        shown = (await http.get(path, params={"user_id": "ann"})).raise_for_status().text
+        assert ("it is here" in shown, "it was here" in shown) == (True, False), path
