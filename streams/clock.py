@@ -37,15 +37,15 @@ STAYS_AHEAD_MS = 3_600_000
 
 
 def elapsed_ms() -> int:
-    """Milliseconds since some moment, by a clock that nobody sets; a machine's sleep counts where that is known."""
+    """Milliseconds since some moment, by a clock that cannot be set; a machine's sleep counts where that is known."""
     return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)) // 1_000_000
 
 
 class WallClock:
     """The system's time.
 
-    It may be set ahead, for a moment, by whoever has the right to. So `passed` goes by no more than has passed
-    since the process began, and since the newest event that was seen: a process may begin while the clock is ahead.
+    It may be set ahead for a moment. So `passed` goes by no more than has passed since the process began, and since
+    the newest event that was seen: a process may begin while the clock is ahead.
     """
 
     def __init__(self, wall: Callable[[], int] = now_ms, elapsed: Callable[[], int] = elapsed_ms) -> None:

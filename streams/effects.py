@@ -58,7 +58,7 @@ class Effects:
                 del self._waiting[who]
 
     async def are_written(self, places: Sequence[Place], seconds: float) -> None:
-        """Raises `NotReady` where the log does not reach so far: nobody waits for what was never written."""
+        """Raises `NotReady` where the log does not reach so far: what was never written is not waited for."""
         try:
             async with asyncio.timeout(seconds):
                 for place in newest(places):

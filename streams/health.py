@@ -15,7 +15,7 @@ from streams.wiring.checkpoints import Checkpointing
 
 
 class WorkerHealth:
-    """`url` tells where other workers reach this one; where `data_dir` is, is said to nobody who asks."""
+    """`url` tells where other workers reach this one. Reasons do not name the path `data_dir`."""
 
     def __init__(
         self,

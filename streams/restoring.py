@@ -12,14 +12,13 @@ that began with a hole would soon be the newest checkpoint, in the place of thos
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import logging
 import os
 import shutil
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -28,7 +27,6 @@ import msgspec
 
 from schemas.errors import (
     BrokerUnavailable,
-    CheckpointError,
     CheckpointMismatch,
     DamagedCheckpoint,
     DataDirError,
@@ -45,7 +43,6 @@ from tables.checkpoints.manifest import Manifest
 from tables.shard.frozen import FOLDER, LONG_TERM
 from tables.shard.reembedding import VectorModel
 from tables.shard.replacing import position_of, replace_shard
-from tables.windows.partition_store import holds_rows, place_rows
 
 log = logging.getLogger(__name__)
 
@@ -53,12 +50,6 @@ log = logging.getLogger(__name__)
 FAR_BEHIND: Final = 20_000
 #: So long a store is waited for where the log has it all, but for hours of embedding.
 STORE_SECONDS: Final = 60.0
-#: So long the windows' rows of all partitions together are waited for: their changelogs have it all.
-WINDOWS_SECONDS: Final = 30.0
-#: After that was in vain their store is not asked for so long.
-STORE_AWAY_SECONDS: Final = 60.0
-#: The folder of their files in a checkpoint.
-WINDOWS: Final = "windows"
 #: Between two attempts to reach the store, or the broker.
 AGAIN: Final = Backoff(first=0.5, longest=10.0)
 
@@ -74,7 +65,7 @@ class LogBounds(NamedTuple):
     topic_id: str
 
 
-class _Stopped(Exception):
+class Stopped(Exception):
     """The partition has gone on."""
 
 
@@ -84,25 +75,6 @@ class _Unusable(Exception):
 
 class _TooOld(_Unusable):
     """It ends before what is wanted."""
-
-
-class _Over:
-    """Whether the time for something is over. What is done `in_time` is done wholly before that."""
-
-    def __init__(self) -> None:
-        self.event, self._lock = threading.Event(), threading.Lock()
-
-    def set(self) -> None:
-        with self._lock:
-            self.event.set()
-
-    @contextlib.contextmanager
-    def in_time(self) -> Iterator[None]:
-        """Raises `_Stopped`."""
-        with self._lock:
-            if self.event.is_set():
-                raise _Stopped
-            yield
 
 
 class _Wanted(NamedTuple):
@@ -118,8 +90,8 @@ class _Wanted(NamedTuple):
 class Restoring:
     """`bounds` asks the broker for the log; `begins` is told of a restore, and gives what is told how far it is.
 
-    `is_member` asks the group whether this worker still belongs to it, and `known_away` whether the store does not
-    answer others. With `accept_loss` the nearest state is taken though the log does not reach it.
+    `is_member` asks the group whether this worker still belongs to it. With `accept_loss` the nearest state is taken
+    though the log does not reach it.
     """
 
     def __init__(
@@ -132,16 +104,14 @@ class Restoring:
         is_member: Callable[[], Awaitable[bool]],
         metrics: Metrics,
         begins: Callable[[int], Reached] = lambda partition: lambda done, whole: None,
-        known_away: Callable[[], bool] = lambda: False,
         accept_loss: bool = False,
         patience: float = STORE_SECONDS,
     ) -> None:
         self._store, self._folder, self._partitions = store, folder, partitions
         self._bounds, self._is_member, self._metrics, self._begins = bounds, is_member, metrics, begins
-        self._known_away, self._accept_loss, self._patience = known_away, accept_loss, patience
+        self._accept_loss, self._patience = accept_loss, patience
         self._numbers = itertools.count()
         self._waiting: dict[int, str] = {}
-        self._windows_not_before = 0.0
 
     def _clean(self, partition: int, folder: Path) -> None:
         """Remove what a worker left that was killed while it restored; a disk that it had set aside comes back."""
@@ -191,57 +161,6 @@ class Restoring:
                 "shard %d: what offsets %d to %d of the log had is lost", partition, reached, bounds.start - 1
             )
         return "checkpoint" if restored is not None else "log" if own is None else "disk"
-
-    async def bring_windows(self, folders: Mapping[int, Path]) -> None:
-        """Have the windows' rows of the newest checkpoints in these folders of partitions, where there are none.
-
-        Whether they are of the changelogs that there are, and not too old, is found out when these are read on; and
-        what is wrong with a checkpoint is no more than time: the changelogs have it all.
-        """
-        if not folders or self._known_away() or time.monotonic() < self._windows_not_before:
-            return
-        over = _Over()
-        try:
-            async with asyncio.timeout(WINDOWS_SECONDS):
-                await asyncio.gather(*(self._windows(*one, over) for one in folders.items()))
-        except TimeoutError:
-            self._windows_away(f"no answer from {self._store.url}")
-        finally:
-            over.set()
-
-    async def _windows(self, partition: int, folder: Path, over: _Over) -> None:
-        try:
-            await in_background(partial(self._windows_in_place, partition, folder, over), "restore")
-        except StoreUnavailable as exc:
-            self._windows_away(str(exc))
-        except (CheckpointError, DataDirError, OSError) as exc:
-            log.warning("windows of partition %d: read from their changelogs: %s", partition, exc)
-
-    def _windows_away(self, why: str) -> None:
-        if time.monotonic() >= self._windows_not_before:
-            log.warning("windows without a checkpoint are read from their changelogs: %s", why)
-        self._windows_not_before = time.monotonic() + STORE_AWAY_SECONDS
-
-    def _windows_in_place(self, partition: int, folder: Path, over: _Over) -> None:
-        """`over`: the changelogs are read in the meantime, and nothing may come into the folder any more."""
-        if holds_rows(folder):
-            return
-        for manifest in self._store.generations(partition):
-            files = tuple(file for file in manifest.files if file.name.startswith(f"{WINDOWS}/"))
-            if not files or manifest.facts.partitions != self._partitions:
-                continue
-            draft = self._draft(partition)
-            try:
-                self._store.restore(msgspec.structs.replace(manifest, files=files), draft, _until(over.event))
-                with over.in_time():
-                    place_rows(draft / WINDOWS, folder)
-                return
-            except _Stopped:
-                return
-            except DamagedCheckpoint as exc:
-                log.warning("windows of partition %d: %s", partition, exc)
-            finally:
-                shutil.rmtree(draft, ignore_errors=True)
 
     async def _log_of(self, partition: int) -> LogBounds:
         for attempt in itertools.count(1):
@@ -327,7 +246,7 @@ class Restoring:
             offset,
         )
         mine = tuple(file for file in manifest.files if file.name.startswith(f"{FOLDER}/"))
-        draft, progress = self._draft(partition), _until(gone, self._begins(partition))
+        draft, progress = self._draft(partition), told_until(gone, self._begins(partition))
 
         def drop() -> None:
             shutil.rmtree(draft, ignore_errors=True)
@@ -371,12 +290,12 @@ class Restoring:
             await asyncio.sleep(AGAIN.after(attempt))
 
 
-def _until(gone: threading.Event, reached: Reached = lambda done, whole: None) -> Reached:
+def told_until(gone: threading.Event, reached: Reached = lambda done, whole: None) -> Reached:
     """Told how far a restore is, which it ends once `gone` is set."""
 
     def progress(done: int, whole: int) -> None:
         if gone.is_set():
-            raise _Stopped
+            raise Stopped
         reached(done, whole)
 
     return progress

@@ -87,6 +87,17 @@ def test_the_umask_is_read_without_a_change() -> None:
         os.umask(before)
 
 
+def test_a_connection_is_named_with_whom_it_talks_to() -> None:
+    before = Running.now()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+        with socket.create_connection(address) as connection:
+            named = before.ended(AT_ONCE)
+            (mine,) = [line for line in named if f"the open file {connection.fileno()} " in line]
+            assert mine.endswith(f" to {address}")
+    assert before.ended() == []
+
+
 def test_an_open_file_is_named(tmp_path: Path) -> None:
     before = Running.now()
     with (tmp_path / "words").open("w") as file:

@@ -24,7 +24,7 @@ class About(Enum):
     PAGE = "one user: the parameter user_id; what else a form says names nobody"
     FOUND = "one user, whom the route finds out: it asks `authorize` itself, before anything is read or written"
     ANYBODY = "no user: whoever has a valid token"
-    SCOPED = "no user: whoever has a valid token with any scope"
+    SCOPED = "no user: it takes a valid token with any scope"
     ALL = "all users at once"
 
 

@@ -13,6 +13,7 @@ from streams.clients.log_reader import bounds_of
 from streams.jobs.checkpoints import EXPIRE_SECONDS, CheckpointJob
 from streams.jobs.warm import LOOK_SECONDS, WarmJob
 from streams.restoring import LogBounds, Restoring
+from streams.restoring_windows import RestoringWindows
 from streams.shards import OwnedShards
 from streams.timers import Timer, Timers
 from streams.wiring.context import WorkerContext
@@ -58,10 +59,15 @@ class Checkpointing:
             partitions=context.partitions,
             bounds=self._bounds,
             is_member=context.hot.is_member,
-            known_away=self.job.store_is_away,
             accept_loss=settings.accept_loss,
             metrics=context.metrics,
             begins=lambda partition: shards.coming_back.begins(partition, "memories", "restoring"),
+        )
+        self._windows = RestoringWindows(
+            store=store,
+            folder=context.settings.data_dir / "restoring",
+            partitions=context.partitions,
+            known_away=self.job.store_is_away,
         )
         context.faust.on_partitions_assigned.connect(self._assigned)
         context.hot.bring_windows = self._bring_windows
@@ -90,9 +96,8 @@ class Checkpointing:
         return LogBounds(start, end, self._topic_id())
 
     async def _bring_windows(self, partitions: Sequence[int]) -> None:
-        assert self.restoring is not None
         folder = self._context.stores.folder
-        await self.restoring.bring_windows({partition: folder / str(partition) for partition in partitions})
+        await self._windows.bring({partition: folder / str(partition) for partition in partitions})
 
     def _topic_id(self) -> str:
         return self._broker.topic_id(self._context.topics.long_term)

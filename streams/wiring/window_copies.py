@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from schemas.errors import DataDirError
-from streams.restoring import WINDOWS
+from streams.restoring_windows import WINDOWS
 from tables.checkpoints.snapshot import Position, SnapshotFile
 from tables.windows.window_stores import WindowStores
 

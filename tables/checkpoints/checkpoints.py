@@ -157,8 +157,8 @@ class Checkpoints:
     def _reread(self, mine: Generations, base: Manifest, generation: int) -> None:
         """Read one of the packs that lie there, another one with each generation, and note it where it is damaged.
 
-        All generations share the old packs: what nobody reads would be damaged in all of them, and be found when the
-        disk is lost, not while it has what was in them.
+        All generations share the old packs: one that is never read would be damaged in all of them, and that be found
+        when the disk is lost, not while it has what was in it.
         """
         chosen = hashlib.sha256(b"%d %d" % (mine.partition, generation)).digest()
         pack = base.packs[int.from_bytes(chosen[:8]) % len(base.packs)]
@@ -208,7 +208,7 @@ class Checkpoints:
         return damaged
 
     def is_damaged(self, manifest: Manifest) -> bool:
-        """Whether this process has found a pack of a generation damaged. Asks nobody."""
+        """Whether this process has found a pack of a generation damaged. Sends no request."""
         return any(pack.name in self._damaged for pack in manifest.packs)
 
     def overdue(self, partition: int) -> bool:

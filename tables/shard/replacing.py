@@ -1,4 +1,4 @@
-"""A restored shard takes the place of what is on the disk, which nobody else can open meanwhile.
+"""A restored shard takes the place of what is on the disk, which no other process can open meanwhile.
 
 On a shared data directory another worker may have opened, or begun, the shard since it was looked at: a worker that
 was paused does not know that its partition has gone.

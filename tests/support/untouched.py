@@ -250,11 +250,13 @@ def _files() -> Iterator[tuple[int, str]]:
 
 def _peer(number: int) -> str:
     """Whom an open file talks to, where it is a connection."""
-    try:
-        with socket.socket(fileno=os.dup(number)) as connection:
+    with contextlib.suppress(OSError):
+        connection = socket.socket(fileno=number)
+        try:
             return f" to {connection.getpeername()}"
-    except OSError:
-        return ""
+        finally:
+            connection.detach()
+    return ""
 
 
 def _children() -> Iterator[int]:

@@ -11,12 +11,16 @@ import httpx
 import pytest
 
 from schemas.settings import AccessSettings, CheckpointsSettings, Settings
+from schemas.topics import partition_of
 from streams.app import Siltstone
 from streams.cli import running
+from streams.clients.broker import ensure_topics
 from streams.metrics import labelled
 from tests.support.api import api
+from tests.support.groups import side_by_side
 from tests.support.tokens import known, made
 from tests.support.waiting import PATIENCE
+from tests.worker.test_moving import PARTITIONS, at_work, settled
 
 pytestmark = pytest.mark.slow
 
@@ -91,16 +95,48 @@ async def test_a_token_of_one_user_sees_no_word_of_anothers_memories(settings: S
         _, bob = await made(settings, "bob")
         for headers in (ann, bob):
             await known(http, headers)
-        wait = {"wait": "applied"}
-        told = {"text": f"the {MARKER} key", "metadata": {"note": MARKER}}
-        kept = await http.post("/v1/memories", headers=ann, params=wait, json=told)
-        spoken = {"session_id": "0", "role": "user", "content": f"my {MARKER} secret"}
-        heard = await http.post("/v1/messages", headers=ann, params=wait, json=spoken)
-        assert [kept.json()["applied"], heard.json()["applied"]] == [True, True]
+        await tell(http, ann)
         seen = await asked_everything(worker, tmp_path, "-H", f"Authorization: {bob['Authorization']}")
         assert "there is no such memory" in seen, "answers are not in it as they were given"
         assert MARKER not in seen
         await still_there(http, ann)
+
+
+@pytest.mark.soak
+async def test_through_another_worker_every_answer_is_one_that_the_openapi_has(
+    settings: Settings, tmp_path: Path
+) -> None:
+    """Of two workers one is asked, about users of the other: bob's token shows no word of ann's memories."""
+    tokens = AccessSettings(tokens=True)
+    settings = side_by_side(settings).model_copy(update={"access": tokens, "checkpoints": CheckpointsSettings()})
+    settings = settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"partitions": PARTITIONS})})
+    await ensure_topics(settings.kafka)
+    (tmp_path / "asked").mkdir()
+    async with at_work(settings, tmp_path / "one") as first, at_work(settings, tmp_path / "two") as second:
+        _, theirs = await settled(first, second)
+        ann, bob = [f"u{n}" for n in range(99) if partition_of(f"u{n}", PARTITIONS) in theirs][:2]
+        _, of_ann = await made(settings, ann)
+        _, of_bob = await made(settings, bob)
+        async with api(first) as http:
+            for headers in (of_ann, of_bob):
+                await known(http, headers)
+            await tell(http, of_ann)
+            seen = await asked_everything(
+                first, tmp_path / "asked", "-H", f"Authorization: {of_bob['Authorization']}"
+            )
+            assert MARKER not in seen
+            assert sum(labelled(second.metrics.messages).values()) > 1, "nothing went on to the other worker"
+            await still_there(http, of_ann)
+
+
+async def tell(http: httpx.AsyncClient, headers: dict[str, str]) -> None:
+    """A memory and a message with the word."""
+    wait = {"wait": "applied"}
+    told = {"text": f"the {MARKER} key", "metadata": {"note": MARKER}}
+    kept = await http.post("/v1/memories", headers=headers, params=wait, json=told)
+    spoken = {"session_id": "0", "role": "user", "content": f"my {MARKER} secret"}
+    heard = await http.post("/v1/messages", headers=headers, params=wait, json=spoken)
+    assert [kept.json()["applied"], heard.json()["applied"]] == [True, True]
 
 
 async def still_there(http: httpx.AsyncClient, headers: dict[str, str]) -> None:

@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 
 from schemas.errors import DataDirError, StoreUnavailable
-from streams import restoring
-from streams.metrics import Metrics
-from streams.restoring import Restoring
+from streams import restoring_windows
+from streams.restoring_windows import RestoringWindows
 from tables.checkpoints.checkpoints import Checkpoints
 from tables.checkpoints.manifest import Manifest
 from tables.windows.partition_store import LOCK, Memory, PartitionStore, State
-from tests.streams.checkpoints.house import Log
 from tests.support.waiting import until
 from tests.tables.checkpoints.made import facts, snapshot
 
@@ -39,24 +37,13 @@ def store(tmp_path: Path) -> Checkpoints:
     return store
 
 
-class Coming(Restoring):
+class Coming(RestoringWindows):
     """`away`: whether the store is known to be."""
 
     away = False
 
     def __init__(self, store: Checkpoints, folder: Path) -> None:
-        async def is_member() -> bool:
-            return True
-
-        super().__init__(
-            store=store,
-            folder=folder,
-            partitions=8,
-            bounds=Log().bounds,
-            is_member=is_member,
-            metrics=Metrics(),
-            known_away=lambda: self.away,
-        )
+        super().__init__(store=store, folder=folder, partitions=8, known_away=lambda: self.away)
 
 
 @pytest.fixture
@@ -85,7 +72,7 @@ async def test_they_come_from_the_newest_checkpoints(coming: Coming, folders: di
     """Also where a former owner has left no more than the file of its lock."""
     folders[3].mkdir(parents=True)
     (folders[3] / LOCK).touch()
-    await coming.bring_windows(folders)
+    await coming.bring(folders)
     assert rows(folders) == {partition: b"%d" % partition for partition in PARTITIONS}
     assert list((coming._folder).iterdir()) == []
 
@@ -109,10 +96,10 @@ async def test_a_store_that_hangs_is_waited_for_once(
     coming: Coming, folders: dict[int, Path], hanging: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For all partitions side by side; those that come soon afterwards do not ask it at all."""
-    monkeypatch.setattr(restoring, "WINDOWS_SECONDS", 0.5)
+    monkeypatch.setattr(restoring_windows, "WINDOWS_SECONDS", 0.5)
     threads = threading.active_count()
-    await coming.bring_windows(folders)
-    await coming.bring_windows(folders)
+    await coming.bring(folders)
+    await coming.bring(folders)
     assert len(hanging) <= len(PARTITIONS)
     assert rows(folders) == NOTHING
     assert threading.active_count() - threads <= len(PARTITIONS)
@@ -131,7 +118,7 @@ async def test_what_comes_too_late_takes_no_place(
         restored.append(manifest.facts.partition)
 
     monkeypatch.setattr(store, "restore", slow)
-    bringing = asyncio.ensure_future(coming.bring_windows({0: folders[0]}))
+    bringing = asyncio.ensure_future(coming.bring({0: folders[0]}))
     await until(here.is_set)
     bringing.cancel()
     await asyncio.wait([bringing])
@@ -145,7 +132,7 @@ async def test_a_store_that_is_known_to_be_away_is_not_asked(
     coming: Coming, folders: dict[int, Path], hanging: list[int]
 ) -> None:
     coming.away = True
-    await coming.bring_windows(folders)
+    await coming.bring(folders)
     assert hanging == []
     assert rows(folders) == NOTHING
 
@@ -158,5 +145,5 @@ async def test_whatever_fails_the_changelogs_are_read(
         raise fault
 
     monkeypatch.setattr(store, "restore", fail)
-    await coming.bring_windows(folders)
+    await coming.bring(folders)
     assert rows(folders) == NOTHING
