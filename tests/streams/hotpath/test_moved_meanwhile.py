@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -35,7 +35,7 @@ class Interrupted(KeptPartitions):
         await self._meanwhile()
 
 
-async def _brings_nothing(_partition: int) -> None:
+async def _brings_nothing(_partitions: Sequence[int]) -> None:
     """Without stores, nothing is brought."""
 
 

@@ -19,10 +19,10 @@ from streams.cli.ingest import producing
 from streams.clients.broker import ensure_topics
 from streams.clients.log_reader import end_of, records_between
 from streams.jobs.former import FormerWindows
-from tables.catalog.catalog_file import CatalogFile
 from tables.shard.shard import Shard
 from tables.windows.window_stores import WindowStores
 from tests.streams.agents.test_long_term import USERS, Worker, said, worker
+from tests.support.locks import held_elsewhere
 from tests.support.making import START
 from tests.support.sparse import held
 from tests.support.waiting import until
@@ -176,20 +176,13 @@ async def test_what_comes_back_is_as_if_it_had_never_been_forgotten_early(moved:
 
 @pytest.mark.slow
 async def test_a_shard_that_another_process_has_is_its_owners(
-    moved: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    moved: Worker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Workers that share a data directory: the owner forgets, day files, too. It is looked at again later."""
     logged(moved, forget_user())
-    take = CatalogFile._take_lock
-
-    def taken(file: CatalogFile) -> None:
-        raise file._locked()
-
-    monkeypatch.setattr(CatalogFile, "_take_lock", taken)
-    with caplog.at_level(logging.WARNING):
+    with held_elsewhere(tmp_path / "shards" / "0" / "catalog.lock"), caplog.at_level(logging.WARNING):
         await moved.siltstone.jobs.former.tick()
     assert (caplog.messages, "2026-01-01.md" in of_partition_0(tmp_path)) == ([], True)
-    monkeypatch.setattr(CatalogFile, "_take_lock", take)
     await moved.siltstone.jobs.former.tick()
     assert of_partition_0(tmp_path) == []
 

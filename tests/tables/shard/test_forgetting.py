@@ -177,7 +177,7 @@ def test_who_is_forgotten_by_a_clock_that_is_ahead_is_remembered_from_then_on(
     item = event(Remember, at=START + 20, text="item", kind="item", memory_id=uuid.uuid4())
     shard.apply([command], {}, START + (ahead if applied.endswith("well") else 10))
     again = before.model_copy(update={"event_id": uuid.uuid4()})
-    later = [promotion("later", "b", at=START + 20), item]
+    later: list[Promotion | Remember] = [promotion("later", "b", at=START + 20), item]
     vectors = {one.event_id: axis(n, 8) for n, one in enumerate([again, *later])}
     assert shard.apply([again, *later], vectors, START + 30).effects() == {"forgotten": 1, "new": 2}
     second = event(ForgetUser, at=START + 40)
