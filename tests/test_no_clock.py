@@ -29,6 +29,9 @@ DEADLINE: Final = "the deadline of a wait for a condition: it is met early, and 
 MAY_ASSERT: Final = {
     "crash/lives.py:stop": DEADLINE,
     "fuzz/trials.py:attempt": "seconds of a processor, a hundred times what an input takes: the worker stands still",
+    "fuzz/test_requests.py:test_every_request_is_answered_in_bounded_work": (
+        "seconds of a processor, a hundred times what a request takes: the loop stands still"
+    ),
     "streams/admission/test_oidc.py:test_clocks_may_differ_by_the_leeway_and_no_more": "the times are in a token",
     "streams/clients/test_embedding_service.py:test_the_pause_that_a_service_asks_for_is_kept": "no load shortens it",
     "support/waiting.py:_wait": DEADLINE,
