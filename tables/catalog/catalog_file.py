@@ -16,8 +16,8 @@ from schemas.errors import DataDirError, ShardLocked
 from tables.catalog.database import ALONE, connect, limit_memory
 from tables.catalog.shard_info import drop_info
 from tables.paths import quoted, synced
+from tables.reached import CATALOG
 
-CATALOG: Final = "catalog.duckdb"
 #: What a database that rests has at hand: bytes. The rest lies in the system's cache, which anybody may use.
 _AT_REST: Final = 16 << 20
 #: A log of so many bytes is written into the file before: until then its changes are in memory.

@@ -16,10 +16,11 @@ from typing import Final
 import duckdb
 
 from schemas.errors import ShardLocked
-from tables.catalog.catalog_file import CATALOG, owner_lock
+from tables.catalog.catalog_file import owner_lock
 from tables.catalog.database import connect
 from tables.catalog.shard_info import read_info
 from tables.paths import synced
+from tables.reached import CATALOG
 
 log = logging.getLogger(__name__)
 

@@ -30,6 +30,7 @@ from tables.catalog.cleanup import Verdicts
 from tables.catalog.database import ALONE
 from tables.catalog.watermarks import Watermark
 from tables.checkpoints.snapshot import SnapshotFile
+from tables.reached import CATALOG
 from tables.runs import Places
 from tables.search.archived_rows import ArchivedRows, HeldArchive
 from tables.search.candidates import Candidates
@@ -90,7 +91,7 @@ class Shard:
         self.partition = partition
         self._settings, self._lifecycle = settings, lifecycle
         self._folder = folder
-        self._catalog = Catalog(folder / "catalog.duckdb", partition, memory)
+        self._catalog = Catalog(folder / CATALOG, partition, memory)
         try:
             self._catalog.reembedding.finish(VectorModel(model, dimension), folder / manifest.NAME)
             self._catalog.bind_model(model, dimension)

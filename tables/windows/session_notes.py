@@ -60,7 +60,7 @@ def decode_note(raw: bytes) -> Note:
 class _Index:
     """Of the notes that there are: by which name each is known, how many a user has, and when they expire.
 
-    What has gone is still among the moments until they are ordered anew.
+    The heap keeps the expiry of a dropped note until the index is built again.
     """
 
     def __init__(self, rows: Iterable[tuple[int, bytes, Note]]) -> None:
@@ -71,7 +71,7 @@ class _Index:
         self.there = 0
         #: When each expires (epoch ms): a heap.
         self.expiries: list[tuple[int, int, bytes]] = []
-        #: Those that were given as expired, and are there.
+        #: Keys of notes that `expired` has returned, and that are not dropped yet.
         self.expired: dict[tuple[int, bytes], None] = {}
         for partition, key, note in rows:
             self._name(partition, key, note)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 from schemas.errors import JournalError
+from schemas.times import now_ms
 from streams.clients.journal.frames import HEAD_BYTES, framed, read_frames
 from tables.paths import sync_data, synced
 
@@ -101,7 +102,7 @@ class Objects:
 
     def put(self, key: str, value: bytes) -> Place:
         """Raises `JournalError` where the file takes no more; then what was put before is in it, and this is not."""
-        now = time.time_ns() // 1_000_000
+        now = now_ms()
         self._append(_frame(_PUT, key, now, value))
         return self._note(key, self._end - len(value), len(value), now)
 

@@ -9,11 +9,11 @@ import asyncio
 import logging
 import signal
 import sys
-import time
 from pathlib import Path
 from typing import Final
 
 from schemas.errors import JournalError
+from schemas.times import now_ms
 from streams.clients.children import die_with_parent
 from streams.clients.journal.listing import Listings
 from streams.clients.journal.objects import Objects
@@ -34,7 +34,7 @@ DAY_MS: Final = 24 * 3_600_000
 
 def opened(path: Path, now: int | None = None) -> Objects:
     """The journal, ready for another broker at this time (epoch ms). Raises `JournalError`."""
-    now = time.time_ns() // 1_000_000 if now is None else now
+    now = now_ms() if now is None else now
     objects = Objects(path)
     if objects.cut:
         log.warning("%s: its last %d bytes were not whole, and are in %s", path, objects.cut, objects.cut_to.name)

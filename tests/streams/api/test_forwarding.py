@@ -42,7 +42,7 @@ class Owner:
 
 
 class NoLog:
-    """What nobody asks in these tests."""
+    """These tests do not read the log."""
 
     async def until_readable(self, topic: str, partition: int, offset: int) -> bool:
         raise AssertionError

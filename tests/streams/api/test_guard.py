@@ -16,7 +16,7 @@ from streams.effects import asked_by
 
 
 class Everybody(Admission):
-    """Whoever asks has these scopes."""
+    """Each request is by a principal with these scopes."""
 
     def __init__(self, scopes: Collection[Scope]) -> None:
         self._scopes = scopes

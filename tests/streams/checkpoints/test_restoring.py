@@ -44,6 +44,12 @@ async def generations(tmp_path: Path, store: Checkpoints, log: Log, count: int) 
     shutil.rmtree(tmp_path / "lost")
 
 
+async def left(disk: Path, store: Checkpoints, log: Log) -> None:
+    """A disk with all of the log, by a worker that has ended without a checkpoint."""
+    async with at_work(Worker(disk, store, log)):
+        pass
+
+
 def damage_newest(tmp_path: Path, store: Checkpoints) -> None:
     """Flip a byte in each pack that no generation has but the newest."""
     newest, *before = store.generations(PARTITION)
@@ -157,8 +163,7 @@ async def test_any_checkpoint_that_cannot_fill_what_the_log_lacks_stops_the_work
     tmp_path: Path, store: Checkpoints, log: Log, wrong: str
 ) -> None:
     """On an empty disk, and on one that the log does not reach."""
-    async with at_work(Worker(tmp_path / "disk", store, log)):
-        pass
+    await left(tmp_path / "disk", store, log)
     log.say(2)
     await generations(tmp_path, store, log, 1)
     log.start = 6
@@ -180,8 +185,7 @@ async def test_whoever_accepts_the_loss_goes_on_from_the_nearest_state(
     tmp_path: Path, store: Checkpoints, log: Log, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is told which offsets are lost."""
-    async with at_work(Worker(tmp_path / "disk", store, log)):
-        pass
+    await left(tmp_path / "disk", store, log)
     log.say(2)
     await generations(tmp_path, store, log, 1)
     log.say(3)
@@ -196,8 +200,7 @@ async def test_without_any_checkpoint_there_is_nothing_to_wait_for(
     tmp_path: Path, store: Checkpoints, log: Log, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A disk that the log does not reach is what there is: what is lost is told."""
-    async with at_work(Worker(tmp_path / "disk", store, log)):
-        pass
+    await left(tmp_path / "disk", store, log)
     log.say(4)
     log.start = 8
     async with at_work(Worker(tmp_path / "disk", store, log)) as worker:
@@ -209,8 +212,7 @@ async def test_without_any_checkpoint_there_is_nothing_to_wait_for(
 async def test_a_disk_that_is_far_behind_makes_place(
     tmp_path: Path, store: Checkpoints, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with at_work(Worker(tmp_path / "disk", store, log)):
-        pass
+    await left(tmp_path / "disk", store, log)
     log.say(10)
     await generations(tmp_path, store, log, 1)
     monkeypatch.setattr(restoring, "FAR_BEHIND", 10)
@@ -225,8 +227,7 @@ async def test_a_disk_that_is_far_behind_makes_place(
 
 @pytest.mark.slow
 async def test_a_disk_that_the_log_does_not_reach_makes_place(tmp_path: Path, store: Checkpoints, log: Log) -> None:
-    async with at_work(Worker(tmp_path / "disk", store, log)):
-        pass
+    await left(tmp_path / "disk", store, log)
     log.say(5)
     await generations(tmp_path, store, log, 1)
     log.start = 7
@@ -253,8 +254,7 @@ async def test_a_worker_that_is_killed_while_it_restores_begins_again(
     tmp_path: Path, store: Checkpoints, log: Log, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
     """What it left goes, and the disk that it had set aside is used where there is nothing nearer."""
-    async with at_work(Worker(tmp_path / "disk", store, log)):
-        pass
+    await left(tmp_path / "disk", store, log)
     aside = tmp_path / "disk" / "restoring" / f"{PARTITION}.former"
     half = tmp_path / "disk" / "restoring" / f"{PARTITION}-1-0.restoring"
     (half / "shard").mkdir(parents=True)
@@ -301,8 +301,7 @@ async def test_a_disk_that_the_log_does_not_reach_waits_for_a_store_that_is_away
     tmp_path: Path, store: Checkpoints, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Opened with a hole, it would be the newest checkpoint soon, and the whole ones gone."""
-    async with at_work(Worker(tmp_path / "disk", store, log)):
-        pass
+    await left(tmp_path / "disk", store, log)
     log.say(5)
     await generations(tmp_path, store, log, 1)
     log.start = 9
@@ -327,8 +326,7 @@ async def test_a_worker_that_was_paused_takes_nobodys_place(tmp_path: Path, stor
     late.own()
     await until(lambda: list((tmp_path / "disk" / "restoring").glob(f"{PARTITION}-*/shard/catalog.duckdb")))
     log.say(2)
-    async with at_work(Worker(tmp_path / "meanwhile", store, log)):
-        pass
+    await left(tmp_path / "meanwhile", store, log)
     (tmp_path / "disk" / "shards").mkdir()
     (tmp_path / "meanwhile" / "shards" / str(PARTITION)).rename(tmp_path / "disk" / "shards" / str(PARTITION))
     late.member = True

@@ -365,7 +365,7 @@ def test_what_cannot_be_made_anew_is_told_in_one_line(tmp_path: Path, monkeypatc
 
 
 class TestRowsThatAreBrought:
-    """Into a folder that has none, from a copy that nobody has opened."""
+    """A copy of a store is placed in a folder without one."""
 
     @pytest.fixture
     def copy(self, tmp_path: Path) -> Path:

@@ -126,7 +126,7 @@ def test_what_is_cut_again_lies_beside_what_was_cut_before(tmp_path: Path, monke
 
 
 def test_who_waits_for_it_gets_the_one_that_is_in_its_place_then(tmp_path: Path) -> None:
-    """Written anew, it is another file: what went into the old one would be lost."""
+    """A rewritten journal is another file: records appended to the old one would be lost."""
     path, opened = tmp_path / "broker.log", list[Objects]()
     objects, asked = Objects(path), threading.Event()
 
