@@ -41,7 +41,8 @@ from streams.cli import running
 from streams.cli.process import configure_logging, run
 from streams.clients.broker import client_options, embedded_broker, ensure_topics
 from streams.hotpath.recovery import KeptTable
-from tables.windows.short_term import EXCHANGE_KEY, Session, encode_exchange, encode_session, session_key
+from tables.windows.sessions import Session, encode_session, session_key
+from tables.windows.short_term import EXCHANGE_KEY, encode_exchange
 
 EXCHANGES_A_SESSION: Final = 50
 COMMITS_A_SESSION: Final = 10

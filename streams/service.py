@@ -54,7 +54,8 @@ from tables.shard.items import is_expired
 from tables.shard.shard import Shard
 from tables.summaries.pending_summaries import PendingSummaries
 from tables.windows.session_notes import Note
-from tables.windows.short_term import Session, ShortTermStore, unexpired
+from tables.windows.sessions import Session
+from tables.windows.short_term import ShortTermStore, unexpired
 
 P = ParamSpec("P")
 T = TypeVar("T")

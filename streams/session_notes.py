@@ -21,7 +21,8 @@ from streams.metrics import Metrics
 from streams.shards import OwnedShards
 from tables.shard.shard import Shard
 from tables.windows.session_notes import Note
-from tables.windows.short_term import Session, ShortTermStore, session_key
+from tables.windows.sessions import Session, session_key
+from tables.windows.short_term import ShortTermStore
 
 
 class SessionNotes:

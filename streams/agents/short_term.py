@@ -44,7 +44,8 @@ from streams.rules.session import SessionInput, SessionRules
 from streams.rules.session_changes import SessionChanges
 from streams.rules.summary.triggers import SummaryWanted
 from streams.telemetry.spans import NoSpans, Spans
-from tables.windows.short_term import Session, ShortTermStore
+from tables.windows.sessions import Session
+from tables.windows.short_term import ShortTermStore
 
 log = logging.getLogger(__name__)
 

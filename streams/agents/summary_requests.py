@@ -19,7 +19,7 @@ from schemas.summary_requests import Heading, Reason, heading_of, plain_heading
 from schemas.topic_specs import MAX_VALUE_BYTES
 from streams.dead_letters import invalid, json_object
 from streams.rules.summary.triggers import SummaryWanted
-from tables.windows.short_term import Session
+from tables.windows.sessions import Session
 
 #: All texts of a request, in characters; each message of a longer day is cut to its share.
 REQUEST_CHARS = 1_000_000

@@ -14,7 +14,7 @@ from schemas.times import iso
 from streams.rules.explaining import Explanation, Status
 from streams.rules.wording import lasting
 from streams.service import MemoryService
-from tables.windows.short_term import Session
+from tables.windows.sessions import Session
 
 
 class ShownParts(BaseModel):

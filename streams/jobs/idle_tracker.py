@@ -24,7 +24,7 @@ from schemas.conversations import Silence
 from schemas.settings import MemorySettings
 from schemas.times import LATEST_MS
 from streams.jobs.turns import Turns
-from tables.windows.short_term import Session, session_key
+from tables.windows.sessions import Session, session_key
 
 #: The partition's number in so many bytes, then the session's key.
 _PARTITION_BYTES: Final = 4

@@ -20,7 +20,7 @@ from schemas.settings import MemorySettings
 from streams.rules.decision import Decision, Estimator, RatingNeeded
 from streams.rules.heeding import promoter_of
 from streams.rules.wording import Wording, lasting
-from tables.windows.short_term import Session
+from tables.windows.sessions import Session
 
 #: The reason in the parts of an exchange whose rating decides and is not known yet.
 VALUE_WANTED = "value_wanted"

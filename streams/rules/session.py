@@ -23,7 +23,7 @@ from streams.rules.promotion import Promoter
 from streams.rules.session_changes import SessionChanges
 from streams.rules.summary.trigger_watch import TriggerWatch
 from streams.rules.summary.triggers import Triggers
-from tables.windows.short_term import Session
+from tables.windows.sessions import Session
 
 #: What a session's rules are told, in the order of the log.
 SessionInput = Message | SessionEnded | Silence

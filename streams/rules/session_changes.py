@@ -7,7 +7,7 @@ import msgspec
 from schemas.exchanges import Exchange
 from streams.rules.decision import Decision
 from streams.rules.summary.triggers import SummaryWanted
-from tables.windows.short_term import Session
+from tables.windows.sessions import Session
 
 
 class SessionChanges(msgspec.Struct, gc=False):

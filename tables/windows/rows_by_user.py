@@ -46,12 +46,16 @@ class RowsByUser(Rows[Row]):
             for key, raw in self._kept.scan(partition, beginning_of(user_id))
             if key not in fresh
         }
-        for keys in (self._being_written, self._new):
-            for key in keys.get((partition, user_id), ()):
-                row = fresh.get(key)
-                if row is not None:
-                    found[key] = row
+        for key in self._unwritten(partition, user_id):
+            row = fresh.get(key)
+            if row is not None:
+                found[key] = row
         return [found[key] for key in sorted(found)]
+
+    def _unwritten(self, partition: int, user_id: str) -> dict[bytes, None]:
+        """Keys of the user's rows that the changelog may not have as they are."""
+        user = partition, user_id
+        return self._being_written.get(user, {}) | self._new.get(user, {})
 
     def put(self, partition: int, key: bytes, row: Row) -> None:
         if (partition, key) not in self._changed:

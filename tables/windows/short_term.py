@@ -1,4 +1,4 @@
-"""The short-term window: a session as a value, and the rows that two changelog tables keep of it.
+"""The short-term window: what was said in a session, in the rows that two changelog tables keep of it.
 
 `sessions` holds one small row a session; `exchanges` one row for each closed exchange in its window. What a
 message writes is thus proportional to what is new, not to the length of the window. A session's row carries
@@ -7,87 +7,20 @@ the source offset that it includes: after a restart, records up to it are skippe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, tzinfo
-from functools import lru_cache
-from operator import attrgetter
 from typing import Final, NamedTuple
 
 import msgspec
-from msgspec.structs import astuple
 
 from schemas.exchanges import Exchange, Message
 from schemas.times import day_of
-from tables.windows.compact_json import compact_json
+from tables.windows.compact_json import encode_row
 from tables.windows.kept_rows import KeptRows
-from tables.windows.resident import Resident
+from tables.windows.resident import Derived, Resident
 from tables.windows.rows import Rows
-from tables.windows.rows_by_user import RowsByUser
 from tables.windows.session_notes import Notes
-
-
-class Session(NamedTuple):
-    """A session's window without the text of its closed exchanges.
-
-    Exchanges `first <= seq < next` are in the window, but for the `missing` ones, whose messages were cut into
-    exchanges again; `left_at` is the time of the newest message that left it. `pending` are those not yet evaluated
-    for promotion; `asked` those whose value somebody was asked for, which are kept until it is known, in the window
-    or not. `exchanges` counts them since the session began, `offset` is the newest source record that is included.
-    `said` counts user messages since the last summary, which held what was said until `summed_up`; at `day_ends` the
-    day of what came after is over. `lead` is how far ahead of its record, at the most, a message was dated (ms).
-    Times are epoch milliseconds of event time.
-    """
-
-    user_id: str
-    session_id: str
-    offset: int = -1
-    last_at: int = 0
-    open: tuple[Message, ...] = ()
-    first: int = 0
-    next: int = 0
-    missing: tuple[int, ...] = ()
-    left_at: int = 0
-    pending: tuple[int, ...] = ()
-    asked: tuple[int, ...] = ()
-    exchanges: int = 0
-    ended: bool = False
-    said: int = 0
-    summed_up: int = 0
-    day_ends: int = 0
-    lead: int = 0
-
-    @property
-    def window(self) -> Sequence[int]:
-        """The numbers of the exchanges in the window, oldest first."""
-        whole = range(self.first, self.next)
-        return [seq for seq in whole if seq not in self.missing] if self.missing else whole
-
-    @property
-    def named(self) -> Collection[int]:
-        """The numbers of all exchanges that there are of it: in the window, or their value is waited for."""
-        return {*self.window, *self.asked} if self.asked or self.missing else self.window
-
-    def without(self, seqs: Collection[int]) -> Session:
-        """The session without these closed exchanges."""
-        missing = {*self.missing, *(seq for seq in seqs if seq >= self.first)}
-        first = self.first
-        while first in missing:
-            missing.remove(first)
-            first += 1
-        return self._replace(
-            first=first,
-            missing=tuple(sorted(missing)),
-            pending=tuple(seq for seq in self.pending if seq not in seqs),
-            asked=tuple(seq for seq in self.asked if seq not in seqs),
-        )
-
-    @property
-    def open_exchange(self) -> Exchange:
-        """What is said since the last exchange closed, as if it closed now."""
-        return Exchange(self.next, self.open)
-
-
-_last_at = attrgetter("last_at")
+from tables.windows.sessions import Session, Sessions, session_key
 
 
 def _session_of(exchange_key: bytes) -> bytes:
@@ -98,11 +31,6 @@ def _newest_first(said: tuple[str, Exchange]) -> tuple[int, int]:
     return -said[1].ended_at, -said[1].seq
 
 
-@lru_cache(maxsize=16_384)
-def session_key(user_id: str, session_id: str) -> bytes:
-    return compact_json((user_id, session_id))
-
-
 #: Bytes that a session's set of ids takes, and each id in it.
 A_SET: Final = 400
 AN_ID: Final = 130
@@ -111,29 +39,10 @@ AN_ID: Final = 130
 EXCHANGE_KEY: Final = b"%b%d"
 
 
-# Rows are JSON arrays of the fields in their order: half as large as objects, and written in a third of the time.
-# msgspec writes them in half of orjson's time, and the same bytes but for floats, which are in metadata alone.
-_encode: Final = msgspec.json.Encoder().encode
-
-
-def encode_session(session: Session) -> bytes:
-    # Few messages are dated ahead, and a row is as it always was without them.
-    row = tuple(session) if session.lead else session[:-1]
-    return compact_json(row, astuple) if _have_metadata(session.open) else _encode(row)
-
-
 def encode_exchange(exchange: Exchange) -> bytes:
-    return compact_json(exchange, astuple) if _have_metadata(exchange.messages) else _encode(exchange)
+    return encode_row(exchange, exchange.messages)
 
 
-def _have_metadata(messages: tuple[Message, ...]) -> bool:
-    for message in messages:  # noqa: SIM110 - a generator takes twice as long, for every row
-        if message.metadata:
-            return True
-    return False
-
-
-decode_session: Final = msgspec.json.Decoder(Session).decode
 decode_exchange: Final = msgspec.json.Decoder(Exchange).decode
 
 
@@ -145,55 +54,16 @@ class KeptTables(NamedTuple):
     notes: KeptRows
 
 
-class MessageIds:
-    """Sets of ids by partition and session's key, which are worked out anew where they are not here any more."""
-
-    def __init__(self) -> None:
-        self._recent: dict[tuple[int, bytes], set[str]] = {}
-        self._earlier: dict[tuple[int, bytes], set[str]] = {}
-        self._ids = 0
-
-    def get(self, key: tuple[int, bytes]) -> set[str] | None:
-        found = self._recent.get(key)
-        if found is None and (found := self._earlier.pop(key, None)) is not None:
-            self.keep(key, found)
-        return found
-
-    def keep(self, key: tuple[int, bytes], ids: set[str]) -> None:
-        self._recent[key] = ids
-        self._ids += len(ids)
-
-    def forget(self, key: tuple[int, bytes]) -> None:
-        self._recent.pop(key, None)
-        self._earlier.pop(key, None)
-
-    def clear(self) -> None:
-        self._recent, self._earlier, self._ids = {}, {}, 0
-
-    def cached_bytes(self) -> int:
-        return len(self._recent) * A_SET + self._ids * AN_ID
-
-    def turn(self) -> None:
-        self._earlier, self._recent, self._ids = self._recent, {}, 0
-
-
 class ShortTermStore:
     """The windows and the notes of every session whose partition is this worker's."""
 
     def __init__(self, kept: KeptTables | None = None, resident: Resident | None = None) -> None:
         sessions, exchanges, notes = kept or (None, None, None)
         resident = Resident() if resident is None else resident
-        self.sessions: RowsByUser[Session] = RowsByUser(
-            encode_session,
-            decode_session,
-            attrgetter("user_id"),
-            attrgetter("offset"),
-            kept=sessions,
-            resident=resident,
-        )
+        self.sessions = Sessions(kept=sessions, resident=resident)
         self.exchanges: Rows[Exchange] = Rows(encode_exchange, decode_exchange, kept=exchanges, resident=resident)
         self.notes = Notes(kept=notes, resident=resident)
-        self._message_ids = MessageIds()
+        self._message_ids: Derived[tuple[int, bytes], set[str]] = Derived(A_SET, AN_ID)
         resident.add(self._message_ids)
 
     def session(self, partition: int, user_id: str, session_id: str) -> Session:
@@ -241,8 +111,8 @@ class ShortTermStore:
         most so many, of the sessions that were spoken in last: who has thousands waits for no others to be read.
         """
         found: list[tuple[str, Exchange]] = []
-        for session in sorted(self.of_user(partition, user_id), key=_last_at, reverse=True):
-            if session.last_at <= since or len(found) >= most:
+        for session in self.sessions.spoken_in(partition, user_id, since):
+            if len(found) >= most:
                 break
             held = list(map(self.exchanges_of(partition, session), session.named))
             if session.open:

@@ -20,7 +20,7 @@ from streams.cli.ingest import producing
 from streams.clients.broker import client_options, ensure_topics
 from streams.clients.log_reader import ends, records_between
 from streams.hotpath.marks import MARK
-from tables.windows.short_term import decode_session, session_key
+from tables.windows.sessions import decode_session, session_key
 from tests.support.making import line
 from tests.support.ports import free_port
 from tests.support.waiting import CLIENT_SECONDS, PATIENCE, NoAnswer, until, until_it_is

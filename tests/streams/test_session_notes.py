@@ -26,7 +26,8 @@ from streams.session_notes import SessionNotes, promoted
 from streams.shards import OwnedShards
 from tables.shard.shard import Shard
 from tables.windows.session_notes import Note, encode_note, note_key
-from tables.windows.short_term import Session, ShortTermStore
+from tables.windows.sessions import Session
+from tables.windows.short_term import ShortTermStore
 from tests.support.examples import examples
 from tests.support.making import START
 

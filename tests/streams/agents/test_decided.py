@@ -32,7 +32,8 @@ from streams.rules.estimator import estimate
 from streams.rules.promotion import Promoter
 from streams.rules.session import SessionRules
 from streams.rules.summary.triggers import Triggers
-from tables.windows.short_term import Session, ShortTermStore
+from tables.windows.sessions import Session
+from tables.windows.short_term import ShortTermStore
 from tests.streams.agents.long_log import PARTITIONS, batches, long_log
 from tests.support.making import START
 

@@ -16,7 +16,7 @@ from schemas.topic_specs import MAX_RECORD_BYTES, MAX_VALUE_BYTES
 from streams.agents.summary_requests import REQUEST_CHARS, request_of, summary_request
 from streams.rules.summary.triggers import SummaryWanted
 from tables.summaries.pending_summaries import Pending, PendingSummaries
-from tables.windows.short_term import Session
+from tables.windows.sessions import Session
 from tests.support.examples import examples
 from tests.support.making import START
 

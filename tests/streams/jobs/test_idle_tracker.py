@@ -12,7 +12,7 @@ from schemas.exchanges import Message
 from schemas.settings import MemorySettings
 from schemas.times import LATEST_MS
 from streams.jobs.idle_tracker import IdleTracker
-from tables.windows.short_term import Session
+from tables.windows.sessions import Session
 from tests.support.making import START
 
 MEMORY = MemorySettings()

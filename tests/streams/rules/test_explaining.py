@@ -15,7 +15,7 @@ from schemas.settings import MemorySettings, ScoringSettings
 from streams.rules.decision import Estimator
 from streams.rules.explaining import Explainer, Explanation, Status, Waits
 from streams.rules.wording import lasting
-from tables.windows.short_term import Session
+from tables.windows.sessions import Session
 from tests.streams.rules.test_session import Window, end, talk
 from tests.support.making import START, exchange, message, spoken
 

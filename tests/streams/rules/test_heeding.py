@@ -13,7 +13,7 @@ from streams.rules.decision import Decision, RatingNeeded
 from streams.rules.explaining import Explainer, Status
 from streams.rules.heeding import EXCLUDED, HeedingPromoter, promoter_of
 from streams.rules.promotion import Promoter
-from tables.windows.short_term import Session
+from tables.windows.sessions import Session
 from tests.support.making import START
 
 ALL = ScoringSettings(policy="all")

@@ -15,7 +15,8 @@ from schemas.settings import MemorySettings, ScoringSettings
 from streams.rules.decision import Decision
 from streams.rules.promotion import Promoter
 from streams.rules.session import SessionInput, SessionRules
-from tables.windows.short_term import Session, ShortTermStore
+from tables.windows.sessions import Session
+from tables.windows.short_term import ShortTermStore
 from tests.support.examples import examples
 from tests.support.making import START, message
 

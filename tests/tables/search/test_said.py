@@ -11,7 +11,7 @@ from tables.search.candidates import Candidates
 from tables.search.said import SaidRow, SaidRows, with_said
 from tables.search.search_rows import Sessions, session_number
 from tables.search.terms import Terms, counted
-from tables.windows.short_term import Session
+from tables.windows.sessions import Session
 from tests.support.making import START, spoken
 
 

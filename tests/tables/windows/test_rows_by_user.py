@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 import orjson
 from hypothesis import given
-from hypothesis import strategies as st
 
 from tables.windows.kept_rows import MemoryRows
-from tables.windows.rows import Change
 from tables.windows.rows_by_user import RowsByUser
 from tests.support.examples import examples
+from tests.tables.windows.steps import PARTITIONS, STEPS, USERS, Step, each_step
 
 
 class Counted(MemoryRows):
@@ -30,44 +29,13 @@ def texts(kept: MemoryRows | None = None) -> RowsByUser[str]:
     return RowsByUser(str.encode, bytes.decode, lambda text: text[0], kept=kept)
 
 
-STEPS = st.lists(
-    st.tuples(
-        st.sampled_from(["put", "put", "put", "delete", "restore", "own", "take", "written", "failed", "undo"]),
-        st.integers(0, 1),
-        st.sampled_from("abc"),
-        st.integers(0, 3),
-    ),
-    max_size=30,
-)
-
-
 @given(STEPS)
 @examples(200)
-def test_they_are_what_a_walk_over_all_rows_finds(steps: list[tuple[str, int, str, int]]) -> None:
-    rows, taken = texts(), list[Change]()
-    for step, (what, partition, user, number) in enumerate(steps):
-        key, text = orjson.dumps((user, number)), f"{user}{number}/{step}"
-        match what:
-            case "put":
-                rows.put(partition, key, text)
-            case "delete":
-                rows.delete(partition, key)
-            case "restore":
-                rows.restore(partition, [(key, text.encode())])
-            case "take" if not taken:
-                taken = rows.drain()
-            case "written":
-                rows.written(taken)
-                taken = []
-            case "failed":
-                rows.requeue(taken)
-                taken = []
-            case "undo":
-                rows.undo()
-            case "own":
-                rows.own(frozenset({partition}))
-        for where in (0, 1):
-            for one in "abc":
+def test_they_are_what_a_walk_over_all_rows_finds(steps: list[Step]) -> None:
+    rows = texts()
+    for _ in each_step(rows, steps, lambda user, place, number: f"{user}{place}/{number}", str.encode):
+        for where in PARTITIONS:
+            for one in USERS:
                 walked = [row for place, _, row in rows.items() if place == where and row[0] == one]
                 assert sorted(rows.of_user(where, one)) == sorted(walked)
 

@@ -17,17 +17,8 @@ from schemas.exchanges import Exchange, Message
 from streams.agents.short_term import promotion
 from streams.rules.decision import Decision
 from tables.windows.rows import Change
-from tables.windows.short_term import (
-    EXCHANGE_KEY,
-    Session,
-    ShortTermStore,
-    decode_exchange,
-    decode_session,
-    encode_exchange,
-    encode_session,
-    session_key,
-    unexpired,
-)
+from tables.windows.sessions import Session, decode_session, encode_session, session_key
+from tables.windows.short_term import EXCHANGE_KEY, ShortTermStore, decode_exchange, encode_exchange, unexpired
 from tests.support.making import START, message, spoken
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)

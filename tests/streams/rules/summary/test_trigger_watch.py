@@ -16,7 +16,7 @@ from streams.rules.promotion import Promoter
 from streams.rules.session import SessionRules, _Advance
 from streams.rules.summary.trigger_watch import TriggerWatch
 from streams.rules.summary.triggers import SummaryWanted, Triggers
-from tables.windows.short_term import Session
+from tables.windows.sessions import Session
 from tests.support.making import START, message
 
 DAY = 86_400

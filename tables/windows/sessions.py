@@ -1,0 +1,172 @@
+"""The sessions: one small row each, found by user, and of a user in the order in which they were spoken in.
+
+A search asks for what was said lately. It reads the sessions that were spoken in last, and no others: when each was
+is known for the users who asked lately, and follows what changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+import msgspec
+
+from schemas.exchanges import Exchange, Message
+from tables.windows.compact_json import compact_json, encode_row
+from tables.windows.kept_rows import KeptRows
+from tables.windows.resident import Derived, Resident
+from tables.windows.rows import Change
+from tables.windows.rows_by_user import RowsByUser, beginning_of
+
+
+class Session(NamedTuple):
+    """A session's window without the text of its closed exchanges.
+
+    Exchanges `first <= seq < next` are in the window, but for the `missing` ones, whose messages were cut into
+    exchanges again; `left_at` is the time of the newest message that left it. `pending` are those not yet evaluated
+    for promotion; `asked` those whose value somebody was asked for, which are kept until it is known, in the window
+    or not. `exchanges` counts them since the session began, `offset` is the newest source record that is included.
+    `said` counts user messages since the last summary, which held what was said until `summed_up`; at `day_ends` the
+    day of what came after is over. `lead` is how far ahead of its record, at the most, a message was dated (ms).
+    Times are epoch milliseconds of event time.
+    """
+
+    user_id: str
+    session_id: str
+    offset: int = -1
+    last_at: int = 0
+    open: tuple[Message, ...] = ()
+    first: int = 0
+    next: int = 0
+    missing: tuple[int, ...] = ()
+    left_at: int = 0
+    pending: tuple[int, ...] = ()
+    asked: tuple[int, ...] = ()
+    exchanges: int = 0
+    ended: bool = False
+    said: int = 0
+    summed_up: int = 0
+    day_ends: int = 0
+    lead: int = 0
+
+    @property
+    def window(self) -> Sequence[int]:
+        """The numbers of the exchanges in the window, oldest first."""
+        whole = range(self.first, self.next)
+        return [seq for seq in whole if seq not in self.missing] if self.missing else whole
+
+    @property
+    def named(self) -> Collection[int]:
+        """The numbers of all exchanges that there are of it: in the window, or their value is waited for."""
+        return {*self.window, *self.asked} if self.asked or self.missing else self.window
+
+    def without(self, seqs: Collection[int]) -> Session:
+        """The session without these closed exchanges."""
+        missing = {*self.missing, *(seq for seq in seqs if seq >= self.first)}
+        first = self.first
+        while first in missing:
+            missing.remove(first)
+            first += 1
+        return self._replace(
+            first=first,
+            missing=tuple(sorted(missing)),
+            pending=tuple(seq for seq in self.pending if seq not in seqs),
+            asked=tuple(seq for seq in self.asked if seq not in seqs),
+        )
+
+    @property
+    def open_exchange(self) -> Exchange:
+        """What is said since the last exchange closed, as if it closed now."""
+        return Exchange(self.next, self.open)
+
+
+@lru_cache(maxsize=16_384)
+def session_key(user_id: str, session_id: str) -> bytes:
+    return compact_json((user_id, session_id))
+
+
+def encode_session(session: Session) -> bytes:
+    # Few messages are dated ahead, and a row is as it always was without them.
+    return encode_row(tuple(session) if session.lead else session[:-1], session.open)
+
+
+decode_session: Final = msgspec.json.Decoder(Session).decode
+
+
+class _Spoken(msgspec.Struct, array_like=True):
+    """How a session's row begins."""
+
+    user_id: str
+    session_id: str
+    offset: int
+    last_at: int
+
+
+_decode_beginning: Final = msgspec.json.Decoder(_Spoken).decode
+
+#: Bytes that a user's times take, and each of them with its key.
+A_USER: Final = 400
+A_TIME: Final = 200
+
+
+class Sessions(RowsByUser[Session]):
+    """The sessions of every user whose partition is this worker's."""
+
+    def __init__(self, *, kept: KeptRows | None = None, resident: Resident | None = None) -> None:
+        resident = Resident() if resident is None else resident
+        super().__init__(
+            encode_session,
+            decode_session,
+            attrgetter("user_id"),
+            attrgetter("offset"),
+            kept=kept,
+            resident=resident,
+        )
+        #: When each session of a user was spoken in last (epoch ms), by partition and user; changes may be missing
+        #: that are not written yet.
+        self._times: Derived[tuple[int, str], dict[bytes, int]] = Derived(A_USER, A_TIME)
+        resident.add(self._times)
+
+    def spoken_in(self, partition: int, user_id: str, since: int) -> Iterator[Session]:
+        """The user's sessions that were spoken in after `since` (epoch ms), newest first.
+
+        Each is decoded as it is asked for. None of the partition may be put or deleted meanwhile.
+        """
+        times = self._times.get((partition, user_id))
+        if times is None:
+            kept = self._kept.scan(partition, beginning_of(user_id))
+            times = {key: _decode_beginning(raw).last_at for key, raw in kept}
+            self._times.keep((partition, user_id), times)
+        self._follow(times, partition, user_id)
+        for key in sorted((key for key, at in times.items() if at > since), key=times.__getitem__, reverse=True):
+            session = self.get(partition, key)
+            assert session is not None, "a session's time is known, and the session is not there"
+            yield session
+
+    def restore(self, partition: int, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
+        self._times.clear()
+        super().restore(partition, rows)
+
+    def own(self, partitions: frozenset[int]) -> None:
+        self._times.clear()
+        super().own(partitions)
+
+    def undo(self) -> None:
+        self._times.clear()
+        super().undo()
+
+    def written(self, changes: Sequence[Change]) -> None:
+        for partition, user_id in self._being_written:
+            if (times := self._times.held((partition, user_id))) is not None:
+                self._follow(times, partition, user_id)
+        super().written(changes)
+
+    def _follow(self, times: dict[bytes, int], partition: int, user_id: str) -> None:
+        for key in self._unwritten(partition, user_id):
+            session = self.get(partition, key)
+            if session is None:
+                times.pop(key, None)
+            else:
+                times[key] = session.last_at
