@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from contextlib import AsyncExitStack
 from functools import partial
@@ -16,6 +15,7 @@ from streams.assignment import Assignment
 from streams.effects import Effects
 from streams.forgetting import Forgetters
 from streams.health import WorkerHealth
+from streams.hotpath.kept_partitions import leave_all_but
 from streams.live.live import Live
 from streams.service import MemoryService
 from streams.telemetry.spans import Spans
@@ -124,7 +124,7 @@ class Siltstone:
         faust, parts = self._faust, self._parts  # a stop goes through them from the last to the first
         parts.push_async_callback(self.context.spans.close)
         parts.push_async_callback(faust.leave)
-        parts.push_async_callback(asyncio.to_thread, self.context.stores.close_all)
+        parts.push_async_callback(leave_all_but, (), self.context.stores)
         parts.push_async_callback(self._storage.close)
         parts.push_async_callback(self.long_term.stop)
         parts.push_async_callback(faust.stop)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import AsyncExitStack
 from typing import Final
 
 from schemas.errors import WindowsLocked
@@ -29,10 +30,7 @@ class KeptPartitions:
         """These are ours, and no others. Raises `WindowsLocked`, `DataDirError`."""
         if self.stores is None:
             return
-        for partition in self.stores.partitions():
-            if partition not in partitions:
-                # From this step on nothing finds it: what is being flushed would be written to a closed store.
-                await asyncio.to_thread(self.stores.leave(partition).close)
+        await leave_all_but(partitions, self.stores)
         come = [partition for partition in sorted(partitions) if self.stores.store(partition) is None]
         if come:
             await self._bring(come)
@@ -64,3 +62,14 @@ class KeptPartitions:
         """So much of it is in the rows."""
         if self.stores is not None:
             self.stores.restored(changelog, partition, offset, rows, read)
+
+
+async def leave_all_but(partitions: Collection[int], stores: WindowStores) -> None:
+    """Close the stores of all other partitions in threads; what one of them raises is raised when all are closed.
+
+    From this step on nothing finds any of them: what is being flushed would be written to a closed store.
+    """
+    async with AsyncExitStack() as closing:
+        for partition in stores.partitions():
+            if partition not in partitions:
+                closing.push_async_callback(asyncio.to_thread, stores.leave(partition).close)

@@ -77,8 +77,13 @@ def cookie(value: str, secure: bool) -> str:
 
 
 def is_secure(request: Request) -> bool:
-    """Whether the browser came by https, as far as the worker or a proxy before it says."""
-    return request.url.scheme == "https" or request.headers.get("x-forwarded-proto", "") == "https"
+    """Whether the browser has its page by https: with a form it says so itself, whatever a proxy says."""
+    headers = request.headers
+    return (
+        request.url.scheme == "https"
+        or headers.get("x-forwarded-proto", "") == "https"
+        or headers.get("origin", "").startswith("https://")
+    )
 
 
 async def form(request: Request) -> dict[str, str]:

@@ -66,21 +66,6 @@ class WindowStores:
         self._to_erase.pop(partition, None)  # it is asked for again: its command was not committed
         return self._open.pop(partition)
 
-    def close(self, partition: int) -> None:
-        """Its rows are on the disk then. Raises `DataDirError`."""
-        self.leave(partition).close()
-
-    def close_all(self) -> None:
-        """Raises what the first of them raises, when all are closed."""
-        fault: Exception | None = None
-        for partition in self.partitions():
-            try:
-                self.close(partition)
-            except Exception as exc:
-                fault = fault or exc
-        if fault is not None:
-            raise fault
-
     def former(self) -> frozenset[int]:
         """The partitions of which something is on the disk, and that are not open."""
         if not self.folder.is_dir():

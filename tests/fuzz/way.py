@@ -26,6 +26,7 @@ from tables.shard.shard import Shard
 from tables.windows.short_term import ShortTermStore
 from tests.crash.chatter import Said
 from tests.support.making import START, axis
+from tests.support.window_stores import close_stores
 
 DIMENSION = 32
 #: Everything happens early: windows are full, sessions are long, users have too many memories, and those go.
@@ -119,7 +120,7 @@ class Way:
 
     def __exit__(self, *_: object) -> None:
         self._runner.run(self.worker.shards.close())
-        self.worker.context.stores.close_all()
+        close_stores(self.worker.context.stores)
         self._runner.run(self.worker.shards.models.current.stop())
         self._runner.close()
 

@@ -12,6 +12,7 @@ from schemas.errors import BrokerUnavailable
 from schemas.settings import Settings
 from streams import assignment
 from streams.app import Siltstone
+from tests.support.window_stores import close_stores
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ async def worker(tmp_path: Path) -> AsyncIterator[Siltstone]:
     """One that is not started."""
     made = Siltstone(Settings.load(data_dir=tmp_path))
     yield made
-    made.context.stores.close_all()
+    close_stores(made.context.stores)
 
 
 async def test_tables_that_are_back_say_nothing_of_those_that_are_read_by_then(

@@ -28,6 +28,7 @@ from streams.hotpath.outbox import Producer
 from streams.recall import Query
 from tables.search.tokens import tokens
 from tests.fuzz.way import Log, Record
+from tests.support.window_stores import close_stores
 
 DIMENSION = 256
 
@@ -121,7 +122,7 @@ async def talk(folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -
     try:
         yield made
     finally:
-        worker.context.stores.close_all()
+        close_stores(worker.context.stores)
         made.model.gate.set()
         await worker.long_term.stop()
         await worker.shards.close()

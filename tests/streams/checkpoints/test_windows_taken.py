@@ -12,6 +12,7 @@ import pytest
 from tables.checkpoints.checkpoints import Checkpoints
 from tables.windows.window_stores import SETTLED_MS, DiskRows, WindowStores
 from tests.streams.checkpoints.house import PARTITION, Log, Worker, at_work
+from tests.support.window_stores import close_stores
 
 CHANGELOG = "sessions"
 NINE_HOURS, HOUR = timedelta(hours=9), 3_600
@@ -72,7 +73,7 @@ async def working(
         async with at_work(worker):
             yield worker, windows
     finally:
-        windows.stores.close_all()
+        close_stores(windows.stores)
 
 
 async def outcome(worker: Worker) -> str:

@@ -13,8 +13,9 @@ from faust.tables.recovery import RebalanceAgain
 from faust.transport import consumer as base
 from faust.types import TP
 
+from schemas.errors import DataDirError, WindowsLocked
 from schemas.settings import Settings
-from streams.hotpath.kept_partitions import KeptPartitions
+from streams.hotpath.kept_partitions import KeptPartitions, leave_all_but
 from streams.hotpath.marks import Progress
 from streams.hotpath.recovery import KeptRecovery, KeptTable
 from tables.windows.window_stores import WindowStores
@@ -22,6 +23,7 @@ from tests.streams.hotpath.test_outbox import Broker
 from tests.streams.hotpath.test_recovery import rejoined
 from tests.streams.hotpath.worker import TABLE, TextWorker, changelog_of, on_one_partition, running, unconnected
 from tests.support.waiting import until
+from tests.support.window_stores import close_stores
 
 
 class Interrupted(KeptPartitions):
@@ -204,7 +206,8 @@ async def test_a_store_that_is_being_closed_is_no_longer_found(
 ) -> None:
     """It is closed on a thread: what the loop flushes meanwhile would be written to a closed store."""
     stores = WindowStores(tmp_path)
-    stores.open(0)
+    for partition in (0, 1):
+        stores.open(partition)
     kept, found = KeptPartitions(stores, _brings_nothing), list[Collection[int]]()
 
     async def before_the_thread_begins(work: Callable[..., None], *given: int) -> None:
@@ -213,7 +216,31 @@ async def test_a_store_that_is_being_closed_is_no_longer_found(
 
     monkeypatch.setattr(asyncio, "to_thread", before_the_thread_begins)
     await kept.own(())
-    assert found == [[]]
+    assert found == [[], []]
+
+
+async def test_a_store_whose_rows_do_not_go_to_the_disk_keeps_no_other_open(tmp_path: Path) -> None:
+    stores = WindowStores(tmp_path)
+    for partition in (0, 1, 2):
+        stores.open(partition)
+    failing = stores.store(1)
+    assert failing is not None
+    close = failing.close
+
+    def fails() -> None:
+        close()
+        raise DataDirError(failing.folder, "No space left on device")
+
+    failing.close = fails  # type: ignore[method-assign]
+    with pytest.raises(DataDirError):
+        await leave_all_but({0}, stores)
+    assert stores.partitions() == [0]
+    anew = WindowStores(tmp_path)
+    anew.open(2)
+    with pytest.raises(WindowsLocked):
+        anew.open(0)
+    close_stores(stores)
+    close_stores(anew)
 
 
 async def test_offsets_of_partitions_that_moved_during_the_flush_are_not_committed(

@@ -15,6 +15,7 @@ from tables.windows.window_stores import WindowStores
 from tests.streams.hotpath.worker import changelog_of, feed, on_one_partition, running
 from tests.support.committed import committed
 from tests.support.waiting import until
+from tests.support.window_stores import close_stores
 
 KEYS = [f"key {n}" for n in range(60)]
 
@@ -124,7 +125,7 @@ async def test_a_changelog_that_ends_before_what_the_disk_has_is_read_from_its_s
     stores.open(0)
     rows.write(0, [(b"from nowhere", b"x")])
     stores.commit(0, {topic: (100_000, 60, 0)}, stores.begin())
-    stores.close_all()
+    close_stores(stores)
     async with running(settings, topic_id="one") as worker:
         await until(lambda: worker.recovered is not None)
         assert worker.recovered == dict.fromkeys(KEYS, "old")

@@ -19,6 +19,7 @@ from streams.wiring.faust_app import faust_app
 from tables.windows.rows import Rows
 from tables.windows.window_stores import WindowStores
 from tests.support.waiting import until_it_is
+from tests.support.window_stores import close_stores
 
 TABLE = "texts"
 
@@ -120,7 +121,7 @@ async def running(
     finally:
         await worker.app.stop()
         if worker.hot.stores is not None:
-            worker.hot.stores.close_all()
+            close_stores(worker.hot.stores)
 
 
 @contextlib.contextmanager

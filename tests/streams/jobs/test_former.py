@@ -26,6 +26,7 @@ from tests.support.locks import held_elsewhere
 from tests.support.making import START
 from tests.support.sparse import held
 from tests.support.waiting import until
+from tests.support.window_stores import close_stores
 
 __all__ = ["worker"]
 
@@ -126,11 +127,11 @@ async def test_windows_that_another_worker_has_are_removed(tmp_path: Path) -> No
     former = FormerWindows(lambda: stores, lambda: ours)
     for partition in range(4):
         stores.open(partition)
-    stores.close(2)
-    stores.close(3)
+    stores.leave(2).close()
+    stores.leave(3).close()
     await former.tick()
-    stores.close(0)
-    stores.close(1)
+    stores.leave(0).close()
+    stores.leave(1).close()
     ours -= {0, 1}
     await former.tick()
     assert stores.former() == {0, 1, 2}, "what is ours stays, also where it is not open yet"
@@ -142,7 +143,7 @@ async def test_windows_that_another_worker_has_are_removed(tmp_path: Path) -> No
     await former.tick()
     await former.tick()
     assert stores.former() == {2}, "nobody knows whose it is"
-    stores.close_all()
+    close_stores(stores)
 
 
 def raising(exc: Exception) -> Callable[..., Any]:

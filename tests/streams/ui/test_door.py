@@ -63,11 +63,23 @@ async def test_the_cookie_is_read_by_no_script_and_goes_to_the_dashboard_alone(
     secret = doorkeeper.token("*")
     given = (await log_in(outside, secret)).headers["set-cookie"]
     assert given == f"{COOKIE}={secret}; Path=/ui; HttpOnly; SameSite=Strict"
-    answer = await outside.post("/ui/login", data={"token": secret}, headers={"x-forwarded-proto": "https"})
-    assert answer.headers["set-cookie"].endswith("; Secure")
     for path in ("/v1/memories?user_id=ann", "/v1/stats/states"):
         as_cookie = await outside.get(path, headers={"cookie": f"{COOKIE}={secret}"})
         assert as_cookie.status_code == 401
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"x-forwarded-proto": "https"}, {"origin": "https://{host}"}],
+    ids=["a proxy", "the browser alone"],
+)
+async def test_a_cookie_that_came_by_https_goes_by_no_other_way(
+    outside: httpx.AsyncClient, doorkeeper: Doorkeeper, said: dict[str, str]
+) -> None:
+    """A browser tells where its form is from; not every proxy tells how it was asked."""
+    headers = {name: value.format(host=outside.base_url.netloc.decode()) for name, value in said.items()}
+    answer = await outside.post("/ui/login", data={"token": doorkeeper.token("*")}, headers=headers)
+    assert (answer.status_code, answer.headers["set-cookie"].endswith("; Secure")) == (303, True)
 
 
 async def test_a_wrong_token_is_refused_and_nothing_is_kept(outside: httpx.AsyncClient) -> None:

@@ -33,6 +33,7 @@ from tables.windows.rows import Change, Rows
 from tables.windows.window_stores import WindowStores
 from tests.support.examples import examples
 from tests.support.locks import held_elsewhere
+from tests.support.window_stores import close_stores
 
 TEXTS, OTHERS = "texts-changelog", "others-changelog"
 
@@ -70,13 +71,13 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., Worker]]:
 
     def begun(**given: object) -> Worker:
         for former in workers:
-            former.stores.close_all()
+            close_stores(former.stores)
         workers.append(Worker(tmp_path, **given))  # type: ignore[arg-type]
         return workers[-1]
 
     yield begun
     for worker in workers:
-        worker.stores.close_all()
+        close_stores(worker.stores)
 
 
 def test_what_was_written_is_there_again_with_its_place(opened: Callable[..., Worker]) -> None:
@@ -165,7 +166,7 @@ def test_what_is_damaged_is_removed_and_said(
     first.open()
     first.texts.put(0, b"a", "A")
     first.write(10)
-    first.stores.close(0)
+    first.stores.leave(0).close()
     damaged = next(path for path in (tmp_path / "0").iterdir() if path.name.startswith(name))
     damaged.write_bytes(b"nonsense" * 20)
     second = opened()
@@ -179,7 +180,7 @@ def test_rows_that_are_damaged_are_made_anew_at_the_next_start(tmp_path: Path, o
     for number in range(2_000):
         first.texts.put(0, b"%d" % number, os.urandom(100).hex())
     first.write(10)
-    first.stores.close(0)
+    first.stores.leave(0).close()
     for path in (tmp_path / "0").glob("*.sst"):
         raw = bytearray(path.read_bytes())
         for place in range(0, len(raw) // 2, 500):
@@ -249,7 +250,7 @@ def test_a_snapshot_has_the_rows_and_places_of_its_moment(tmp_path: Path, opened
     place = restored.open()[TEXTS]
     assert place is not None
     assert (place.offset, restored.held()) == (10, {b"a": "A"})
-    restored.stores.close_all()
+    close_stores(restored.stores)
 
 
 def test_what_is_forgotten_leaves_the_files(tmp_path: Path, opened: Callable[..., Worker]) -> None:
@@ -259,7 +260,7 @@ def test_what_is_forgotten_leaves_the_files(tmp_path: Path, opened: Callable[...
     worker.texts.put(0, b'["ann","s"]', "a secret of hers")
     worker.texts.put(0, b'["ben","s"]', "what he said")
     worker.write(1)
-    worker.stores.close(0)
+    worker.stores.leave(0).close()
     assert in_files(tmp_path, b"a secret of hers")
     second = opened()
     second.open()
@@ -317,7 +318,7 @@ def test_what_was_of_a_partition_that_went_is_removed(tmp_path: Path, opened: Ca
         worker.open(partition)
     worker.texts.put(0, b'["ann","s"]', "a secret of hers")
     worker.write(1)
-    worker.stores.close(0)
+    worker.stores.leave(0).close()
     assert worker.stores.former() == {0}
     worker.stores.drop(1)
     assert worker.stores.partitions() == [1], "what is open stays"
@@ -332,7 +333,7 @@ def test_what_was_of_a_partition_that_went_is_removed(tmp_path: Path, opened: Ca
 def test_what_another_process_has_open_is_not_removed(tmp_path: Path) -> None:
     stores = WindowStores(tmp_path)
     stores.open(0)
-    stores.close(0)
+    stores.leave(0).close()
     with held_elsewhere(tmp_path / "0" / LOCK):
         assert stores.former() == {0}
         with pytest.raises(WindowsLocked):
@@ -478,7 +479,7 @@ def test_rows_on_the_disk_are_as_those_of_a_dictionary(
                 for rows in (model.now, model.taken, model.log):
                     rows[key] = text
             case "restart":
-                worker.stores.close_all()
+                close_stores(worker.stores)
                 worker, under_way = Worker(folder), None
                 worker.open()
                 if not model.log:
@@ -488,7 +489,7 @@ def test_rows_on_the_disk_are_as_those_of_a_dictionary(
         assert {one: worker.texts.get(0, one) for one in (b"a", b"b", b"c")} == {
             one: model.now.get(one) for one in (b"a", b"b", b"c")
         }
-    worker.stores.close_all()
+    close_stores(worker.stores)
 
 
 def test_no_more_rows_are_decoded_in_memory_than_are_allowed(opened: Callable[..., Worker]) -> None:
