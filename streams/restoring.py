@@ -18,7 +18,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -133,12 +133,13 @@ class Restoring:
 
     async def bring(self, partition: int, folder: Path, models: Sequence[VectorModel]) -> None:
         """Have the nearest state in a shard's folder, of one of these models. Raises `ShardError`, `DataDirError`."""
-        while True:
+        for attempt in itertools.count(1):
             await in_background(partial(self._clean, partition, folder), "restore")
             try:
                 source = await self._brought(partition, folder, models)
             except ShardLocked as exc:  # what another worker has made of the disk may be the nearest state now
                 log.warning("%s", exc)
+                await asyncio.sleep(AGAIN.after(attempt))
             else:
                 self._metrics.restores.labels(source).inc()
                 return
@@ -204,7 +205,7 @@ class Restoring:
             )
         return None
 
-    async def _fitting(self, wanted: _Wanted, number: int, models: Iterable[VectorModel]) -> Manifest | None:
+    async def _fitting(self, wanted: _Wanted, number: int, models: Sequence[VectorModel]) -> Manifest | None:
         """A generation that can be used here; None where it was dropped just now. Raises `_Unusable`."""
         try:
             manifest = await in_background(partial(self._store.read, wanted.partition, number), "restore")
@@ -214,19 +215,15 @@ class Restoring:
             raise _Unusable(f"damaged: {exc.what}") from exc
         if manifest is None:
             return None
-        reasons = [
-            misfit(
-                manifest,
-                partition=wanted.partition,
-                partitions=self._partitions,
-                model=model.name,
-                dimension=model.dimension,
-                topic_ids={LONG_TERM: wanted.bounds.topic_id},
-            )
-            for model in models
-        ]
-        if None not in reasons:
-            raise _Unusable(str(reasons[0]))
+        reason = misfit(
+            manifest,
+            partition=wanted.partition,
+            partitions=self._partitions,
+            models=models,
+            topic_ids={LONG_TERM: wanted.bounds.topic_id},
+        )
+        if reason is not None:
+            raise _Unusable(reason)
         offset = manifest.facts.positions[LONG_TERM].offset
         if offset > wanted.bounds.end:
             raise _Unusable(f"the log ends at offset {wanted.bounds.end}, before its {offset}")

@@ -889,12 +889,18 @@ class HotPath:
             return True
         if (asking := self._asking_ends.get(topic)) is None:
             asking = self._asking_ends[topic] = asyncio.ensure_future(self.ends(topic))
-            asking.add_done_callback(lambda _: self._asking_ends.pop(topic, None))
+            asking.add_done_callback(partial(self._asked_ends, topic))
         try:
             said = await asyncio.shield(asking)
         except (KafkaError, OSError) as exc:
             raise NotReady(f"how far the log reaches is not to be heard: {type(exc).__name__}; ask again") from exc
         return offset < said.get(partition, offset + 1)
+
+    def _asked_ends(self, topic: str, asked: asyncio.Future[dict[int, int]]) -> None:
+        """All who asked may have gone: then its error is no one's."""
+        self._asking_ends.pop(topic, None)
+        if not asked.cancelled():
+            asked.exception()
 
     def forget_readable(self) -> None:
         """Partitions are assigned or sought anew: who waits is told so."""

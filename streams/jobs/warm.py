@@ -142,21 +142,16 @@ class WarmJob:
 
     def _fits(self, copy: WarmCopy, models: Sequence[VectorModel]) -> bool:
         facts = copy.manifest.facts
-        reasons = [
-            misfit(
-                copy.manifest,
-                partition=facts.partition,
-                partitions=self._partitions,
-                model=model.name,
-                dimension=model.dimension,
-                topic_ids={LONG_TERM: self._topic_id()},
-            )
-            for model in models
-        ]
-        if None in reasons:
-            return True
-        log.warning("shard %d: its warm copy is passed over: %s", facts.partition, reasons[0])
-        return False
+        reason = misfit(
+            copy.manifest,
+            partition=facts.partition,
+            partitions=self._partitions,
+            models=models,
+            topic_ids={LONG_TERM: self._topic_id()},
+        )
+        if reason is not None:
+            log.warning("shard %d: its warm copy is passed over: %s", facts.partition, reason)
+        return reason is None
 
 
 def _offset(copy: WarmCopy) -> int:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tables.checkpoints.manifest import Manifest
 from tables.checkpoints.snapshot import FORMAT
+from tables.shard.reembedding import VectorModel
 
 
 def misfit(
-    manifest: Manifest, *, partition: int, partitions: int, model: str, dimension: int, topic_ids: Mapping[str, str]
+    manifest: Manifest,
+    *,
+    partition: int,
+    partitions: int,
+    models: Sequence[VectorModel],
+    topic_ids: Mapping[str, str],
 ) -> str | None:
-    """Why a checkpoint cannot be used here; None where it can.
+    """Why a checkpoint cannot be used here; None where it can. Its vectors are of one of these models.
 
     `topic_ids` has the id of each log as it is now, by the names that `Facts.positions` has; one that is not known
     ("", or not there) is not compared. A log that the checkpoint has no position of is read from its start.
@@ -23,8 +29,8 @@ def misfit(
         return f"it is of partition {facts.partition}, not of {partition}"
     if facts.partitions != partitions:
         return f"its users are shared out by {facts.partitions} partitions, and here by {partitions}"
-    if (facts.model, facts.dimension) != (model, dimension):
-        return f"its vectors are of {facts.model} ({facts.dimension} numbers), and here of {model} ({dimension})"
+    if (model := VectorModel(facts.model, facts.dimension)) not in models:
+        return f"its vectors are of {model}, and here of {models[0]}"
     for name, position in facts.positions.items():
         now = topic_ids.get(name, "")
         if now and position.topic_id and now != position.topic_id:

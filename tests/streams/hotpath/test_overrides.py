@@ -8,11 +8,14 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from aiokafka.errors import KafkaConnectionError
 
-from schemas.errors import FaustChanged
+from schemas.errors import FaustChanged, NotReady
 from schemas.settings import Settings
 from streams.hotpath import overrides
 from streams.wiring.faust_app import faust_app
+from tests.streams.hotpath.worker import unconnected
+from tests.support.waiting import until
 
 
 def test_fausts_sources_are_as_expected() -> None:
@@ -42,3 +45,41 @@ def test_a_consumers_thread_leaves_a_loop_that_is_closed_nothing_to_do() -> None
     asyncio.run(overrides._Thread._wakeup_timer_in_thread(thread))
     gc.collect()  # a coroutine that nobody awaited would be told of, which fails the test
     assert thread.last_wakeup_at > 0
+
+
+async def test_where_the_log_ends_is_asked_once_and_a_failure_that_nobody_waits_for_is_not_told(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Those that wait get the error; where all have gone, it would be one of the loop's own."""
+    asked, fails = list[str](), asyncio.Event()
+
+    async def ends(topic: str) -> dict[int, int]:
+        asked.append(topic)
+        await fails.wait()
+        raise KafkaConnectionError("no broker")
+
+    with unconnected(settings) as worker:
+        hot = worker.hot
+        monkeypatch.setattr(hot, "ends", ends)
+        monkeypatch.setattr(hot, "readable_before", lambda _topic, _partition: 0)
+        monkeypatch.setattr(worker.consumer, "highwater", lambda _tp: None)
+        waiting = [asyncio.create_task(hot.is_written(worker.topic, 0, 7)) for _ in range(3)]
+        await until(lambda: asked)
+        for task in waiting:
+            task.cancel()
+        await asyncio.wait(waiting)
+        late = asyncio.create_task(hot.is_written(worker.topic, 0, 7))
+        await asyncio.sleep(0)
+        fails.set()
+        with pytest.raises(NotReady, match="KafkaConnectionError"):
+            await late
+        assert asked == [worker.topic]
+        fails.clear()
+        gone = asyncio.create_task(hot.is_written(worker.topic, 0, 7))
+        await until(lambda: len(asked) == 2)
+        gone.cancel()
+        await asyncio.wait([gone])
+        fails.set()
+        await until(lambda: not hot._asking_ends)
+    gc.collect()
+    assert not [record for record in caplog.records if record.name == "asyncio"]

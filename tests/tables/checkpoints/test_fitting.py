@@ -10,13 +10,13 @@ import pytest
 from schemas.errors import DamagedCheckpoint
 from tables.checkpoints.fitting import misfit
 from tables.checkpoints.manifest import File, Manifest, checksum_of, decoded, encoded
+from tables.shard.reembedding import VectorModel
 from tests.tables.checkpoints.made import facts
 
 HERE: dict[str, Any] = {
     "partition": 3,
     "partitions": 8,
-    "model": "toy",
-    "dimension": 4,
+    "models": [VectorModel("toy", 4)],
     "topic_ids": {"long-term": "topic-id", "another": "id"},
 }
 
@@ -29,8 +29,15 @@ HERE: dict[str, Any] = {
         ({"topic_ids": {"long-term": ""}}, None),
         ({"partition": 4}, "it is of partition 3, not of 4"),
         ({"partitions": 4}, "its users are shared out by 8 partitions, and here by 4"),
-        ({"model": "other"}, "its vectors are of toy (4 numbers), and here of other (4)"),
-        ({"dimension": 5}, "its vectors are of toy (4 numbers), and here of toy (5)"),
+        ({"models": [VectorModel("other", 4), VectorModel("toy", 4)]}, None),
+        (
+            {"models": [VectorModel("other", 4)]},
+            "its vectors are of toy (4 dimensions), and here of other (4 dimensions)",
+        ),
+        (
+            {"models": [VectorModel("toy", 5), VectorModel("other", 4)]},
+            "its vectors are of toy (4 dimensions), and here of toy (5 dimensions)",
+        ),
         ({"topic_ids": {"long-term": "new"}}, "topic long-term was made anew since (id topic-id then, new now)"),
     ],
     ids=lambda value: None,
