@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,14 +12,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from schemas.errors import ShardError, StoreUnavailable
+from schemas.errors import DataDirError, ShardError, SiltstoneError, StoreUnavailable
 from schemas.events import ForgetUser
 from streams import restoring
 from tables.checkpoints import manifest as manifests
+from tables.checkpoints import restoring as checkpoint_restoring
 from tables.checkpoints.checkpoints import Checkpoints
 from tests.streams.checkpoints.house import PARTITION, Log, Worker, at_work, everybody
 from tests.support.making import START
 from tests.support.waiting import until
+from tests.tables.checkpoints.made import content
 from tests.tables.commands import event
 
 
@@ -129,11 +133,11 @@ async def test_where_the_log_has_not_all_and_no_checkpoint_fits_the_worker_says_
         assert "siltstone checkpoint restore" in str(fault)
 
 
-async def fault_of(worker: Worker) -> str:
+async def fault_of(worker: Worker, kind: type[SiltstoneError] = ShardError) -> str:
     """Why it does not open its shard."""
     async with at_work(worker):
         (fault,) = worker.faults
-        assert isinstance(fault, ShardError)
+        assert isinstance(fault, kind)
         return str(fault)
 
 
@@ -231,6 +235,30 @@ async def test_a_disk_that_the_log_does_not_reach_makes_place(tmp_path: Path, st
     log.say(5)
     await generations(tmp_path, store, log, 1)
     log.start = 7
+    async with at_work(Worker(tmp_path / "disk", store, log)) as worker:
+        assert (worker.read_again, worker.restores()) == (0, {"checkpoint": 1})
+        assert await worker.users() == everybody(log)
+
+
+async def test_a_disk_with_no_room_for_what_is_restored_keeps_what_it_has(
+    tmp_path: Path, store: Checkpoints, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker says so; the shard that was there is there, whole, and with room it makes place."""
+    await left(tmp_path / "disk", store, log)
+    log.say(5)
+    await generations(tmp_path, store, log, 1)
+    log.start = 7
+    before = content(tmp_path / "disk" / "shards")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint_restoring, "sync_all", full)
+        said = await fault_of(Worker(tmp_path / "disk", store, log), DataDirError)
+    assert "No space left on device" in said
+    assert content(tmp_path / "disk" / "shards") == before
+    assert list((tmp_path / "disk" / "restoring").iterdir()) == []
     async with at_work(Worker(tmp_path / "disk", store, log)) as worker:
         assert (worker.read_again, worker.restores()) == (0, {"checkpoint": 1})
         assert await worker.users() == everybody(log)

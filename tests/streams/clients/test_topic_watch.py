@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,13 +12,14 @@ from pathlib import Path
 import orjson
 import pytest
 
-from schemas.errors import BrokerEmptied, PartitionsChanged, TopicsRemade
+from schemas.errors import BrokerEmptied, DataDirError, PartitionsChanged, TopicsRemade
 from schemas.settings import Settings
 from schemas.topics import Topics
 from streams.clients.broker import admin_client, ensure_topics
 from streams.clients.topic_contract import worker_topics
 from streams.clients.topic_ids import GONE, Identity, identities
 from streams.clients.topic_watch import LOOKS, LOOKS_GONE, TopicWatch, changed
+from tables import paths
 
 ONE, OTHER = uuid.UUID(int=1), uuid.UUID(int=2)
 
@@ -115,6 +118,25 @@ async def test_topics_that_were_made_anew_between_two_starts_are_told(
         True,
         False,
     )
+
+
+async def test_a_disk_with_no_room_for_the_ids_leaves_those_that_were_noted(
+    watch: TopicWatch, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker stops, and says so; the next one knows that its offsets are of the former topics."""
+    names = Topics.with_prefix(settings.kafka.topic_prefix)
+    await delete(settings, names.long_term)
+    await ensure_topics(settings.kafka)
+    assert await watch.begin() == {names.long_term}
+
+    def full(_: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(paths, "synced", full)
+        with pytest.raises(DataDirError, match="No space left on device"):
+            await watch.note()
+    assert await watch.begin() == {names.long_term}
 
 
 async def test_another_broker_is_no_news_of_single_topics(
