@@ -18,7 +18,8 @@ import sys
 import tempfile
 import tomllib
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
@@ -31,12 +32,14 @@ from schemas.settings import LifecycleSettings, LongTermSettings, Settings
 from streams.app import Siltstone
 from streams.hotpath.outbox import Producer
 from streams.recall import Query
+from streams.rules.filtering import MOST_CONDITIONS, Condition, Filter
 from tables.shard.shard import Shard
 from tables.vectors.index import Vectors
 from tests.fuzz.way import DIMENSION as TOY_DIMENSION
 from tests.fuzz.way import Log, Record, Toy
 from tests.support.calls import ROOT, Calls, Statements
 from tests.support.making import START, promotion
+from tests.support.steps import HOSTILE_PIECES
 
 FILE: Final = Path(__file__).with_suffix(".toml")
 #: A figure may be so much above the noted one, and has to be noted anew when it is so much below.
@@ -67,6 +70,11 @@ MEANING: Final = {
         "calls_warm": "function calls of the second one, of another question",
         "statements_first": "SQL statements of the first one",
         "statements_warm": "SQL statements of the second one",
+    },
+    "hostile": {
+        "message_calls": "function calls a message of 8 KB that was made to take long",
+        "question_calls": "function calls of a search with a question of 32 KB that was made to take long",
+        "filters_calls": "function calls of a search of 300 memories with as many conditions as there may be",
     },
 }
 
@@ -173,17 +181,21 @@ class Sizes(Log):
 
 def intake() -> Figures:
     """The second half of a conversation, with windows that are full of the first one."""
+    return _intake(conversation(), WARM)
+
+
+def _intake(said: Iterable[tuple[str, bytes]], warm: int) -> Figures:
     with tempfile.TemporaryDirectory() as folder:
-        return asyncio.run(_intake(Siltstone(_settings(Path(folder))), Calls()))
+        return asyncio.run(_taken_in(Siltstone(_settings(Path(folder))), list(said), warm))
 
 
-async def _intake(worker: Siltstone, calls: Calls) -> Figures:
-    log, topics = Sizes(), worker.topics
+async def _taken_in(worker: Siltstone, said: Sequence[tuple[str, bytes]], warm: int) -> Figures:
+    log, topics, calls = Sizes(), worker.topics, Calls()
     worker.hot.outbox.connect(cast(Producer, log))
     worker.context.stores.open(0)
     records = [
         Record(topics.conversations, offset, user.encode(), value, timestamp=START + A_MONTH + offset)
-        for offset, (user, value) in enumerate(conversation())
+        for offset, (user, value) in enumerate(said)
     ]
 
     async def take(part: Sequence[Record]) -> None:
@@ -204,11 +216,11 @@ async def _intake(worker: Siltstone, calls: Calls) -> Figures:
         }
 
     with calls.watched():
-        await take(records[:WARM])
+        await take(records[:warm])
         before = written()
         with calls.counted():
-            await take(records[WARM:])
-    messages = len(records) - WARM
+            await take(records[warm:])
+    messages = len(records) - warm
     sizes = {name: size - before[name] for name, size in written().items()}
     return {"calls": calls.total / messages} | {name: size / messages for name, size in sizes.items()}
 
@@ -279,6 +291,7 @@ def _size(folder: Path) -> int:
 
 MEMORIES: Final = 300
 OTHERS: Final = 700
+WARM_QUESTION: Final = "Since when have I lived in Oslo?"
 
 
 def search() -> Figures:
@@ -288,7 +301,9 @@ def search() -> Figures:
         return asyncio.run(_search(Siltstone(_settings(Path(folder))), calls, statements))
 
 
-async def _search(worker: Siltstone, calls: Calls, statements: Statements) -> Figures:
+@asynccontextmanager
+async def _remembering(worker: Siltstone) -> AsyncIterator[None]:
+    """A worker whose one shard holds ann's memories and those of others."""
     worker.shards.models.current._backend = Toy()
     worker.shards.models.current.start()
     worker.hot.outbox.connect(cast(Producer, Sizes()))
@@ -299,25 +314,86 @@ async def _search(worker: Siltstone, calls: Calls, statements: Statements) -> Fi
         for place, event in enumerate(events)
     ]
     vectors = _vectors(events, TOY_DIMENSION)
-    figures: Figures = {}
     try:
         await worker.shards.call(0, Shard.apply, events, vectors, START, len(events))
         worker.clock.observe(events[-1].timestamp)
-        for name, text in (("first", "Which code opens my locker?"), ("warm", "Since when have I lived in Oslo?")):
-            began, done = calls.total, statements.total
-            with calls.counted():
-                hits = await worker.recall.search(Query("ann", text, 10, frozenset(State)))
-            assert len(hits) == 10
-            figures |= {f"calls_{name}": calls.total - began, f"statements_{name}": statements.total - done}
+        yield
     finally:
         await worker.shards.close()
         await worker.shards.models.current.stop()
+
+
+def _asked(text: str, filters: tuple[Condition, ...] = ()) -> Query:
+    return Query("ann", text, 10, frozenset(State), filters=filters)
+
+
+async def _search(worker: Siltstone, calls: Calls, statements: Statements) -> Figures:
+    figures: Figures = {}
+    async with _remembering(worker):
+        for name, text in (("first", "Which code opens my locker?"), ("warm", WARM_QUESTION)):
+            began, done = calls.total, statements.total
+            with calls.counted():
+                hits = await worker.recall.search(_asked(text))
+            assert len(hits) == 10
+            figures |= {f"calls_{name}": calls.total - began, f"statements_{name}": statements.total - done}
     return {name: float(figures[name]) for name in MEANING["search"]}
+
+
+# What is made to take long: patterns and parsers go over it again and again where they may
+
+LONG_MESSAGE: Final = 8_192
+LONG_QUESTION: Final = 32_768
+
+
+def hostile() -> Figures:
+    """Of each kind of text the same number of messages and of questions."""
+    calls = Calls()
+    with tempfile.TemporaryDirectory() as folder, calls.watched():
+        searched = asyncio.run(_hostile_search(Siltstone(_settings(Path(folder))), calls))
+    return {"message_calls": _intake(_hostile_conversation(), len(HOSTILE_PIECES))["calls"]} | searched
+
+
+def _hostile_conversation() -> Iterator[tuple[str, bytes]]:
+    for number in range(3 * len(HOSTILE_PIECES)):
+        record = {
+            "user_id": "ann",
+            "session_id": "s",
+            "message_id": f"m-{number}",
+            "role": ("user", "assistant")[number % 2],
+            "content": _repeated(HOSTILE_PIECES[number % len(HOSTILE_PIECES)], LONG_MESSAGE),
+            "timestamp": START + 1_000 * number,
+        }
+        yield "ann", orjson.dumps(record)
+
+
+def _repeated(piece: str, length: int) -> str:
+    return (piece * length)[:length]
+
+
+async def _hostile_search(worker: Siltstone, calls: Calls) -> Figures:
+    conditions = tuple(Filter.parse(f"metadata.{number}:ne:{number}") for number in range(MOST_CONDITIONS))
+    async with _remembering(worker):
+        await worker.recall.search(_asked(WARM_QUESTION))
+        with calls.counted():
+            for piece in HOSTILE_PIECES:
+                await worker.recall.search(_asked(_repeated(piece, LONG_QUESTION)))
+        questions = calls.total
+        with calls.counted():
+            assert len(await worker.recall.search(_asked(WARM_QUESTION, conditions))) == 10
+    return {
+        "question_calls": questions / len(HOSTILE_PIECES),
+        "filters_calls": float(calls.total - questions),
+    }
 
 
 # The file
 
-PARTS: Final[dict[str, Callable[[], Figures]]] = {"intake": intake, "long_term": long_term, "search": search}
+PARTS: Final[dict[str, Callable[[], Figures]]] = {
+    "intake": intake,
+    "long_term": long_term,
+    "search": search,
+    "hostile": hostile,
+}
 
 
 def measured(part: str) -> Figures:
