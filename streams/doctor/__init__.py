@@ -32,6 +32,7 @@ __all__ = ["Finding", "Outcome", "ReadSettings", "examine"]
 DATA_SECONDS = 10.0
 STORE_SECONDS = 30.0
 BROKER_SECONDS = 10.0
+HTTP_SECONDS = http.ANSWER_SECONDS + 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +124,8 @@ def _checks(
             access.SILENT,
             partial(access.check_access, settings),
         ),
-        _Check(http.CHECK, frozenset({"http"}), 5.0, http.TAKEN, partial(http.check_http, settings)),
-        _Check(mcp.CHECK, frozenset({"http", "access"}), 5.0, mcp.ANEW, partial(mcp.check_mcp, settings)),
+        _Check(http.CHECK, frozenset({"http"}), HTTP_SECONDS, http.TAKEN, partial(http.check_http, settings)),
+        _Check(mcp.CHECK, frozenset({"http", "access"}), HTTP_SECONDS, mcp.ANEW, partial(mcp.check_mcp, settings)),
     ]
 
 

@@ -12,9 +12,11 @@ from streams.coming_back import Behind
 from streams.doctor.finding import Finding, failed, ok, warning
 
 CHECK = "http"
-ANSWER_SECONDS = 3.0
+#: A worker that is very busy, or whose machine is, takes seconds.
+ANSWER_SECONDS = 10.0
 SHOWN = 4
 TAKEN = "end it, or choose another port with http.port or --port"
+SILENT = "look at the worker's log, and at what else the machine does; where it is no worker, " + TAKEN
 
 
 async def check_http(settings: Settings) -> list[Finding]:
@@ -29,6 +31,9 @@ async def check_http(settings: Settings) -> list[Finding]:
             answer = await client.get(f"http://{host}:{http.port}/readyz")
     except httpx.ConnectError:
         return [_bindable(http, address)]
+    except httpx.TimeoutException:
+        silent = f"{address} is taken, and has not answered within {ANSWER_SECONDS:g} s"
+        return [failed(CHECK, f"{silent}: by a worker that is very busy, or by something else", SILENT)]
     except httpx.HTTPError as exc:
         return [failed(CHECK, f"{address} is taken by something that is no worker ({type(exc).__name__})", TAKEN)]
     said = _said(answer)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import httpx
 
 from schemas.settings import Settings
 from streams.api.hosts import names_of
 from streams.doctor.finding import Finding, failed, ok
+from streams.doctor.http import ANSWER_SECONDS
 
 CHECK = "mcp"
-ANSWER_SECONDS = 3.0
 ANEW = "start the worker anew with these settings"
 _PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 #: The host is no name of the worker's.
@@ -26,15 +28,17 @@ async def check_mcp(settings: Settings) -> list[Finding]:
     found = [ok(CHECK, served if hosts else "served at /mcp, by whatever name it is asked for, to who has a token")]
     base = f"http://{_as_host(http.host)}:{http.port}"
     async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=ANSWER_SECONDS) as client:
-        for host in hosts or [_as_host(http.host)]:
-            try:
-                answer = await client.post("/mcp", json=_PING, headers={"Host": f"{host}:{http.port}"})
-            except (httpx.HTTPError, httpx.InvalidURL):
-                return found  # whether anybody is there is a finding of `http`
-            if answer.status_code == _MISDIRECTED:
-                return [failed(CHECK, f"the worker that runs turns away requests for {host}", ANEW)]
-            if answer.status_code == httpx.codes.NOT_FOUND:
-                return [failed(CHECK, "the worker that runs serves no MCP", ANEW)]
+        asked = hosts or [_as_host(http.host)]
+        pings = (client.post("/mcp", json=_PING, headers={"Host": f"{host}:{http.port}"}) for host in asked)
+        try:
+            answers = await asyncio.gather(*pings)
+        except (httpx.HTTPError, httpx.InvalidURL):
+            return found  # whether anybody is there is a finding of `http`
+    for host, answer in zip(asked, answers, strict=True):
+        if answer.status_code == _MISDIRECTED:
+            return [failed(CHECK, f"the worker that runs turns away requests for {host}", ANEW)]
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            return [failed(CHECK, "the worker that runs serves no MCP", ANEW)]
     return found
 
 

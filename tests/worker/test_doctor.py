@@ -506,7 +506,7 @@ def at_port(port: int) -> Settings:
         (b'{"ready": false, "waiting_for": ["the shards"]}', WARNING, "is not ready: the shards"),
         (b"[]", FAILED, "taken by something that is no worker (200)"),
         (b"<html>", FAILED, "taken by something that is no worker (200)"),
-        pytest.param(None, FAILED, "taken by something that is no worker (ReadTimeout)", marks=pytest.mark.slow),
+        pytest.param(None, FAILED, "is taken, and has not answered within 10 s", marks=pytest.mark.slow),
     ],
 )
 async def test_a_taken_port_says_by_whom(body: bytes | None, outcome: Outcome, what: str) -> None:
@@ -606,9 +606,9 @@ async def test_beside_a_running_worker_all_is_well(settings: Settings) -> None:
         write(orjson.dumps(config).decode())
         result = await siltstone("doctor", "--port", str(worker.api.port), "--json")
         answer = orjson.loads(result.stdout)
-        told = {finding["check"]: finding["outcome"] for finding in answer["findings"]}
-        assert told.pop("shards") == "warning"
-        assert set(told.values()) == {"ok"}
+        told = {finding["check"]: finding for finding in answer["findings"]}
+        assert told.pop("shards")["outcome"] == "warning"
+        assert [finding for finding in told.values() if finding["outcome"] != "ok"] == []
         assert set(told) == {
             "settings",
             "broker",

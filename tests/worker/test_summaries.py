@@ -72,7 +72,7 @@ class Place(NamedTuple):
         return [one["run_id"] for one in answer["waiting"]]
 
     async def until_none_waits(self, user: str) -> None:
-        """Its file is there a moment before it no longer waits."""
+        """Its file is there a moment before it is counted, and no longer waits."""
 
         async def none() -> bool:
             return await self.waiting(user) == []
@@ -88,6 +88,7 @@ class Place(NamedTuple):
             return len((await self.days(user)).get(day, [])) == count
 
         await until_it_is(there, alive=self.worker)
+        await self.until_none_waits(user)  # all of it is counted by then
         return (await self.days(user))[day]
 
     async def ask(self, user: str, **fields: Any) -> dict[str, Any]:
