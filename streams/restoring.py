@@ -14,8 +14,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import os
-import shutil
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -38,11 +36,12 @@ from streams.background import in_background
 from streams.backoff import Backoff
 from streams.metrics import Metrics
 from tables.checkpoints.checkpoints import Checkpoints
+from tables.checkpoints.drafts import Draft, drop_left
 from tables.checkpoints.fitting import misfit
 from tables.checkpoints.manifest import Manifest
 from tables.shard.frozen import FOLDER, LONG_TERM
 from tables.shard.reembedding import VectorModel
-from tables.shard.replacing import position_of, replace_shard
+from tables.shard.replacing import FORMER, position_of, replace_shard, take_up
 
 log = logging.getLogger(__name__)
 
@@ -110,22 +109,15 @@ class Restoring:
         self._store, self._folder, self._partitions = store, folder, partitions
         self._bounds, self._is_member, self._metrics, self._begins = bounds, is_member, metrics, begins
         self._accept_loss, self._patience = accept_loss, patience
-        self._numbers = itertools.count()
         self._waiting: dict[int, str] = {}
 
     def _clean(self, partition: int, folder: Path) -> None:
         """Remove what a worker left that was killed while it restored; a disk that it had set aside comes back."""
-        aside = self._aside(partition)
-        if aside.exists() and not folder.exists():
-            aside.rename(folder)
-        for left in self._folder.glob(f"{partition}[-.]*"):
-            shutil.rmtree(left, ignore_errors=True)
+        take_up(self._aside(partition), folder)
+        drop_left(self._folder, str(partition))
 
     def _aside(self, partition: int) -> Path:
-        return self._folder / f"{partition}.former"
-
-    def _draft(self, partition: int) -> Path:
-        return self._folder / f"{partition}-{os.getpid()}-{next(self._numbers)}"
+        return self._folder / f"{partition}{FORMER}"
 
     def waiting(self) -> list[str]:
         """Why shards are not opened yet."""
@@ -243,31 +235,33 @@ class Restoring:
             offset,
         )
         mine = tuple(file for file in manifest.files if file.name.startswith(f"{FOLDER}/"))
-        draft, progress = self._draft(partition), told_until(gone, self._begins(partition))
+        progress = told_until(gone, self._begins(partition))
 
-        def drop() -> None:
-            shutil.rmtree(draft, ignore_errors=True)
-
-        def fetch() -> None:
-            self._store.restore(msgspec.structs.replace(manifest, files=mine), draft, progress)
-            if gone.is_set():
-                drop()
+        def fetch() -> Draft:
+            draft = Draft(self._folder, partition)
+            try:
+                self._store.restore(msgspec.structs.replace(manifest, files=mine), draft.files, progress)
+                if gone.is_set():
+                    raise Stopped
+            except BaseException:
+                draft.drop()
+                raise
+            return draft
 
         def put() -> None:
             try:
                 if not gone.is_set():
-                    replace_shard(
-                        partition, draft / FOLDER, wanted.folder, self._aside(partition), position=wanted.own
-                    )
+                    restored, aside = draft.files / FOLDER, self._aside(partition)
+                    replace_shard(partition, restored, wanted.folder, aside, position=wanted.own)
             finally:
-                drop()
+                draft.drop()
 
         try:
-            await in_background(fetch, "restore")
+            draft = await in_background(fetch, "restore")
             try:
                 await self._still_ours()
             except BaseException:
-                drop()
+                draft.drop()
                 raise
             await in_background(put, "restore")
         except DamagedCheckpoint as exc:

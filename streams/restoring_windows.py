@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import logging
-import os
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +21,7 @@ from schemas.errors import CheckpointError, DamagedCheckpoint, DataDirError, Sto
 from streams.background import in_background
 from streams.restoring import Stopped, told_until
 from tables.checkpoints.checkpoints import Checkpoints
+from tables.checkpoints.drafts import Draft
 from tables.windows.partition_store import holds_rows, place_rows
 
 log = logging.getLogger(__name__)
@@ -62,9 +60,7 @@ class RestoringWindows:
         self, *, store: Checkpoints, folder: Path, partitions: int, known_away: Callable[[], bool] = lambda: False
     ) -> None:
         self._store, self._folder, self._partitions, self._known_away = store, folder, partitions, known_away
-        self._numbers, self._not_before = itertools.count(), 0.0
-        for left in folder.glob("windows-*"):  # by a worker that was killed
-            shutil.rmtree(left, ignore_errors=True)
+        self._not_before = 0.0
 
     async def bring(self, folders: Mapping[int, Path]) -> None:
         """Have the windows' rows of the newest checkpoints in these folders of partitions, where there are none.
@@ -104,15 +100,16 @@ class RestoringWindows:
             files = tuple(file for file in manifest.files if file.name.startswith(f"{WINDOWS}/"))
             if not files or manifest.facts.partitions != self._partitions:
                 continue
-            draft = self._folder / f"windows-{partition}-{os.getpid()}-{next(self._numbers)}"
+            draft = Draft(self._folder, partition)
             try:
-                self._store.restore(msgspec.structs.replace(manifest, files=files), draft, told_until(over.event))
+                mine, until = msgspec.structs.replace(manifest, files=files), told_until(over.event)
+                self._store.restore(mine, draft.files, until)
                 with over.in_time():
-                    place_rows(draft / WINDOWS, folder)
+                    place_rows(draft.files / WINDOWS, folder)
                 return
             except Stopped:
                 return
             except DamagedCheckpoint as exc:
                 log.warning("windows of partition %d: %s", partition, exc)
             finally:
-                shutil.rmtree(draft, ignore_errors=True)
+                draft.drop()

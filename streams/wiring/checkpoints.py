@@ -19,8 +19,10 @@ from streams.timers import Timer, Timers
 from streams.wiring.context import WorkerContext
 from streams.wiring.window_copies import WindowCopies
 from tables.checkpoints.checkpoints import Checkpoints
+from tables.checkpoints.drafts import drop_left
 from tables.checkpoints.warm import WarmCopies
 from tables.shard.reembedding import VectorModel
+from tables.shard.replacing import FORMER, take_up
 
 
 class Checkpointing:
@@ -29,14 +31,17 @@ class Checkpointing:
     def __init__(
         self, context: WorkerContext, shards: OwnedShards, long_term: LongTermAgent, broker: BrokerLink
     ) -> None:
-        settings = context.settings.checkpoints
+        settings, data = context.settings.checkpoints, context.settings.data_dir
         self._seconds, self._context, self._broker = settings.seconds, context, broker
         self.job: CheckpointJob | None = None
         self.restoring: Restoring | None = None
         self.warm: WarmJob | None = None
-        copies = context.settings.data_dir / "warm"
-        # Links that a worker which was killed left: they would keep what has been forgotten since.
-        shutil.rmtree(context.settings.data_dir / "copied", ignore_errors=True)
+        copies, restoring = data / "warm", data / "restoring"
+        # What a worker which was killed left would keep what has been forgotten since.
+        shutil.rmtree(data / "copied", ignore_errors=True)
+        drop_left(restoring)
+        for aside in restoring.glob(f"*{FORMER}"):
+            take_up(aside, data / "shards" / aside.stem)
         if not settings.url:
             shutil.rmtree(copies, ignore_errors=True)  # nothing would keep them as new as what is forgotten
             return
@@ -49,13 +54,13 @@ class Checkpointing:
             topic_id=self._topic_id,
             generation=lambda: context.hot.generation,
             is_member=context.hot.is_member,
-            beside=WindowCopies(context.stores, context.settings.data_dir / "copied"),
+            beside=WindowCopies(context.stores, data / "copied"),
             caught_up=lambda partition: partition not in long_term.catching_up,
             expire_seconds=min(EXPIRE_SECONDS, settings.erase_seconds),
         )
         self.restoring = Restoring(
             store=store,
-            folder=context.settings.data_dir / "restoring",
+            folder=restoring,
             partitions=context.partitions,
             bounds=self._bounds,
             is_member=context.hot.is_member,
@@ -65,7 +70,7 @@ class Checkpointing:
         )
         self._windows = RestoringWindows(
             store=store,
-            folder=context.settings.data_dir / "restoring",
+            folder=restoring,
             partitions=context.partitions,
             known_away=self.job.store_is_away,
         )

@@ -17,11 +17,11 @@ from tables.checkpoints.checkpoints import Checkpoints
 from tables.checkpoints.manifest import Manifest, decoded, encoded
 from tables.checkpoints.restoring import Progress
 from tables.paths import synced, write_whole
-from tables.shard.replacing import replace_shard
+from tables.shard.replacing import FORMER, replace_shard
 
 FILES: Final = "files"
 MANIFEST: Final = "manifest-"
-_NEXT, _GONE, _FORMER = ".next", ".gone", ".former"
+_NEXT, _GONE = ".next", ".gone"
 
 
 class WarmCopy(NamedTuple):
@@ -43,7 +43,7 @@ class WarmCopies:
 
     def clean(self) -> None:
         """Remove what was being made, or removed, when a worker was killed."""
-        for suffix in (_NEXT, _GONE, _FORMER):
+        for suffix in (_NEXT, _GONE, FORMER):
             for left in self._folder.glob(f"*{suffix}"):
                 shutil.rmtree(left, ignore_errors=True)
 
@@ -106,7 +106,7 @@ class WarmCopies:
         `ShardLocked` where that is not at `position` (any more), or in use: the copy stays then.
         """
         partition = copy.manifest.facts.partition
-        aside = self._folder / f"{partition}{_FORMER}"
+        aside = self._folder / f"{partition}{FORMER}"
         shutil.rmtree(aside, ignore_errors=True)
         replace_shard(partition, copy.files / part, place, aside, position=position)
         self.drop(partition)

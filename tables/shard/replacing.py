@@ -24,6 +24,8 @@ from tables.reached import CATALOG
 
 log = logging.getLogger(__name__)
 
+#: How what lies aside is named, behind its partition.
+FORMER: Final = ".former"
 #: The position of what another process has open: it is as near as any.
 IN_USE: Final = 1 << 62
 
@@ -38,6 +40,14 @@ def position_of(folder: Path) -> int | None:
     except duckdb.Error as exc:
         log.debug("%s: %s", folder, exc)
         return IN_USE
+
+
+def take_up(aside: Path, place: Path) -> None:
+    """What was set aside by a process that was killed comes back, or goes where there is something in its place."""
+    if aside.exists():
+        if not place.exists():
+            aside.rename(place)
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def replace_shard(partition: int, restored: Path, place: Path, aside: Path, *, position: int | None) -> None:

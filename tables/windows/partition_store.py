@@ -33,6 +33,10 @@ STATE_KEY: Final = b"\x00state"
 ERASE: Final = b"\x00erase"
 #: How often deleted rows have left the disk; a key of its own, since erasing has a thread of its own.
 REWRITTEN: Final = b"\x00rewritten"
+#: When all of the store was rewritten (epoch ms), and the number of its changes then.
+WHOLE: Final = b"\x00whole"
+#: So often all of it is rewritten: keys name users and sessions, and a deleted one stays in a file until then.
+WHOLE_MS: Final = 86_400_000
 #: How RocksDB begins to say that what it finds is not what it wrote.
 DAMAGE: Final = ("Corruption", "Invalid argument", "Not implemented")
 #: A file beside RocksDB's: what it found damaged is not used again.
@@ -269,29 +273,42 @@ class PartitionStore:
     def erase(self, before_ms: int) -> int:
         """Rewrite the files that have rows under such keys without what is deleted; how many ranges those are.
 
-        Of what was noted before that moment (epoch ms). Raises `DataDirError`: what was to be erased still is.
+        Of what was noted before that moment (epoch ms). Once a day it is all of them, so that no key stays of what
+        was deleted. Raises `DataDirError`: what was to be erased still is.
         """
-        thorough = rocksdict.CompactOptions()
-        thorough.set_bottommost_level_compaction(rocksdict.BottommostLevelCompaction.force())
         with self._closing:
-            due = (
-                []
-                if self._closed
-                else [key for key, _ in self.scan(ERASE) if int(key[len(ERASE) :][:20]) < before_ms]
-            )
-            if not due:
+            if self._closed:
                 return 0
+            due = [key for key, _ in self.scan(ERASE) if int(key[len(ERASE) :][:20]) < before_ms]
+            changes, whole = self.state.changes, self._is_whole_due(before_ms)
+            if not due and not whole:
+                return 0
+            done = rocksdict.WriteBatch(raw_mode=True)
+            for key in due:
+                done.delete(key)
+            done.put(REWRITTEN, b"%d" % (self._rewritten + 1))
             with self._translated():
-                self._db.flush()
-                for prefix in (prefixes := {key[len(ERASE) + 20 :] for key in due}):
-                    self._db.compact_range(prefix, _after(prefix), thorough)
-                done = rocksdict.WriteBatch(raw_mode=True)
-                for key in due:
-                    done.delete(key)
-                done.put(REWRITTEN, b"%d" % (self._rewritten + 1))
+                if whole:
+                    done.put(WHOLE, b"%d %d" % (before_ms, changes))
+                    self._rewrite(None, None)
+                else:
+                    for prefix in {key[len(ERASE) + 20 :] for key in due}:
+                        self._rewrite(prefix, _after(prefix))
                 self._db.write(done, self._unlogged)
                 self._rewritten += 1
-            return len(prefixes)
+                self._rewrite(ERASE, _after(ERASE))  # what was noted names users as well
+            return len(due)
+
+    def _is_whole_due(self, now_ms: int) -> bool:
+        """Whether anything has changed since it was last rewritten as a whole, which is a day ago."""
+        at, changes = map(int, (self.get(WHOLE) or b"0 0").split())
+        return now_ms - at >= WHOLE_MS and self.state.changes != changes
+
+    def _rewrite(self, begin: bytes | None, end: bytes | None) -> None:
+        thorough = rocksdict.CompactOptions()
+        thorough.set_bottommost_level_compaction(rocksdict.BottommostLevelCompaction.force())
+        self._db.flush()
+        self._db.compact_range(begin, end, thorough)
 
     def close(self) -> None:
         """Raises `DataDirError` where what is in memory does not go to the disk; it is closed all the same."""

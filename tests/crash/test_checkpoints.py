@@ -45,7 +45,7 @@ async def test_a_lost_disk_costs_nothing_though_upload_and_restore_are_cut_off(
         shutil.rmtree(settings.data_dir)
         door.seconds = 0.3
         with worker_process(settings, two, other_disk, environment_of_its_own=store) as second:
-            await until(lambda: list(other_disk.glob("restoring/*.restoring")), alive=second, pace=0.001)
+            await until(lambda: list(other_disk.glob("restoring/*/files.restoring")), alive=second, pace=0.001)
             second.send_signal(signal.SIGKILL)
             second.wait()
         door.seconds = 0.0

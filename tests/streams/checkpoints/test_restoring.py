@@ -284,7 +284,7 @@ async def test_a_worker_that_is_killed_while_it_restores_begins_again(
     """What it left goes, and the disk that it had set aside is used where there is nothing nearer."""
     await left(tmp_path / "disk", store, log)
     aside = tmp_path / "disk" / "restoring" / f"{PARTITION}.former"
-    half = tmp_path / "disk" / "restoring" / f"{PARTITION}-1-0.restoring"
+    half = tmp_path / "disk" / "restoring" / f"{PARTITION}-1-0/files.restoring"
     (half / "shard").mkdir(parents=True)
     (half / "shard" / "catalog.duckdb").write_bytes(b"half")
     place = tmp_path / "disk" / "shards" / str(PARTITION)
@@ -352,7 +352,7 @@ async def test_a_worker_that_was_paused_takes_nobodys_place(tmp_path: Path, stor
     late = Worker(tmp_path / "disk", store, log)
     late.member = False
     late.own()
-    await until(lambda: list((tmp_path / "disk" / "restoring").glob(f"{PARTITION}-*/shard/catalog.duckdb")))
+    await until(lambda: list((tmp_path / "disk" / "restoring").glob(f"{PARTITION}-*/files/shard/catalog.duckdb")))
     log.say(2)
     await left(tmp_path / "meanwhile", store, log)
     (tmp_path / "disk" / "shards").mkdir()

@@ -9,7 +9,7 @@ import pytest
 from schemas.errors import ShardLocked
 from tables.catalog.catalog_file import CatalogFile
 from tables.catalog.shard_info import InfoTable, ShardInfo
-from tables.shard.replacing import position_of, replace_shard
+from tables.shard.replacing import position_of, replace_shard, take_up
 from tests.support.locks import held_elsewhere
 
 
@@ -66,3 +66,14 @@ def test_what_another_worker_begins_in_that_moment_stays(
     with pytest.raises(ShardLocked, match="has just begun"):
         replace_shard(3, restored, place, tmp_path / "aside", position=None)
     assert position_of(place) == 1
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_what_a_killed_process_set_aside_comes_back_where_nothing_is(tmp_path: Path, there: bool) -> None:
+    aside, place = shard(tmp_path / "3.former", 5), tmp_path / "3"
+    if there:
+        shard(place, 7)
+    take_up(aside, place)
+    assert (position_of(place), aside.exists()) == (7 if there else 5, False)
+    take_up(aside, place)
+    assert position_of(place) == (7 if there else 5)

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import DataDirError, WindowsLocked
+from schemas.lifecycle import DAY_MS
 from schemas.topic_specs import SLEPT_TOO_LONG_MS
 from tables.windows.partition_store import (
     CURRENT,
@@ -275,6 +276,37 @@ def test_what_is_forgotten_leaves_the_files(tmp_path: Path, opened: Callable[...
     assert not in_files(tmp_path, b"a secret of hers")
     assert in_files(tmp_path, b"what he said")
     assert third.stores.erase(0) == 0
+
+
+def test_names_of_those_who_have_gone_leave_within_a_day(tmp_path: Path, opened: Callable[..., Worker]) -> None:
+    """A session is kept, without a word, until it is over: its key says whose it was. RocksDB's own notes go next."""
+    worker = opened()
+    worker.open()
+    worker.texts.put(0, b'["ann","s"]', "a secret of hers")
+    worker.texts.put(0, b'["ben","s"]', "what he said")
+    worker.write(1)
+    worker.texts.put(0, b'["ann","s"]', "-")
+    worker.stores.erase_later(0, b'["ann",')
+    worker.write(2)
+    worker.now += 30_001
+    assert worker.stores.erase(0) == 2
+    assert not in_files(tmp_path, b"a secret of hers")
+    worker.texts.delete(0, b'["ann","s"]')
+    worker.write(3)
+    changes = worker.stores.changes(0)
+    assert worker.stores.erase(0) == 0
+    assert worker.stores.changes(0) == changes
+    worker.now += DAY_MS
+    assert worker.stores.erase(0) == 0
+    assert worker.stores.changes(0) != changes, "a checkpoint without them is to be taken"
+    changes = worker.stores.changes(0)
+    back = opened()
+    back.now = worker.now + 7 * DAY_MS
+    back.stores.open(0)
+    assert not in_files(tmp_path, b'"ann"')
+    assert in_files(tmp_path, b"what he said")
+    assert back.stores.erase(0) == 0
+    assert back.stores.changes(0) == changes, "nothing has changed since"
 
 
 @pytest.mark.parametrize("killed", [False, True])
