@@ -26,6 +26,7 @@ from streams.cli import running
 from streams.cli.ingest import producing
 from streams.timers import Timer, Timers
 from tests.support.api import api
+from tests.support.groups import LONG_MISSED
 from tests.support.making import START, line
 from tests.support.sparse import held
 from tests.support.waiting import until, until_it_is
@@ -83,7 +84,9 @@ class House:
         self.disks: tuple[Path, ...] = (tmp_path / "one", tmp_path / "two")
         checkpoints = CheckpointsSettings(url=self.store.as_uri(), seconds=1000, warm=1)
         soon_over = settings.memory.model_copy(update={"session_idle_seconds": 8, "exchange_gap_seconds": 1})
-        self._settings = settings.model_copy(update={"checkpoints": checkpoints, "memory": soon_over})
+        # Two workers in one process hold each other up.
+        kafka = settings.kafka.model_copy(update={**LONG_MISSED, "session_timeout_seconds": 8.0})
+        self._settings = settings.model_copy(update={"checkpoints": checkpoints, "memory": soon_over, "kafka": kafka})
         self.partition = partition_of(ANN, settings.kafka.partitions)
         self.secrets = {word: word.encode() for word in (ANN, SESSION, SAID, NOTED, KEPT)}
         #: How far the workers' clock is ahead (ms). What a command deletes is settled within half a minute.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from schemas.errors import NotReady, OtherUser, ScopeMissing, TokenRefused
+from schemas.lifecycle import DAY_MS
 from schemas.tokens import Scope, TokenRecord, digest, id_of, issue
 from streams.admission.authorize import Principal, authorize
 from streams.admission.known_tokens import KnownTokens
@@ -53,6 +54,16 @@ def test_a_token_that_is_revoked_expired_or_of_another_secret_is_refused(changes
 def test_a_token_is_good_until_it_expires() -> None:
     tokens, secret = known(expires_at=NOW + 1)
     assert tokens.principal(secret).name == "ann's"
+
+
+def test_a_clock_that_is_ahead_for_a_moment_takes_no_token_for_good() -> None:
+    (tokens, secret), now = known(expires_at=NOW + 1), [NOW]
+    tokens._clock = lambda: now[0]
+    now[0] += 400 * DAY_MS
+    with pytest.raises(TokenRefused):
+        tokens.principal(secret)
+    now[0] = NOW
+    assert tokens.principal(secret) == ANN
 
 
 def test_one_that_was_deleted_or_never_was_is_refused() -> None:

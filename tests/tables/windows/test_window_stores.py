@@ -278,6 +278,34 @@ def test_what_is_forgotten_leaves_the_files(tmp_path: Path, opened: Callable[...
     assert third.stores.erase(0) == 0
 
 
+def test_a_full_disk_forgets_no_erasure(
+    tmp_path: Path, opened: Callable[..., Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is to be rewritten needs room for a while; when there is some, it is done."""
+    worker = opened()
+    worker.open()
+    worker.texts.put(0, b'["ann","s"]', "a secret of hers")
+    worker.write(1)
+    worker.texts.delete(0, b'["ann","s"]')
+    worker.stores.erase_later(0, b'["ann",')
+    worker.write(2)
+    worker.now += 30_001
+
+    def full(*_: object) -> None:
+        raise RuntimeError("IO error: No space left on device: While appending to file")
+
+    store = worker.stores.store(0)
+    assert store is not None
+    changes = store.changes
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "_rewrite", full)
+        with pytest.raises(DataDirError, match="No space left on device"):
+            worker.stores.erase(0)
+    assert store.changes == changes, "no checkpoint counts as one without them"
+    assert worker.stores.erase(0) == 2
+    assert not in_files(tmp_path, b"a secret of hers")
+
+
 def test_names_of_those_who_have_gone_leave_within_a_day(tmp_path: Path, opened: Callable[..., Worker]) -> None:
     """A session is kept, without a word, until it is over: its key says whose it was. RocksDB's own notes go next."""
     worker = opened()
