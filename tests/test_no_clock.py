@@ -46,6 +46,7 @@ MAY_SLEEP: Final = {
     "crash/test_rebalance.py:kill_and_join": "a kill at any instant, chosen by a seed",
     "crash/test_surroundings.py:test_a_broker_that_hangs_for_longer_than_a_session": "longer than the session",
     "crash/test_surroundings.py:test_a_shard_that_somebody_holds_for_a_while": FAULT,
+    "crash/test_own_writes.py:move_them": "longer than the session",
     "crash/test_workers.py:test_a_paused_worker_writes_nothing_over_the_next_owners_rows": "longer than the session",
     "kafka/test_lives.py:a_broker_is_killed": FAULT,
     "kafka/test_lives.py:a_broker_is_paused": FAULT,
