@@ -288,6 +288,7 @@ class PartitionStore:
                 done.delete(key)
             done.put(REWRITTEN, b"%d" % (self._rewritten + 1))
             with self._translated():
+                self._db.flush()
                 if whole:
                     done.put(WHOLE, b"%d %d" % (before_ms, changes))
                     self._rewrite(None, None)
@@ -296,6 +297,7 @@ class PartitionStore:
                         self._rewrite(prefix, _after(prefix))
                 self._db.write(done, self._unlogged)
                 self._rewritten += 1
+                self._db.flush()
                 self._rewrite(ERASE, _after(ERASE))  # what was noted names users as well
             return len(due)
 
@@ -307,7 +309,6 @@ class PartitionStore:
     def _rewrite(self, begin: bytes | None, end: bytes | None) -> None:
         thorough = rocksdict.CompactOptions()
         thorough.set_bottommost_level_compaction(rocksdict.BottommostLevelCompaction.force())
-        self._db.flush()
         self._db.compact_range(begin, end, thorough)
 
     def close(self) -> None:

@@ -74,7 +74,7 @@ class Derived(Generic[Key, Held]):
         return found
 
     def held(self, key: Key) -> Held | None:
-        """As `get`, but nobody has asked for it: it goes when it would have gone."""
+        """As `get`, without counting as a use: the collection goes as early as before."""
         found = self._recent.get(key)
         return self._earlier.get(key) if found is None else found
 

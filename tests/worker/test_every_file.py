@@ -1,6 +1,6 @@
-"""A forgotten user is in no file of any worker, whichever it was in, and wherever the partition went.
+"""A forgotten user is in no file of any worker, after moves, restarts and a restore.
 
-Kinds of files that workers have, and that no test here knows, fail it: whoever adds one says what is forgotten of it.
+A kind of file that `KINDS` and `WITHOUT_WORDS` do not list fails the test: list it with what is forgotten of it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from contextlib import asynccontextmanager, suppress
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import duckdb
 import numpy as np
@@ -30,6 +30,7 @@ from tests.support.groups import LONG_MISSED
 from tests.support.making import START, line
 from tests.support.sparse import held
 from tests.support.waiting import until, until_it_is
+from tests.worker.test_moving import settled
 from tests.worker.test_pipeline import feed
 
 pytestmark = pytest.mark.slow
@@ -88,7 +89,7 @@ class House:
         kafka = settings.kafka.model_copy(update={**LONG_MISSED, "session_timeout_seconds": 8.0})
         self._settings = settings.model_copy(update={"checkpoints": checkpoints, "memory": soon_over, "kafka": kafka})
         self.partition = partition_of(ANN, settings.kafka.partitions)
-        self.secrets = {word: word.encode() for word in (ANN, SESSION, SAID, NOTED, KEPT)}
+        self.secrets = {word: word.encode() for word in WORDS}
         #: How far the workers' clock is ahead (ms). What a command deletes is settled within half a minute.
         self.ahead = 60_000
 
@@ -129,22 +130,17 @@ def kind_of(name: str) -> str:
     return kinds[0]
 
 
-class Due(NamedTuple):
-    timer: Timer
-    work: Callable[[], Awaitable[None]]
-
-
-AllDue = Mapping[Timers, list[Due]]
+#: What each worker does again and again.
+AllDue = Mapping[Timers, list[Callable[[], Awaitable[None]]]]
 
 
 @pytest.fixture
-def due(monkeypatch: pytest.MonkeyPatch) -> dict[Timers, list[Due]]:
-    """What the workers do again and again."""
-    found: dict[Timers, list[Due]] = defaultdict(list)
+def due(monkeypatch: pytest.MonkeyPatch) -> AllDue:
+    found: dict[Timers, list[Callable[[], Awaitable[None]]]] = defaultdict(list)
     every = Timers.every
 
     def noted(timers: Timers, timer: Timer, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
-        found[timers].append(Due(timer, work))
+        found[timers].append(work)
         every(timers, timer, seconds, work)
 
     monkeypatch.setattr(Timers, "every", noted)
@@ -155,8 +151,8 @@ async def later(due: AllDue, *workers: Siltstone) -> None:
     """Some minutes: each timer of each worker has had three turns."""
     for _ in range(3):
         for worker in workers:
-            for one in due[worker._timers]:
-                await one.work()
+            for work in due[worker._timers]:
+                await work()
 
 
 async def all_there(worker: Siltstone) -> None:
@@ -185,17 +181,6 @@ async def all_there(worker: Siltstone) -> None:
             answer.raise_for_status()
     data = worker.settings.data_dir
     await until(lambda: len([*data.glob("memory/*/*.md")]) == 2, alive=worker)
-
-
-async def settled(*workers: Siltstone) -> None:
-    partitions = [*range(workers[0].settings.kafka.partitions)]
-    await until(
-        lambda: (
-            sorted(partition for one in workers for partition in one.shards.partitions()) == partitions
-            and all(one.health.ready for one in workers)
-        ),
-        alive=workers,
-    )
 
 
 async def until_left(

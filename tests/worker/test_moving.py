@@ -35,9 +35,10 @@ async def at_work(settings: Settings, data: Path) -> AsyncIterator[Siltstone]:
 
 async def settled(*workers: Siltstone) -> list[set[int]]:
     """What each of them has when together they have all."""
+    partitions = [*range(workers[0].settings.kafka.partitions)]
     await until(
         lambda: (
-            sorted(partition for one in workers for partition in one.shards.partitions()) == [*range(PARTITIONS)]
+            sorted(partition for one in workers for partition in one.shards.partitions()) == partitions
             and all(one.health.ready for one in workers)
         ),
         alive=workers,

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import orjson
 from hypothesis import given
 
 from tables.windows.kept_rows import MemoryRows
 from tables.windows.rows_by_user import RowsByUser
 from tests.support.examples import examples
+from tests.tables.windows.counted import Counted
 from tests.tables.windows.steps import PARTITIONS, STEPS, USERS, Step, each_step
-
-
-class Counted(MemoryRows):
-    """Counts the rows that are read."""
-
-    read = 0
-
-    def scan(self, partition: int, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        for row in super().scan(partition, prefix):
-            self.read += 1
-            yield row
 
 
 def texts(kept: MemoryRows | None = None) -> RowsByUser[str]:

@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import islice
 
 import pytest
 from hypothesis import given
 
-from tables.windows.kept_rows import MemoryRows
 from tables.windows.resident import Resident
 from tables.windows.sessions import Session, Sessions, encode_session, session_key
 from tests.support.examples import examples
+from tests.tables.windows.counted import Counted
 from tests.tables.windows.steps import PARTITIONS, STEPS, USERS, Step, each_step
 
 MANY = 2_000
-
-
-class Counted(MemoryRows):
-    """Counts the rows that are read."""
-
-    read = 0
-
-    def get(self, partition: int, key: bytes) -> bytes | None:
-        self.read += 1
-        return super().get(partition, key)
-
-    def scan(self, partition: int, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        for row in super().scan(partition, prefix):
-            self.read += 1
-            yield row
 
 
 @pytest.fixture
@@ -104,7 +88,7 @@ def test_what_is_too_old_is_not_read(sessions: Sessions, kept: Counted) -> None:
 
 
 def test_times_go_with_the_rows_that_nobody_asks_for(kept: Counted, sessions: Sessions) -> None:
-    """And are read anew, and are the same."""
+    """A later question reads them from the kept rows again."""
     resident = Resident(1_000)
     bounded = Sessions(kept=kept, resident=resident)
     assert newest(bounded, 1) == newest(sessions, 1)
