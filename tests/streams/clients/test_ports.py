@@ -6,7 +6,9 @@ import random
 import socket
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+
+import pytest
 
 from streams.clients.ports import RANGE, reserved_port
 
@@ -44,19 +46,27 @@ def test_whoever_it_is_for_can_listen_on_it_as_often_as_they_start() -> None:
                 pass
 
 
-def test_a_port_that_somebody_listens_on_is_given_to_nobody() -> None:
-    random.seed(7)
-    first = random.sample(RANGE, len(RANGE))[0]
-    with socket.create_server(("127.0.0.1", first)):
-        random.seed(7)
-        with reserved_port() as port:
-            assert port != first
+@pytest.fixture
+def only_port(monkeypatch: pytest.MonkeyPatch) -> int:
+    """The one port that can be given. It is below the usual range: no other test, here or beside, asks for it."""
+    for port in random.SystemRandom().sample(range(10_000, RANGE.start), 1_000):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            monkeypatch.setattr("streams.clients.ports.RANGE", range(port, port + 1))
+            return port
+    raise AssertionError("none of a thousand ports is free")
 
 
-def test_it_can_be_given_again_when_the_block_has_ended() -> None:
-    given = []
+def test_a_port_that_a_server_listens_on_is_not_given(only_port: int) -> None:
+    with (
+        socket.create_server(("127.0.0.1", only_port)),
+        pytest.raises(OSError, match=f"no loopback port from {only_port} to {only_port} is free"),
+        reserved_port(),
+    ):
+        pass
+
+
+def test_it_can_be_given_again_when_the_block_has_ended(only_port: int) -> None:
     for _ in range(2):
-        random.seed(7)
-        with reserved_port() as port:
-            given.append(port)
-    assert given[0] == given[1]
+        with reserved_port() as port, pytest.raises(OSError, match="is free"), reserved_port():
+            pass
+        assert port == only_port
