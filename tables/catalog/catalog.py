@@ -505,10 +505,10 @@ class Catalog:
         return [NewLink(*row) for row in rows]
 
     def last_edits(self, user_id: str) -> dict[uuid.UUID, int]:
-        """When each of the user's memories was edited last (epoch ms)."""
+        """When each of the user's memories was edited, or got other words by a near-copy, last (epoch ms)."""
         rows = self._db.execute(
-            "SELECT memory_id, epoch_ms(max(occurred_at)) FROM history WHERE user_id = ? AND event = 'edited' "
-            "GROUP BY memory_id",
+            "SELECT memory_id, epoch_ms(max(occurred_at)) FROM history WHERE user_id = ? "
+            "AND event IN ('edited', 'merged') AND json_exists(details, '$.before') GROUP BY memory_id",
             [user_id],
         ).fetchall()
         return dict(rows)

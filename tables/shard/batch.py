@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
+from typing import Any
 
 from schemas.events import (
     Archive,
@@ -35,7 +36,7 @@ from tables.catalog.catalog import NewLink, Tombstone
 from tables.catalog.erasing import Named
 from tables.search.search_rows import Living
 from tables.shard import items, overflow, pinning
-from tables.shard.editing import edited
+from tables.shard.editing import edited, reworded
 from tables.shard.forgetting import forget
 from tables.shard.near_copies import NearCopies
 from tables.shard.sources import said_by_both, sources
@@ -118,7 +119,8 @@ class Batch:
     now: int
     near: NearCopies = field(init=False)
     tombstones: list[Tombstone] = field(init=False)
-    born: dict[uuid.UUID, uuid.UUID] = field(default_factory=dict)
+    #: The numbers of the memories that events of the batch gave their words and vectors, by event id.
+    worded: dict[uuid.UUID, int] = field(default_factory=dict)
     #: How many vectors lay in a user's cell before the batch.
     sizes: dict[str, int] = field(default_factory=dict)
     #: What the users had before the batch who may have too many.
@@ -201,11 +203,9 @@ class Batch:
         supersedes = event.supersedes if isinstance(event, Remember) else []
         twin = self._near_copy(event, supersedes)
         if twin is not None:
-            self._merge(memory, twin, event.timestamp)
+            self._merge(memory, twin, event)
         else:
-            self.space.add(memory, self.vectors[event.event_id])
-            if self.near:
-                self.born[event.event_id] = memory.id
+            self._word(memory, event)
             self.result.new += 1
             self.result.born.append(memory)
         if supersedes:
@@ -333,30 +333,53 @@ class Batch:
         """
         if not self.near.any_of(event):
             return None
-        known = self.space.known
-        stored = (known.get(m.id, m) for m in self.near.stored(event) if m.id not in self.space.gone)
-        fresh = (known.get(self.born[earlier]) for earlier in self.near.earlier(event) if earlier in self.born)
-        for twin in (*stored, *fresh):
+        new = self.space.changes.new
+        fresh = (new.get(self.worded[earlier]) for earlier in self.near.earlier(event) if earlier in self.worded)
+        for near in (*self.near.stored(event), *fresh):
+            twin = self._as_it_is_now(near)
             if twin is None or not twin.current or twin.kind in _NO_TWINS or twin.id in supersedes:
                 continue
             if self.near.says_the_same(event, twin):
                 return twin
         return None
 
-    def _merge(self, memory: Memory, twin: Memory, at: int) -> None:
+    def _as_it_is_now(self, memory: Memory | None) -> Memory | None:
+        """None where the batch has removed it, or given it other words: then another vector is compared."""
+        if memory is None or memory.id in self.space.gone:
+            return None
+        now = self.space.known.get(memory.id, memory)
+        return now if now.seq == memory.seq else None
+
+    def _word(self, memory: Memory, event: Promotion | Remember) -> None:
+        """A new row with the event's words and vector."""
+        self.space.add(memory, self.vectors[event.event_id])
+        if self.near:
+            self.worded[event.event_id] = memory.seq
+
+    def _merge(self, memory: Memory, twin: Memory, event: Promotion | Remember) -> None:
         """The same was said again: its sources are added, and it counts as referred to.
 
-        What was asked for is pinned from now on, though it had been unpinned.
+        The newer wording is kept, the other one is in the history. What was asked for is pinned from now on, though
+        it had been unpinned.
         """
+        at = event.timestamp
         importance = max(twin.importance, memory.importance) + self.settings.access_increment
-        self.space.change(
-            replace(
-                said_by_both(pinning.pinned_by_request(twin) if memory.pinned else twin, memory),
-                importance=min(100.0, importance),
-                last_accessed=max(twin.last_accessed, at),
-                message_ids=sources(twin.message_ids, memory.message_ids),
-            )
+        after = replace(
+            said_by_both(pinning.pinned_by_request(twin) if memory.pinned else twin, memory),
+            importance=min(100.0, importance),
+            last_accessed=max(twin.last_accessed, at),
+            message_ids=sources(twin.message_ids, memory.message_ids),
         )
+        wording: dict[str, Any] = {}
+        if memory.text == twin.text:
+            self.space.change(after)
+        elif memory.created_at < twin.created_at:  # what was said before is read later
+            wording["text"] = memory.text
+            self.space.change(after)
+        else:
+            wording["before"] = {"text": twin.text}
+            self.space.drop(twin)
+            self._word(replace(reworded(after, memory), seq=self.space.next_seq), event)
         self.space.merge(memory, twin)
         self.space.note(
             twin,
@@ -367,6 +390,7 @@ class Batch:
             message_ids=memory.message_ids,
             said_at=iso(memory.created_at),
             importance=twin.importance,
+            **wording,
         )
         if memory.pinned and not twin.pinned:
             self.space.note(twin, at, "pinned")

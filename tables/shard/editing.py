@@ -1,10 +1,10 @@
-"""What a memory is after an edit, and what of it was otherwise before."""
+"""What a memory is after an edit or in the words of a near-copy, and what of it was otherwise before."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -13,8 +13,10 @@ from schemas.fields import MAX_METADATA_BYTES
 from schemas.memories import Memory
 from schemas.sources import SOURCES, sources_in, together
 
+#: The names in an exchange.
+SPEAKERS: Final = "speakers"
 #: What of a memory's metadata is Siltstone's own: no edit changes it.
-OURS = ("promotion", "speakers", "stored", "summary", "transitions", SOURCES)
+OURS = ("promotion", SPEAKERS, "stored", "summary", "transitions", SOURCES)
 
 
 def edited(memory: Memory, event: Edit) -> tuple[Memory, dict[str, Any]]:
@@ -36,6 +38,14 @@ def edited(memory: Memory, event: Edit) -> tuple[Memory, dict[str, Any]]:
             said_by = together(sources_in(memory.meta, memory.kind), event.sources)
             memory = replace(memory, meta={**memory.meta, SOURCES: said_by})
     return memory, before
+
+
+def reworded(memory: Memory, copy: Memory) -> Memory:
+    """The memory in the words of a near-copy, with the speakers whom these name."""
+    meta = {key: value for key, value in memory.meta.items() if key != SPEAKERS}
+    if SPEAKERS in copy.meta:
+        meta[SPEAKERS] = copy.meta[SPEAKERS]
+    return replace(memory, text=copy.text, meta=meta)
 
 
 def outgrows(meta: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:

@@ -151,7 +151,7 @@ class Workspace:
     def drop(self, memory: Memory) -> None:
         """Its row goes, and comes back as nothing or under another number."""
         self._recount(memory, None)
-        del self.known[memory.id]
+        self.known.pop(memory.id, None)
         self.changes.updated.pop(memory.seq, None)
         if self.changes.new.pop(memory.seq, None) is None:
             self.changes.dropped.append(memory.seq)

@@ -160,7 +160,10 @@ def paged(results: list[Any], count: int, path: str, page: int, page_size: int) 
 
 
 def past(memory: Memory, done: Sequence[Done]) -> list[dict[str, Any]]:
-    """An ADD, and an UPDATE for each edit, with the texts before and after; worked out from the newest backwards."""
+    """An ADD, and an UPDATE for each edit and each other wording, with the texts before and after.
+
+    They are worked out from the newest backwards.
+    """
     shown, text = list[dict[str, Any]](), memory.text
 
     def told(number: int, event: str, at: int, old: str | None, new: str) -> dict[str, Any]:
@@ -175,9 +178,9 @@ def past(memory: Memory, done: Sequence[Done]) -> list[dict[str, Any]]:
             "updated_at": iso(at),
         }
 
-    edits = [one for one in done if one.event == "edited"]
+    edits = [one for one in done if one.event in ("edited", "merged") and "before" in one.details]
     for number, one in reversed(list(enumerate(edits, start=1))):
-        before = one.details.get("before", {}).get("text", text)
+        before = one.details["before"].get("text", text)
         shown.append(told(number, "UPDATE", one.occurred_at, before, text))
         text = before
     shown.append(told(0, "ADD", memory.created_at, None, text))

@@ -203,8 +203,8 @@ def test_what_says_something_else_is_another_memory_whatever_its_vector(shard: S
     assert apply(shard, promotion(one, "d", user="v"), place=1) == {"new": 1}
     assert apply(shard, promotion(f"{other}.", "e"), promotion(f"User: {one}", "f"), place=1) == {"merged": 2}
     assert {memory.text: memory.message_ids for memory in shard.memories_of("u")} == {
-        one: ("a", "f"),
-        other: ("b", "e"),
+        f"User: {one}": ("a", "f"),
+        f"{other}.": ("b", "e"),
     }
 
 

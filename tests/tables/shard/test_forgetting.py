@@ -290,9 +290,10 @@ PROMOTED = [
     promotion(text, f"msgid-secret{n}", at=START + n).model_copy(
         update={"session_id": "sessionate", "agent_id": "butlerian"}
     )
-    for n, text in enumerate(SAID)
+    for n, text in enumerate([*SAID, f"{SAID[0]}!"])
 ]
-PLACES = [axis(0), leaning(0, 1, 0.96), axis(2), axis(3)]
+#: The second one is near the first one and says something else, the last one is the first one in another form.
+PLACES = [axis(0), leaning(0, 1, 0.96), axis(2), axis(3), axis(0)]
 ID = st.sampled_from([one.memory_id for one in PROMOTED])
 COMMANDS: st.SearchStrategy[LongTermEvent] = st.one_of(
     st.sampled_from(PROMOTED),

@@ -344,15 +344,6 @@ def test_near_copies_begin_at_a_cosine_of_095(reopen: Open, cosine: float, count
     shard.close()
 
 
-def test_a_near_copy_keeps_the_first_ones_id_and_text(reopen: Open) -> None:
-    shard, first = reopen(), promotion("I row", "a", importance=90)
-    placed(shard, (first, axis(0)), (promotion("i row!", "b", "a", importance=75), axis(0)))
-    (memory,) = shard.memories_of("u")
-    assert (memory.id, memory.text, memory.importance) == (first.memory_id, "I row", 92)
-    assert memory.message_ids == ("a", "b")
-    shard.close()
-
-
 def test_a_near_copy_of_what_is_forgotten_is_a_new_memory(reopen: Open) -> None:
     """Within one batch, too."""
     shard, first, second = reopen(), promotion("I row", "a"), promotion("I row!", "b")
@@ -374,21 +365,6 @@ def test_a_near_copy_is_found_however_many_others_of_the_cell_said_the_same(reop
     (memory,) = shard.memories_of("u")
     assert memory.message_ids == ("a", "b")
     shard.close()
-
-
-def test_of_two_near_copies_the_same_is_taken_however_batches_are_cut(reopen: Open, tmp_path: Path) -> None:
-    said = [
-        (promotion("I row", "a"), axis(0)),
-        (promotion("i row.", "b"), leaning(0, 1, 0.93)),
-        (promotion("I row!", "c"), leaning(0, 1, 0.98)),
-    ]
-    cut, whole = reopen(), Shard(1, tmp_path / "1", "toy", 8, LongTermSettings(), LifecycleSettings())
-    for one in said:
-        placed(cut, one)
-    placed(whole, *said)
-    assert [m.message_ids for m in cut.memories_of("u")] == [m.message_ids for m in whole.memories_of("u")]
-    cut.close()
-    whole.close()
 
 
 def test_forgetting_a_user_takes_everything_up_to_its_time(reopen: Open) -> None:

@@ -34,6 +34,16 @@ def test_each_edit_has_the_text_before_and_after() -> None:
     assert past(NOW, done) == past(NOW, done), "ids stay"
 
 
+def test_another_wording_is_an_update_and_the_same_words_are_none() -> None:
+    merged = [
+        Done(NOW.id, "u", START + 1, "merged", {"importance": 80}),
+        Done(NOW.id, "u", START + 2, "merged", {"importance": 82, "before": {"text": "Lives in Rome!"}}),
+        Done(NOW.id, "u", START + 3, "merged", {"importance": 84, "text": "i live in rome"}),
+    ]
+    told = [(one["event"], one["old_memory"], one["new_memory"]) for one in past(NOW, merged)]
+    assert told == [("ADD", None, "Lives in Rome!"), ("UPDATE", "Lives in Rome!", "lives in Rome")]
+
+
 def test_pages_name_the_next_and_the_previous_one() -> None:
     middle = paged([], 25, "/x/", 2, 10)
     assert (middle["previous"], middle["next"]) == ("/x/?page=1&page_size=10", "/x/?page=3&page_size=10")
