@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+from numpy.random import default_rng
 from numpy.typing import NDArray
 
 from schemas.summaries import FEWEST_TOPICS, MOST_TOPICS
@@ -39,7 +40,7 @@ def clusters(vectors: Vectors, follows: Sequence[bool]) -> list[list[int]]:
     n = len(vectors)
     chosen = vectors
     if n > MOST_TURNS:
-        chosen = vectors[np.sort(np.random.default_rng(0).choice(n, MOST_TURNS, replace=False))]
+        chosen = vectors[np.sort(default_rng(0).choice(n, MOST_TURNS, replace=False))]
     likeness = (chosen @ chosen.T).astype(np.float64)
     if chosen is vectors:
         near = [row for row, following in enumerate(follows) if following]
