@@ -170,7 +170,7 @@ async def test_a_full_disk_takes_nothing_that_was_acknowledged(
             assert kept_in_window >= set(acknowledged)
             decided = surely_asked(dev.http.port, "/v1/stats/states")["total"]
             assert decided < len(kept_in_window) / 2, "all was decided on"
-            (await client.post("/v1/messages", json={**message(0), "type": "session_end"})).raise_for_status()
+            (await client.post("/v1/sessions/s1/end", json={"user_id": "ann"})).raise_for_status()
             await until_idle(process, dev.kafka)
             assert await strike(process, "Ctrl-C") == 0
     kept = sources(dev)

@@ -183,6 +183,19 @@ async def mem0(http: httpx.AsyncClient, chance: random.Random) -> httpx.Response
     return await http.post(path, json=body)
 
 
+async def answered(ask: Ask, http: httpx.AsyncClient, chance: random.Random) -> httpx.Response:
+    """A header that HTTP does not allow is refused at once, and the connection closed with the rest of it unread.
+
+    The system then resets it, now and then before the refusal was read; the worker goes on.
+    """
+    try:
+        answer: httpx.Response = await ask(http, chance)
+    except (httpx.ReadError, httpx.WriteError):
+        assert ask in (headers, cookies)
+        answer = await http.get("/healthz")
+    return answer
+
+
 @pytest.mark.timeout(SECONDS + 60)
 @pytest.mark.parametrize("ask", [question, filters, headers, cookies, ids, messages, tools, mem0])
 async def test_every_request_is_answered_in_bounded_work(
@@ -200,7 +213,7 @@ async def test_every_request_is_answered_in_bounded_work(
         while asyncio.get_running_loop().time() < over:
             chance, seed = random.Random(seed), seed + 1
             worked = time.process_time()
-            answer = await ask(http, chance)
+            answer = await answered(ask, http, chance)
             worked = time.process_time() - worked
             assert answer.status_code < 500, f"seed {seed - 1}: {answer.status_code} {answer.text[:500]}"
             assert worked < WORK_SECONDS, f"seed {seed - 1}: {worked:.1f} s of the processor"
