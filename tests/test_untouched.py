@@ -11,12 +11,13 @@ import socket
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.untouched import Running, Settings, lasting, umask
+from tests.support.untouched import Running, Settings, lasting, set_policy, umask
 
 pytest_plugins = ["pytester"]
 
@@ -42,7 +43,9 @@ def another_handler_of_log_lines() -> None:
 
 
 def another_policy() -> None:
-    asyncio.set_event_loop_policy(asyncio.DefaultEventLoopPolicy())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.14 warns of asking for one
+        set_policy(asyncio.DefaultEventLoopPolicy())
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import socket
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,7 +104,7 @@ class Settings:
             sys.setswitchinterval(self.switch_seconds)
         if now.policy is not self.policy:
             left.append(f"the event-loop policy {now.policy!r}")
-            asyncio.set_event_loop_policy(self.policy)
+            set_policy(self.policy)
         return left
 
     def _environment(self, now: Settings) -> list[str]:
@@ -219,6 +220,13 @@ def _folder() -> str:
 def _policy() -> Any:
     """As it is set, without making one."""
     return getattr(asyncio.events, "_event_loop_policy", None)
+
+
+def set_policy(policy: Any) -> None:
+    """Python 3.14 warns of whoever sets one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        asyncio.set_event_loop_policy(policy)
 
 
 def _loggers() -> dict[str, Logger]:
