@@ -21,7 +21,8 @@ class ShownParts(BaseModel):
     """The parts of a score, in thousandths, but for the rating, `value`."""
 
     reason: str = Field(
-        description="forced, high_score, low_score, judged_important, judged_unimportant, unrated, all, value_wanted"
+        description="forced, high_score, low_score, judged_important, judged_unimportant, unrated, unread, all, "
+        "value_wanted"
     )
     fullness: int
     sentiment: int

@@ -10,13 +10,13 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from schemas.phrases import SUMMARY_PHRASES
+from schemas.phrases import ORDERS_FIRST, SUMMARY_PHRASES
 
 Reading = Callable[[re.Match[str]], bool]
 """Whether a phrase that was found asks."""
 
-_CLAUSE: Final = re.compile(r"[.!?。！？\n;；:：,，、…()（）\"“”—–]")
-_SENTENCE: Final = re.compile(r"[.!?。！？\n…]+")
+_CLAUSE: Final = re.compile(r"[.!?。！？؟\n;；؛:：,，、،…()（）\"“”—–]")
+_SENTENCE: Final = re.compile(r"[.!?。！？؟\n…]+")
 
 
 class Around(NamedTuple):
@@ -165,7 +165,24 @@ def asks_for_a_summary(found: re.Match[str]) -> bool:
     return not _NO_SUMMARY.search(near.before) and not _DONE.search(near.after)
 
 
+_POLITE_OPENER: Final = re.compile(
+    r"(?:bitte|also|und|aber|hallo|ja|s'il te plaît|s'il vous plaît|et|mais|alors|por favor|y|pero|hola|oye"
+    r"|per favore|ma|allora|alsjeblieft|alstublieft|en|maar|mas|olá|então|proszę|i|ale|cześć"
+    r"|пожалуйста|и|а|но|только|lütfen|ve|ama|من فضلك|لو سمحت|و|e|[\s¡])*"
+)
+"""What may stand before an order in its clause, in languages that order in the beginning."""
+
+
+def orders_first(found: re.Match[str]) -> bool:
+    """Of a phrase that orders where its clause begins, and elsewhere tells who does: "ella recuerda que …"."""
+    near = around(found)
+    if near.rest.rstrip().endswith(("?", "؟")):
+        return False
+    return _POLITE_OPENER.fullmatch(near.before) is not None
+
+
 TO_REMEMBER: Final[dict[str, Reading]] = {
+    **dict.fromkeys(ORDERS_FIRST, orders_first),
     **dict.fromkeys(("remember that", "remember my"), orders_in_english),
     "could you remember": asks_politely,
     **dict.fromkeys(("don't forget", "do not forget"), warns_in_english),

@@ -3,7 +3,7 @@
 It stands in for a model when none is configured, so it has to be free, fast and repeatable. It does not
 understand; it counts the marks that statements about somebody's life carry (first person, relations, names,
 times, plans, tastes) against those of small talk (courtesies, questions, talk about "you"). What the marks are
-and how a text is read for them: `signals.py`, `reading_en.py`, `reading_zh.py`.
+and how a text is read for them: `signals.py`, `reading_en.py`, `reading_zh.py`; for other languages `languages/`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from typing import Final, NamedTuple
 
 from streams.rules import reading_en, reading_zh
 from streams.rules.evidence import WEIGHTS
+from streams.rules.languages.lists import CODES, lists_of
+from streams.rules.languages.reading import read as read_by_lists
+from streams.rules.languages.telling import NOTE, language_of
 from streams.rules.reading_en import read_english
 from streams.rules.reading_zh import parsed as parsed_chinese
 from streams.rules.reading_zh import read_chinese
@@ -66,9 +69,6 @@ class Estimate(NamedTuple):
     signals: tuple[str, ...]
 
 
-_NOTE: Final = re.compile(r"\[[^\[\]\n]*\]")
-"""A bracketed note ("[shared image: …]") is the client's word, not the speaker's."""
-
 _CJK: Final = re.compile("[\u4e00-\u9fff]")
 _LATIN: Final = re.compile("[A-Za-z][^\u4e00-\u9fff]*")
 _LATIN_LETTER: Final = re.compile("[A-Za-z]")
@@ -83,7 +83,7 @@ _ENGLISH: Final = WEIGHTS["en"]
 def readable(text: str) -> str:
     """What is read of a message."""
     text = text[:READ_CHARS]
-    return _NOTE.sub(" ", text) if "[" in text else text
+    return NOTE.sub(" ", text) if "[" in text else text
 
 
 def spoken_chinese(text: str) -> bool:
@@ -91,13 +91,15 @@ def spoken_chinese(text: str) -> bool:
     return not text.isascii() and _CJK.search(text, 0, READ_CHARS) is not None
 
 
-def _read(text: str, *, reply: bool) -> Reading:
-    """Read a message in its language, or in both: "我住在 Berlin" is Chinese with English in it."""
+def _read(text: str, language: str | None, *, reply: bool) -> Reading:
+    """Read a message in the exchange's language, or in both: "我住在 Berlin" is Chinese with English in it."""
     if not text:
         return 0.0, 0, [], 0.0, _ENGLISH
     text = text[:READ_CHARS]
     if "[" in text:
-        text = _NOTE.sub(" ", text)
+        text = NOTE.sub(" ", text)
+    if language in CODES:
+        return read_by_lists(lists_of(language), text, reply=reply)
     if text.isascii() or not _CJK.search(text):
         return read_english(text, reply=reply)
     tokens, letters = parsed_chinese(text)
@@ -115,6 +117,15 @@ def _read(text: str, *, reply: bool) -> Reading:
     return chinese[0] + english[0], chinese[1] + english[1], chinese[2] + english[2], evidence, chinese[4]
 
 
+def unread(user: str) -> bool:
+    """Whether a user's words are in a language that nothing here reads, so that a low rating says nothing.
+
+    >>> unread("Jag är allergisk mot nötter"), unread("I am allergic to nuts")
+    (True, False)
+    """
+    return language_of(user) is None
+
+
 def bounded(points: float) -> float:
     """Points as a score: from ½ to 9½ they are the score; beyond, they bring it ever closer to 0 or 10."""
     if points < 0.5:
@@ -128,7 +139,8 @@ def told(user: str, assistant: str = "") -> Told:
     The reply counts only where it speaks of its speaker. What an assistant explains is no memory of the user,
     however many names and dates it holds; but where people talk to each other, both tell.
     """
-    said, replied = _read(user, reply=False), _read(assistant, reply=True)
+    language = language_of(user or assistant)
+    said, replied = _read(user, language, reply=False), _read(assistant, language, reply=True)
     points = _points(said, replied)
     return Told(bounded(points), min(MOST_POINTS, max(LEAST_POINTS, points)), _names(said, replied))
 
@@ -143,7 +155,8 @@ def estimate(user: str, assistant: str) -> Estimate:
 
     What was learned stands beside the signals and the words' evidence: a sum, in the language of the user's words.
     """
-    said, replied = _read(user, reply=False), _read(assistant, reply=True)
+    language = language_of(user or assistant)
+    said, replied = _read(user, language, reply=False), _read(assistant, language, reply=True)
     points = _points(said, replied)
     if points > MOST_POINTS:
         points = MOST_POINTS

@@ -13,10 +13,17 @@ from schemas.events import Parts
 from schemas.exchanges import Exchange
 from schemas.settings import MemorySettings
 from streams.rules.decision import Decision, Estimator, RatingNeeded
+from streams.rules.estimator import unread
 from streams.rules.scoring import FULLNESS, KEEP_ABOVE, RATING, Local, Scorer
 
 #: Policy `llm` keeps from here on.
 KEEP_RATING = 7
+
+#: The importance of what is kept and no more.
+LEAST_IMPORTANCE = 70
+
+#: The reason of what is kept because nothing here reads its language.
+UNREAD = "unread"
 
 
 class Promoter:
@@ -74,7 +81,11 @@ class Promoter:
 
     def _by_rating(self, exchange: Exchange, local: Local) -> Decision | RatingNeeded:
         rating = self.rating_of(exchange)
-        return RatingNeeded(exchange) if rating is None else self._decided(exchange, local, rating)
+        if rating is None:
+            return RatingNeeded(exchange)
+        if self.policy != "all" and unread(exchange.said()[0]):
+            return Decision(exchange, True, LEAST_IMPORTANCE, _unread(local))
+        return self._decided(exchange, local, rating)
 
     def _decided(self, exchange: Exchange, local: Local, rating: int | None) -> Decision:
         worth = rating or 0
@@ -86,6 +97,11 @@ class Promoter:
             importance = min(100, max(70, 10 * worth)) if kept else 0
             return Decision(exchange, kept, importance, Parts(value=rating, total=100 * worth, reason=reason))
         return _weighted(exchange, local, rating, reason)
+
+
+def _unread(local: Local) -> Parts:
+    """The local estimator rates what it cannot read at nothing: that is no reason to drop it."""
+    return Parts(UNREAD, local.fullness, local.sentiment, local.content, total=local.total)
 
 
 #: Where a rating alone decides.

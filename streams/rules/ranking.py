@@ -29,7 +29,7 @@ from tables.search.tokens import has_cjk, tokens, weight
 
 Scores = NDArray[np.float32]
 
-_ENDS: Final = "。！？!?；;\n"
+_ENDS: Final = "。！？!?؟；;؛\n"
 _PIECE = re.compile(f"[^{_ENDS}.]*[{_ENDS}.]?")
 
 MAX_PARTS: Final = 6
@@ -164,7 +164,7 @@ def is_question(text: str) -> bool:
     for character in reversed(text):
         if character.isalnum() or character == "_":
             return asked
-        asked = asked or character in "?？"
+        asked = asked or character in "?？؟"
     return False
 
 

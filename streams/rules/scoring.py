@@ -2,7 +2,8 @@
 
     fullness  = 300 × min(1, exchanges in session / promote_threshold)      300 when the exchange is leaving
     sentiment = 200 if an emotion of the user's is a strong one
-    content   = 200 if a content keyword occurs, or the local estimator rates it at least `content_value`
+    content   = 200 if a content keyword occurs, or the local estimator rates it at least `content_value`, or the
+                user's words are in a language that it cannot read
     value     = 10 × the rating, 0-10, asked for only where it can decide
 
 Integers, because 0.3 + 0.2 must be exactly the border.
@@ -16,7 +17,7 @@ from schemas.conversations import Role
 from schemas.exchanges import Exchange
 from schemas.settings import MemorySettings
 from streams.rules.asking import TO_REMEMBER
-from streams.rules.estimator import estimated_rating
+from streams.rules.estimator import estimated_rating, unread
 from streams.rules.phrases import Phrases
 
 FULLNESS, SENTIMENT, CONTENT = 300, 200, 200
@@ -62,11 +63,11 @@ class Scorer:
         )
 
     def _is_content(self, exchange: Exchange) -> bool:
-        """Whether something in it is said to be kept: by a keyword, or because it is personal."""
+        """Whether something in it is said to be kept: by a keyword, because it is personal, or perhaps: unread."""
         user, assistant = exchange.said()
         if self._keywords.found_in(f"{user}\n{assistant}"):
             return True
-        return estimated_rating(user, assistant) >= self._content_value
+        return estimated_rating(user, assistant) >= self._content_value or unread(user)
 
     def _moved(self, exchange: Exchange) -> bool:
         """Whether an emotion of the user's is a strong one: what an assistant puts on moves nobody."""

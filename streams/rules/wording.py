@@ -6,7 +6,7 @@ from schemas.events import Parts
 from schemas.exchanges import Exchange
 from streams.rules.decision import Decision
 from streams.rules.heeding import EXCLUDED
-from streams.rules.promotion import KEEP_RATING, Promoter
+from streams.rules.promotion import KEEP_RATING, UNREAD, Promoter
 from streams.rules.scoring import KEEP_ABOVE, RATING
 
 
@@ -33,6 +33,8 @@ class Wording:
             return f"{_sum(parts)} > {_decimal(KEEP_ABOVE)}, whatever the judge would say"
         if parts.reason == "low_score":
             return f"{_sum(parts)} ≤ {_decimal(KEEP_ABOVE)}, and the judge adds {_decimal(RATING)} at the most"
+        if parts.reason == UNREAD:
+            return f"{self._rater} does not read its language, so nothing says that it may be dropped"
         told = (
             f"no value from {self._rater} is known (it did not answer, or was not the judge yet), which counts as 0"
             if parts.value is None
@@ -59,6 +61,8 @@ class Wording:
                 return "Without the remember phrase it would be scored like any other."
             case reason if reason == EXCLUDED:
                 return "What others say is scored; so would this be if memory.excluded_sources named nobody."
+            case reason if reason == UNREAD:
+                return "A model that reads its language would judge it: see memory.scoring.model."
             case "high_score":
                 return "Without the strong emotion, or without its content, the judge would decide."
             case "low_score":

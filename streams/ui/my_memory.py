@@ -33,6 +33,7 @@ WHY: Final = {
     "forced": "you asked to remember it",
     "high_score": "it told something about you",
     "judged_important": "it was judged worth keeping",
+    "unread": "it is in a language that is not judged here",
     "all": "everything is kept here",
     "remember": "you asked to remember it",
     "summary_item": "it stood in a daily note",

@@ -14,8 +14,8 @@ from typing import Any, Final
 import duckdb
 import numpy.ma  # noqa: F401 (DuckDB loads it with the first NULL that it hands over as numpy's)
 
-# Two shards' threads may be the first at one moment, and `numpy.ma` then calls itself until the stack ends: numpy loads
-# such parts when they are asked for (`numpy.__getattr__`), without a lock around the moment before they are in place.
+# Two shards' threads may be the first at one moment, and `numpy.ma` then calls itself until the stack ends: numpy
+# loads such parts when they are asked for (`numpy.__getattr__`), and nothing locks the moment before they are there.
 
 #: What a database works with that is read, compared or put together for a moment: bytes.
 BRIEFLY: Final = 512 << 20

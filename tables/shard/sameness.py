@@ -38,7 +38,8 @@ _ENDS: Final = frozenset(".,;:!?()…。、—\u3001\uff61")
 _TELLING: Final = frozenset("%‰@&§′″")
 #: Symbols that are form: of tables, of code, of tone.
 _PLAIN: Final = frozenset("`|~^")
-_ARRANGED: Final = {ord(old): new for old, new in zip("’‘ʼ‐‑‒–−", "'''-----", strict=True)} | dict.fromkeys(
+#: One sign of each kind; of the Turkish kinds of i one, as all have one capital in most texts.
+_ARRANGED: Final = {ord(old): new for old, new in zip("’‘ʼ‐‑‒–−ıİ", "'''-----iI", strict=True)} | dict.fromkeys(
     [0xAD, 0x200B, 0x200E, 0x200F, 0x2060, 0xFE0E, 0xFE0F, 0xFEFF, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 )
 #: The compatibility forms that mean the same as the plain character; "5²" does not mean "52".
