@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from streams.rules.evidence import SHAPE, SIDES, Weights
-from streams.rules.languages.lists import Lists, folded
+from streams.rules.languages.lists import Found, Lists, folded
 from streams.rules.signals import Reading
 
 OWN: Final = 0.9
@@ -38,8 +38,6 @@ _SENTENCE: Final = re.compile(r"[^.!?。！？؟…\n]+[.!?。！？؟…\n]*")
 _ASKED: Final = re.compile("[?？؟]")
 _CLAUSE_END: Final = re.compile(r"[,;:，、；：،؛—–]")
 _NUMBER: Final = re.compile(r"\d")
-_WORD: Final = re.compile(r"[^\W\d_]+")
-_LETTER: Final = re.compile(r"\w")
 
 
 def _nothing_learned() -> Weights:
@@ -56,45 +54,34 @@ def read(lists: Lists, text: str, *, reply: bool) -> Reading:
 
     A reply counts where its speaker says "I": what an assistant explains is nothing of the user.
     """
-    text = folded(text)
-    small_talk = COURTESY * min(MOST_SMALL_TALK, len(lists.courtesy.findall(text)))
-    small_talk += YOU * min(MOST_SMALL_TALK, len(lists.you.findall(text)))
-    told = lists.courtesy.sub(" ", "\n".join(_told(lists, text)))
-    if lists.letters_of_a_word is None:
-        words = len(told.split())
-    else:
-        words = len(_LETTER.findall(told)) // lists.letters_of_a_word
-    own = lists.own.search(told) is not None
-    life = len({found[0] for found in lists.life.finditer(told)})
-    number = _NUMBER.search(told) is not None
+    courtesies = you = words = 0
+    own = news = number = False
+    life: set[str] = set()
+    for sentence in _SENTENCE.findall(folded(text)):
+        found = lists.find(sentence)
+        courtesies += found.courtesies
+        you += found.you
+        for told, said in _told(lists, sentence, found):
+            words += said.words
+            own |= said.own
+            news |= said.news
+            life |= said.life
+            number |= _NUMBER.search(told) is not None
+    small_talk = COURTESY * min(MOST_SMALL_TALK, courtesies) + YOU * min(MOST_SMALL_TALK, you)
+    news = news and own and not life
     if not (own or (life and not reply)):
         return small_talk, min(words, SHORT), [], 0.0, WEIGHTS
-    news = own and not life and _has_news(lists, told)
     if not (life or number or news):
         return small_talk + OWN_ALONE, min(words, SHORT), ["first person"], 0.0, WEIGHTS
-    points = OWN * own + NUMBER * number + LIFE * min(MOST_LIFE, life) + NEWS * news
+    points = OWN * own + NUMBER * number + LIFE * min(MOST_LIFE, len(life)) + NEWS * news
     signals = (("first person", own), ("life", life), ("number", number), ("news", news))
     return small_talk + points, words, [name for name, there in signals if there], 0.0, WEIGHTS
 
 
-def _has_news(lists: Lists, told: str) -> bool:
-    """Whether a word is long, not listed, and none that all texts have."""
-    words = _WORD.findall(lists.own.sub(" ", told))
-    return any(len(word) >= lists.long_word and word not in lists.common for word in words)
-
-
-def _told(lists: Lists, text: str) -> Iterator[str]:
-    """The sentences that ask nothing; of one that ends in a question, what comes before its last clause."""
-    for sentence in _SENTENCE.findall(text):
-        if _ASKED.search(sentence) or _asks(lists, sentence):
-            *before, _ = _CLAUSE_END.split(sentence)
-            yield from before
-        else:
-            yield sentence
-
-
-def _asks(lists: Lists, sentence: str) -> bool:
-    """Whether its words ask, without a mark."""
-    if lists.asking.search(sentence) is None:
-        return False
-    return lists.unsaid or len(sentence.split()) <= SHORT_QUESTION
+def _told(lists: Lists, sentence: str, found: Found) -> Iterator[tuple[str, Found]]:
+    """A sentence that asks nothing; of one that ends in a question, what comes before its last clause."""
+    if _ASKED.search(sentence) or found.asks or (found.asks_if_short and found.words <= SHORT_QUESTION):
+        *before, _ = _CLAUSE_END.split(sentence)
+        yield from ((clause, lists.find(clause)) for clause in before)
+    else:
+        yield sentence, found

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import repeat
 from typing import Final
 
-from streams.rules.languages.lists import folded, sections
+from streams.rules.languages.lists import WORD, folded, sections
 from streams.rules.reading_en import LEXICON
 
 LATIN: Final = ("de", "es", "fr", "it", "nl", "pl", "pt", "tr")
@@ -40,7 +40,6 @@ LONGEST_WORD: Final = 24
 """A longer word is not remembered."""
 
 _LISTS: Final = ("self", "life", "courtesy", "asking")
-_WORD: Final = re.compile(r"[^\W\d_]+'?")
 NOTE: Final = re.compile(r"\[[^\[\]\n]*\]")
 """A bracketed note ("[shared image: …]") is the client's word, not the speaker's."""
 
@@ -92,9 +91,9 @@ class _Known(dict[str, str]):
                 of[word.rstrip("*")] = of.get(word.rstrip("*"), "") + _MARKS[language]
 
     def __missing__(self, word: str) -> str:
-        begun = (self._beginnings.get(word[:length], "") for length in range(2, len(word) + 1))
         if len(word) == 1:
             return ""
+        begun = (self._beginnings.get(word[:length], "") for length in range(2, len(word) + 1))
         marks = "".join(dict.fromkeys("".join((_ALL.get(word, ""), self._words.get(word, ""), *begun))))
         if len(marks) > MOST_LANGUAGES:
             marks = ""
@@ -146,7 +145,7 @@ def _latin(text: str) -> str | None:
     """By the words that one language has alone; where these do not tell, by all that is known of the languages."""
     says_i = _I.search(text, 0, BEGINNING) is not None
     text = folded(text[:BEGINNING])
-    words = list(dict.fromkeys(_WORD.findall(_LINK.sub(" ", text))))
+    words = list(dict.fromkeys(WORD.findall(_LINK.sub(" ", text))))
     marks = "".join(map(_alone, words, _NOTHING))
     english = marks.count(_MARKS[_ENGLISH])
     if english > CLEARLY * (len(marks) - english) and english >= LEAST_SHARE * len(words):

@@ -13,7 +13,7 @@ from schemas.phrases import ORDERS_FIRST
 from schemas.settings import MemorySettings, ScoringSettings
 from streams.rules.decision import Decision, RatingNeeded
 from streams.rules.estimator import estimate, estimated_rating
-from streams.rules.languages.lists import CODES, folded, lists_of
+from streams.rules.languages.lists import CODES, folded, lists_of, sections
 from streams.rules.languages.telling import LATIN, language_of
 from streams.rules.promotion import Promoter
 from streams.rules.scoring import Scorer
@@ -136,11 +136,21 @@ def test_form_changes_nothing(language: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("language", CODES)
-def test_each_words_file_is_complete_and_has_each_word_once(language: str) -> None:
-    lists = lists_of(language)
-    for pattern in (lists.own, lists.life, lists.courtesy, lists.you, lists.asking):
-        assert pattern.search("") is None
-    assert bool(lists.common) == (language in LATIN)
+def test_each_file_has_all_sections_and_each_word_once(language: str) -> None:
+    listed = sections(language)
+    needed = {"self", "life", "courtesy", "you", "asking"} | ({"function", "letters"} if language in LATIN else set())
+    assert listed.keys() == needed
+    for title, words in listed.items():
+        assert words
+        assert len(words) == len({*words}), (title, [word for word in words if words.count(word) > 1])
+
+
+@pytest.mark.parametrize("language", CODES)
+def test_what_is_said_to_be_polite_is_counted_and_is_no_news(language: str) -> None:
+    for courtesy in sections(language)["courtesy"]:
+        if not any(sign in courtesy for sign in "*^(["):
+            found = lists_of(language).find(courtesy)
+            assert (found.courtesies > 0, found.news, found.life) == (True, False, frozenset()), courtesy
 
 
 def test_letters_that_are_written_in_several_ways_are_one() -> None:
