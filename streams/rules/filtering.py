@@ -12,8 +12,9 @@ class, `ne` and `nin` whether none is.
 A request has at most `MOST_CONDITIONS` conditions and `MOST_VALUES` values in lists, nested ones included, because
 every memory of the user is tested against all of them.
 
-A value is JSON where it reads as JSON, else text. What is not there equals nothing but null. In a JSON body the same
-reads `{"importance": {"gte": 80}, "kind": "exchange"}`.
+A value is JSON where it reads as JSON, else text. What is not there equals nothing but null, and `true` is not 1. A
+date without a time is that day in UTC: `created_at:lte:2026-02-01` holds of all of it. In a JSON body the same reads
+`{"importance": {"gte": 80}, "kind": "exchange"}`.
 """
 
 from __future__ import annotations
@@ -21,14 +22,16 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Final, Protocol, Self
+from datetime import date, datetime
+from typing import Any, Final, NamedTuple, Protocol, Self
 
 import orjson
 
+from schemas.lifecycle import DAY_MS
 from schemas.memories import Memory
 from schemas.sources import any_covered, sources_in
 from schemas.times import parse_timestamp
+from streams.rules.equality import among, same
 from streams.rules.object_patterns import check_pattern, matches_object
 
 FIELDS: Final = (
@@ -53,10 +56,10 @@ _SPELLINGS: Final = {attribute: field for field, attribute in _ATTRIBUTES.items(
 
 
 def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """False where the two have no order: a text and a number, or nothing."""
+    """False where the two have no order: a text and a number, a truth value, or nothing."""
 
     def holds(found: Any, value: Any) -> bool:
-        if found is None or isinstance(found, str) != isinstance(value, str):
+        if found is None or isinstance(found, bool) or isinstance(found, str) != isinstance(value, str):
             return False
         return compare(found, value)
 
@@ -64,17 +67,40 @@ def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
 
 
 OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
+    "eq": same,
+    "ne": lambda found, value: not same(found, value),
     "gt": _ordered(operator.gt),
     "gte": _ordered(operator.ge),
     "lt": _ordered(operator.lt),
     "lte": _ordered(operator.le),
-    "in": lambda found, value: found in value,
-    "nin": lambda found, value: found not in value,
-    "contains": lambda found, value: found is not None and value in found,
+    "in": among,
+    "nin": lambda found, value: not among(found, value),
+    "contains": lambda found, value: among(value, found) if isinstance(found, list) else value in found,
     "startswith": lambda found, value: isinstance(found, str) and found.startswith(value),
     "matches": lambda found, value: isinstance(found, dict) and matches_object(found, value),
+}
+
+
+class Span(NamedTuple):
+    """From `start` up to before `end` (epoch ms): a day, or one moment."""
+
+    start: int
+    end: int
+
+    def holds(self, moment: int) -> bool:
+        return self.start <= moment < self.end
+
+
+#: Of a memory's time: a day is later than all before it, and earlier than all behind.
+_IN_TIME: Final[dict[str, Callable[[int, Any], bool]]] = {
+    "eq": lambda found, span: span.holds(found),
+    "ne": lambda found, span: not span.holds(found),
+    "gt": lambda found, span: found >= span.end,
+    "gte": lambda found, span: found >= span.start,
+    "lt": lambda found, span: found < span.start,
+    "lte": lambda found, span: found < span.end,
+    "in": lambda found, spans: any(span.holds(found) for span in spans),
+    "nin": lambda found, spans: not any(span.holds(found) for span in spans),
 }
 
 
@@ -115,7 +141,7 @@ class Filter:
         if field not in FIELDS[:-1] and not (field.startswith("metadata.") and field != "metadata."):
             raise ValueError(f"a filter: the field is one of {', '.join(FIELDS)}")
         if field == "created_at":
-            value = [_moment(one) for one in value] if isinstance(value, list) else _moment(value)
+            return cls(field, name, _spans(name, value))
         if name in ("in", "nin") and not isinstance(value, list):
             raise ValueError(f"a filter: {name} wants a JSON list")
         if field == "source" and (name not in _OF_SOURCES or not all(isinstance(one, str) for one in _listed(value))):
@@ -149,6 +175,8 @@ class Filter:
         if self.field == "source":
             found_one = any_covered(_listed(self.value), sources_in(memory.meta, memory.kind))
             return found_one is (self.operator in _ONE_OF)
+        if self.field == "created_at":
+            return _IN_TIME[self.operator](memory.created_at, self.value)
         found = field_of(memory, self.field)
         if self.operator == "contains" and not isinstance(found, str | list):
             return False
@@ -200,11 +228,36 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _moment(value: Any) -> int:
+def _spans(name: str, value: Any) -> Span | list[Span]:
+    """One, or of `in` and `nin` a list. Raises `ValueError` with what is allowed."""
+    if name not in _IN_TIME:
+        raise ValueError(f"a filter: created_at takes {', '.join(_IN_TIME)}")
+    if name not in ("in", "nin"):
+        return _span(value)
+    if not isinstance(value, list):
+        raise ValueError(f"a filter: {name} wants a JSON list")  # noqa: TRY004 - as all that is said of a filter
+    return [_span(one) for one in value]
+
+
+def _span(value: Any) -> Span:
     try:
-        return parse_timestamp(datetime.fromisoformat(value).isoformat() if isinstance(value, str) else value)
+        if not isinstance(value, str):
+            start = parse_timestamp(value)
+            return Span(start, start + 1)
+        moment = datetime.fromisoformat(value)
+        start = parse_timestamp(moment.isoformat())
+        return Span(start, start + (DAY_MS if _is_day(value) else 1))
     except ValueError as exc:
-        raise ValueError("created_at: is no time: ISO 8601 or epoch milliseconds") from exc
+        raise ValueError("created_at: is no time: a day, ISO 8601 or epoch milliseconds") from exc
+
+
+def _is_day(value: str) -> bool:
+    """Whether it is a date without a time; its day is that of UTC."""
+    try:
+        date.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
 
 
 def field_of(memory: Memory, field: str) -> Any:

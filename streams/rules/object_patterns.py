@@ -13,13 +13,15 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from streams.rules.equality import same
+
 Compare = Callable[[Any, Any], bool]
 
 
 def _as_numbers(compare: Compare) -> Compare:
     def holds(found: Any, value: Any) -> bool:
         try:
-            return compare(float(found), float(value))
+            return not isinstance(found, bool) and compare(float(found), float(value))
         except (TypeError, ValueError, OverflowError):
             return False
 
@@ -27,8 +29,8 @@ def _as_numbers(compare: Compare) -> Compare:
 
 
 COMPARISONS: Final[dict[str, Compare]] = {
-    "$eq": operator.eq,
-    "$ne": operator.ne,
+    "$eq": same,
+    "$ne": lambda found, value: not same(found, value),
     "$gt": _as_numbers(operator.gt),
     "$gte": _as_numbers(operator.ge),
     "$lt": _as_numbers(operator.lt),
@@ -68,7 +70,7 @@ def _matches(found: Any, wanted: Any) -> bool:
         return isinstance(found, Mapping) and matches_object(found, wanted)
     if isinstance(wanted, list):
         return isinstance(found, list) and len(found) == len(wanted) and all(map(_matches, found, wanted))
-    return bool(found == wanted)
+    return same(found, wanted)
 
 
 def _compares(wanted: Mapping[str, Any]) -> bool:

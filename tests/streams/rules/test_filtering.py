@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schemas.lifecycle import DAY_MS
 from schemas.memories import Memory
 from streams.rules.filtering import MOST_CONDITIONS, MOST_VALUES, OPERATORS, Filter, matching
 from tests.support.making import START, memory_of
@@ -59,6 +60,66 @@ def test_a_filter_matches(text: str, matches: bool) -> None:
     assert Filter.parse(text).matches(MEMORY) is matches
 
 
+NOON: Memory = replace(MEMORY, created_at=START + DAY_MS // 2)  # 2026-01-01T12:00Z
+
+
+@pytest.mark.parametrize(
+    ("operator", "days"),
+    [
+        ("eq", {"2026-01-01"}),
+        ("ne", {"2025-12-31", "2026-01-02"}),
+        ("gt", {"2025-12-31"}),
+        ("gte", {"2025-12-31", "2026-01-01"}),
+        ("lt", {"2026-01-02"}),
+        ("lte", {"2026-01-01", "2026-01-02"}),
+    ],
+)
+def test_a_date_without_a_time_is_a_day(operator: str, days: set[str]) -> None:
+    """From its first millisecond to its last; with a time it is a moment."""
+    asked = ("2025-12-31", "2026-01-01", "2026-01-02")
+    assert {day for day in asked if Filter.parse(f"created_at:{operator}:{day}").matches(NOON)} == days
+    for at in (START, START + DAY_MS - 1):
+        assert Filter.of("created_at", "eq", "2026-01-01").matches(replace(NOON, created_at=at))
+    for at in (START - 1, START + DAY_MS):
+        assert not Filter.of("created_at", "eq", "2026-01-01").matches(replace(NOON, created_at=at))
+    assert not Filter.parse("created_at:lte:2026-01-01T00:00:00Z").matches(NOON)
+
+
+def test_a_day_may_be_one_of_several() -> None:
+    days = ["2025-12-31", "2026-01-01"]
+    assert Filter.of("created_at", "in", days).matches(NOON)
+    assert not Filter.of("created_at", "nin", days).matches(NOON)
+    assert not Filter.of("created_at", "in", ["2026-01-02", START]).matches(NOON)
+
+
+@pytest.mark.parametrize(
+    ("found", "text", "matches"),
+    [
+        (True, "eq:1", False),
+        (1, "eq:true", False),
+        (True, "eq:true", True),
+        (0, "ne:false", True),
+        (False, "lt:1", False),
+        (True, "gte:1", False),
+        (True, "in:[1]", False),
+        (1, "in:[true,1.0]", True),
+        (1, "nin:[true]", True),
+        ([True, 2], "contains:1", False),
+        ([1, 2], "contains:1", True),
+        ([True], "eq:[1]", False),
+        ({"a": {"b": True}}, 'eq:{"a":{"b":1}}', False),
+        ({"a": True}, 'matches:{"a":1}', False),
+        ({"a": True}, 'matches:{"a":{"$eq":1}}', False),
+        ({"a": True}, 'matches:{"a":{"$ne":1}}', True),
+        ({"a": True}, 'matches:{"a":{"$lte":1}}', False),
+        ({"a": [1, False]}, 'matches:{"a":[1,0]}', False),
+    ],
+)
+def test_true_is_not_1(found: Any, text: str, matches: bool) -> None:
+    memory = replace(MEMORY, meta={"x": found})
+    assert Filter.parse(f"metadata.x:{text}").matches(memory) is matches
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -71,6 +132,7 @@ def test_a_filter_matches(text: str, matches: bool) -> None:
         "meta:eq:1",
         "kind:in:exchange",
         "created_at:gt:yesterday",
+        "created_at:in:2026-01-01",
         "importance:gt:null",
     ],
 )
