@@ -71,7 +71,9 @@ class MemoryServer(MCPServer[Any]):
         if name not in self._parameters or name not in TOOLS:
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {name}")
         caller = CALLER.get()
-        if wrong := _wrong(arguments, _schema(self._parameters[name], caller.principal)):
+        schema = _schema(self._parameters[name], caller.principal)
+        arguments = _given(arguments, schema)
+        if wrong := _wrong(arguments, schema):
             return _refused(wrong)
         try:
             caller.admit(arguments.get(USER), TOOLS[name])
@@ -94,14 +96,21 @@ def _schema(parameters: dict[str, Any], principal: Principal) -> dict[str, Any]:
     return {**parameters, "properties": fields, "required": required, "additionalProperties": False}
 
 
+def _given(arguments: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """The arguments without what clients add of their own (n8n: `toolCallId`), and without empty optional ones.
+
+    Forms and models fill in `""` and null for what they leave out. The token's own user may be named.
+    """
+    known = {USER, *schema["properties"]}
+    empty = {name for name, value in arguments.items() if value in (None, "") and name not in schema["required"]}
+    return {name: value for name, value in arguments.items() if name in known - empty}
+
+
 def _wrong(arguments: dict[str, Any], schema: dict[str, Any]) -> str:
-    """What is missing of the arguments, or too much; empty where nothing is. The token's own user may be named."""
+    """What is missing of the arguments; empty where nothing is."""
     missing = [name for name in schema["required"] if arguments.get(name) is None]
     if missing:
         return f"{missing[0]}: is missing"
-    fields = schema["properties"]
-    if unknown := [name for name in arguments if name not in fields and name != USER]:
-        return f"{unknown[0][:100]}: is no parameter; there are {', '.join(fields)}"
     user = arguments.get(USER)
     return "" if user is None or isinstance(user, str) else f"{USER}: is no text"
 

@@ -113,7 +113,8 @@ async def test_another_users_memories_are_none(settings: Settings, users: str) -
         ("remember", {"text": 7}, "text: should be a valid string"),
         ("remember", {"text": "a", "importance": 101}, "importance: should be less than or equal to 100"),
         ("remember", {"text": "a" * 40_000}, "text: must be at most 32768 bytes of UTF-8"),
-        ("search_memory", {"query": "a", "topk": 3}, "topk: is no parameter; there are query, top_k, include_cold"),
+        ("search_memory", {"query": ""}, "query: string should have at least 1 character"),
+        ("search_memory", {"query": "a", "top_k": "many"}, "top_k: should be a valid integer"),
         ("search_memory", {"query": "a", "top_k": 0}, "top_k: should be greater than or equal to 1"),
         ("search_memory", {"query": "a", "user_id": ["ann"]}, "user_id: is no text"),
         ("search_memory", {"query": "a", "user_id": "a" * 257}, "user_id: string should have at most 256 characters"),
@@ -126,6 +127,28 @@ async def test_what_cannot_be_used_is_refused_in_a_line_that_names_it(
 ) -> None:
     async with asking(api_of(settings)) as client:
         assert (await refused(client, tool, **{"user_id": "ann", **arguments})).startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("tool", "needed", "optional"),
+    [
+        ("search_memory", {"query": "a"}, ("top_k", "include_cold", "include_all")),
+        ("remember", {"text": "a"}, ("importance", "session_id")),
+        ("list_memories", {}, ("limit", "after", "include_cold", "include_all")),
+        ("get_context", {"session_id": "s"}, ("query",)),
+        ("daily_summary", {}, ("date",)),
+    ],
+)
+async def test_empty_optional_parameters_and_unknown_ones_are_not_given(
+    settings: Settings, tool: str, needed: dict[str, str], optional: tuple[str, ...]
+) -> None:
+    """Workflow tools add fields of their own to a call, and send a form's empty fields as they are."""
+    async with asking(api_of(settings)) as client:
+        plain = await refused(client, tool, user_id="ann", **needed)
+        assert plain == "shard 0: its partition is on another worker, or moving; ask again"
+        for empty in ("", None):
+            filled = dict.fromkeys(optional, empty) | {"toolCallId": "call_1", "sessionId": empty}
+            assert await refused(client, tool, user_id="ann", **needed, **filled) == plain
 
 
 async def test_a_tool_that_there_is_not_is_an_error_of_the_protocol(settings: Settings) -> None:
