@@ -8,17 +8,50 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
 from typing import Final
 
 #: The version of the rules below: terms of another version are worked out anew.
-RULES: Final = 1
+RULES: Final = 2
 
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+#: Chinese, Japanese and Korean: also 々, 〆 and 〇, and the rare characters of the planes behind the first.
+_CJK = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _FIRST_CJK = _CJK[0]
-_RUN = re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+(?:'[^\\W_{_CJK}]+)*")
-_ASCII_RUN = re.compile(r"[^\W_]+(?:'[^\W_]+)*", re.ASCII)
 _CJK_START = re.compile(f"[{_CJK}]")
-_ACCENT = re.compile("[\u0300-\u036f]")
+_ASCII_RUN = re.compile(r"[^\W_]+(?:'[^\W_]+)*", re.ASCII)
+#: Thai, Lao, Burmese, Khmer: no spaces between words.
+_UNSPACED = "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff"
+_UNSPACED_START = re.compile(f"[{_UNSPACED}]")
+
+
+def _combining() -> str:
+    """The marks that stand on a letter or around it, as ranges of a character class."""
+    marks = {point for point in range(0x300, 0x1_1FFF) if unicodedata.category(chr(point)) in ("Mn", "Mc")}
+    starts = sorted(point for point in marks if point - 1 not in marks)
+    ends = sorted(point for point in marks if point + 1 not in marks)
+    return "".join(f"{chr(start)}-{chr(end)}" for start, end in zip(starts, ends, strict=True))
+
+
+_MARK = _combining()
+_LETTERS = rf"(?:[^\W_{_CJK}]|[{_MARK}])+"
+_RUN = re.compile(f"[{_CJK}]+|{_LETTERS}(?:'{_LETTERS})*")
+_CLUSTER = re.compile(f"[^{_MARK}][{_MARK}]*")
+#: Of what is written with and without: accents, points of Hebrew and Arabic, and what only joins or parts letters.
+_LEFT_OUT = re.compile(
+    "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed"
+    "\u200c\u200d]"
+)
+
+
+def _one_for_all() -> dict[int, str]:
+    """Of each variant in `variants.txt` the character that stands for it."""
+    lines = Path(__file__).with_name("variants.txt").read_text(encoding="utf-8").splitlines()
+    groups = [group for line in lines if not line.startswith("#") for group in line.split()]
+    return {ord(variant): group[0] for group in groups for variant in group[1:]}
+
+
+_VARIANTS: Final = _one_for_all()
 
 _ENGLISH_FUNCTION_WORDS = """
     a about after again all also am an and any are as at be been before being but by can could couldn
@@ -68,9 +101,10 @@ _FUNCTION_STEMS = frozenset(map(stem, _ENGLISH_FUNCTION_WORDS.split()))
 def tokens(text: str) -> list[str]:
     """The index terms of a text, in reading order.
 
-    Words and numbers are lower-cased, stripped of accents and stemmed. A run of Chinese, Japanese or
+    Words and numbers are lower-cased, stripped of accents and points, and stemmed. A run of Chinese, Japanese or
     Korean gives its character pairs and, after them, its single characters (which weigh little, see
-    :func:`weight`): a question seldom repeats a whole word of the answer, 生日 asks for 出生.
+    :func:`weight`): a question seldom repeats a whole word of the answer, 生日 asks for 出生. Variants of a character
+    are one. A run of Thai, or another script without spaces, gives the pairs of its letters, each with its marks.
 
     >>> tokens("Málaga, hiking"), tokens("喜欢猫")
     (['malaga', 'hik'], ['喜欢', '欢猫', '喜', '欢', '猫'])
@@ -78,12 +112,16 @@ def tokens(text: str) -> list[str]:
     if text.isascii():
         return list(map(stem, _ASCII_RUN.findall(text.lower())))
     text = unicodedata.normalize("NFKD", text)
-    text = unicodedata.normalize("NFC", _ACCENT.sub("", text)).replace("’", "'")
+    text = unicodedata.normalize("NFC", _LEFT_OUT.sub("", text)).replace("’", "'")
     found: list[str] = []
     for run in _RUN.findall(text.lower()):
         if _is_cjk(run):
+            run = run.translate(_VARIANTS)
             found += [run[i : i + 2] for i in range(len(run) - 1)]
             found += run
+        elif _UNSPACED_START.match(run):
+            letters = _CLUSTER.findall(run)
+            found += ["".join(pair) for pair in pairwise(letters)] or letters
         else:
             found.append(stem(run))
     return found

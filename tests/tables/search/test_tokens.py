@@ -53,6 +53,51 @@ def test_other_scripts_are_cut_into_words_without_their_accents() -> None:
     assert tokens("Где живёт Анна?") == ["где", "живет", "анна"]
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("मेरी बेटी का नाम", ["मेरी", "बेटी", "का", "नाम"]),
+        ("আমি খুলনায় থাকি", ["আমি", "খুলনায়", "থাকি"]),
+        ("வணக்கம் சென்னை", ["வணக்கம்", "சென்னை"]),
+        ("أُحِبُّ القَهْوَة", ["احب", "القهوة"]),
+        ("שָׁלוֹם עוֹלָם", ["שלום", "עולם"]),
+        ("می‌خواهم", ["میخواهم"]),
+    ],
+)
+def test_marks_belong_to_their_words_and_points_are_left_out(text: str, words: list[str]) -> None:
+    assert tokens(text) == [token for word in words for token in tokens(word)]
+    assert len(tokens(text)) == len(words)
+
+
+def test_a_script_without_spaces_gives_pairs_of_letters_with_their_marks() -> None:
+    assert tokens("แพ้ถั่ว") == ["แพ้", "พ้ถั่", "ถั่ว"]
+    assert set(tokens("แพ้ถั่ว")) & set(tokens("ผมแพ้ถั่วลิสง")) == set(tokens("แพ้ถั่ว"))
+    assert tokens("กข 7") == ["กข", "7"]
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        "臺北 台北",
+        "高橋 髙橋",
+        "渡辺 渡邊 渡邉",
+        "斎藤 齋藤 齊藤",
+        "歷史 历史 歴史",
+        "學習 学习",
+        "頭髮 头发",
+        "龍 龙 竜",
+    ],
+)
+def test_variants_of_a_character_are_one(family: str) -> None:
+    assert len({tuple(tokens(word)) for word in family.split()}) == 1
+
+
+def test_marks_of_repetition_zero_and_rare_characters_cut_no_word() -> None:
+    assert tokens("佐々木") == ["佐々", "々木", "佐", "々", "木"]
+    assert tokens("二〇年") == ["二〇", "〇年", "二", "〇", "年"]
+    assert tokens("𠮷野家") == ["𠮷野", "野家", "𠮷", "野", "家"]
+
+
 @pytest.mark.parametrize("text", ["", "  ", "?!。", "_", "👋"])
 def test_a_text_without_words_has_no_tokens(text: str) -> None:
     assert tokens(text) == []
