@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
+
+_PLAIN: Final = frozenset((str, int, float, type(None)))
 
 
 def same(one: Any, other: Any) -> bool:
@@ -12,6 +14,8 @@ def same(one: Any, other: Any) -> bool:
     >>> same(1, 1.0), same(True, 1), same([False], [0])
     (True, False, False)
     """
+    if one.__class__ in _PLAIN and other.__class__ in _PLAIN:
+        return one == other  # type: ignore[no-any-return] # most often, and for each memory that a filter is asked of
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, list) and isinstance(other, list):
