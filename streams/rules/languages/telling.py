@@ -43,7 +43,6 @@ _LISTS: Final = ("self", "life", "courtesy", "asking")
 NOTE: Final = re.compile(r"\[[^\[\]\n]*\]")
 """A bracketed note ("[shared image: …]") is the client's word, not the speaker's."""
 
-_LINK: Final = re.compile(r"\S*(?://|@|www\.)\S*")
 _I: Final = re.compile(r"(?<=\w )I(?!\w)|^I (?=[a-z])")
 _HAN: Final = re.compile("[\u4e00-\u9fff]")
 _KANA: Final = re.compile("[\u3041-\u309f\u30a1-\u30fa\u30fc\uff66-\uff9f]")
@@ -145,7 +144,9 @@ def _latin(text: str) -> str | None:
     """By the words that one language has alone; where these do not tell, by all that is known of the languages."""
     says_i = _I.search(text, 0, BEGINNING) is not None
     text = folded(text[:BEGINNING])
-    words = list(dict.fromkeys(WORD.findall(_LINK.sub(" ", text))))
+    if "://" in text or "@" in text:  # no words of any language
+        text = " ".join(part for part in text.split() if "://" not in part and "@" not in part)
+    words = list(dict.fromkeys(WORD.findall(text)))
     marks = "".join(map(_alone, words, _NOTHING))
     english = marks.count(_MARKS[_ENGLISH])
     if english > CLEARLY * (len(marks) - english) and english >= LEAST_SHARE * len(words):
