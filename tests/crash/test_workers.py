@@ -149,7 +149,11 @@ async def test_a_paused_worker_writes_nothing_over_the_next_owners_rows(settings
 
 
 async def changelog(settings: Settings, table: str) -> dict[bytes, list[int]]:
-    """The source offsets of a table's rows in their changelog, by key, in its order."""
+    """The source offsets of a table's rows in their changelog, by key, in its order.
+
+    Where the group has committed nothing yet when a partition moves, its rows are dropped, and its log is read from
+    the start: what follows a tombstone begins anew.
+    """
     kafka, rows = settings.kafka, dict[bytes, list[int]]()
     topic = f"{kafka.group_id}-{table}-changelog"
     consumer = aiokafka.AIOKafkaConsumer(**client_options(kafka), auto_offset_reset="earliest")
@@ -163,7 +167,11 @@ async def changelog(settings: Settings, table: str) -> dict[bytes, list[int]]:
                 for record in records:
                     if record.key.startswith(MARK):
                         continue
-                    rows.setdefault(record.key, []).append(decode_session(record.value).offset)
+                    offsets = rows.setdefault(record.key, [])
+                    if record.value is None:
+                        offsets.clear()
+                    else:
+                        offsets.append(decode_session(record.value).offset)
     return rows
 
 
