@@ -24,8 +24,8 @@ CLEARLY: Final = 3
 BEGINNING: Final = 600
 """So many characters of a text tell its language."""
 
-GLANCE: Final = 160
-"""So many tell it where nothing speaks against English."""
+GLANCE: Final = 100
+"""So many tell it where little speaks against English."""
 
 FEW_WORDS: Final = 3
 """So many different words in plain letters tell nothing, and are taken for English."""
@@ -120,16 +120,18 @@ def language_of(text: str) -> str | None:
     """
     if "[" in text:
         text = NOTE.sub(" ", text)
-    if text.isascii():
-        # Most of what is asked about is English: known at a glance.
-        words = text[:GLANCE].lower().split()
-        marks = "".join(map(_alone, words, _NOTHING))
-        if marks[1:] and not marks.strip(_MARKS[_ENGLISH]) and len(marks) >= LEAST_SHARE * len(words):
-            return _ENGLISH
-        return _latin(text)
-    if _HAN.search(text) or _KANA.search(text):
+    plain = text.isascii()
+    if not plain and (_HAN.search(text) or _KANA.search(text)):
         kana = len(_KANA.findall(text))
         return "ja" if kana and 8 * kana >= len(_HAN.findall(text)) else "zh"
+    # Most of what is asked about is English: known at a glance.
+    words = text[:GLANCE].lower().split()
+    marks = "".join(map(_alone, words, _NOTHING))
+    english = marks.count(_MARKS[_ENGLISH])
+    if marks[1:] and english > CLEARLY * (len(marks) - english) and english >= LEAST_SHARE * len(words):
+        return _ENGLISH
+    if plain:
+        return _latin(text)
     text = text[:BEGINNING]
     others = len(_OTHER.findall(text))
     if 2 * others <= len(_ROMAN.findall(text)):
@@ -154,8 +156,9 @@ def _latin(text: str) -> str | None:
     marks = "".join(map(_marks_of, words))
     known = {language: marks.count(mark) for language, mark in _MARKS.items()}
     known[_ENGLISH] += says_i
-    for language, letters in _LETTERS.items():
-        known[language] += LETTER * (letters.search(text) is not None)
+    if not text.isascii():
+        for language, letters in _LETTERS.items():
+            known[language] += LETTER * (letters.search(text) is not None)
     best = max(known, key=known.__getitem__)
     if not known[best]:
         return _ENGLISH if not words or (len(words) <= FEW_WORDS and text.isascii()) else None
