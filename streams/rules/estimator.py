@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from streams.rules import reading_en, reading_zh
 from streams.rules.evidence import WEIGHTS
 from streams.rules.languages.lists import CODES, lists_of
+from streams.rules.languages.reading import SIGNALS
 from streams.rules.languages.reading import read as read_by_lists
 from streams.rules.languages.telling import NOTE, language_of
 from streams.rules.reading_en import read_english
@@ -73,7 +74,8 @@ _CJK: Final = re.compile("[\u4e00-\u9fff]")
 _LATIN: Final = re.compile("[A-Za-z][^\u4e00-\u9fff]*")
 _LATIN_LETTER: Final = re.compile("[A-Za-z]")
 _IN_REPLY: Final = {
-    signal.name: f"reply: {signal.name}" for signal in reading_en.LEXICON.signals + reading_zh.LEXICON.signals
+    name: f"reply: {name}"
+    for name in (*(signal.name for signal in reading_en.LEXICON.signals + reading_zh.LEXICON.signals), *SIGNALS)
 }
 
 

@@ -37,6 +37,7 @@ def folded(text: str) -> str:
     return _POINTS_OF_ARABIC.sub("", text)
 
 
+@cache
 def sections(language: str) -> dict[str, list[str]]:
     """What a language's file lists, by section: a line in brackets begins one, and `#` a comment.
 

@@ -10,6 +10,9 @@ from streams.rules.evidence import SHAPE, SIDES, Weights
 from streams.rules.languages.lists import Found, Lists, folded
 from streams.rules.signals import Reading
 
+SIGNALS: Final = ("first person", "life", "number", "news")
+"""The names of what makes points."""
+
 OWN: Final = 0.9
 """Points for the first person, beside something of a life; by itself ("I see") it is worth `OWN_ALONE`."""
 OWN_ALONE: Final = 0.4
@@ -72,10 +75,10 @@ def read(lists: Lists, text: str, *, reply: bool) -> Reading:
     if not (own or (life and not reply)):
         return small_talk, min(words, SHORT), [], 0.0, WEIGHTS
     if not (life or number or news):
-        return small_talk + OWN_ALONE, min(words, SHORT), ["first person"], 0.0, WEIGHTS
+        return small_talk + OWN_ALONE, min(words, SHORT), [SIGNALS[0]], 0.0, WEIGHTS
     points = OWN * own + NUMBER * number + LIFE * min(MOST_LIFE, len(life)) + NEWS * news
-    signals = (("first person", own), ("life", life), ("number", number), ("news", news))
-    return small_talk + points, words, [name for name, there in signals if there], 0.0, WEIGHTS
+    signals = [name for name, there in zip(SIGNALS, (own, life, number, news), strict=True) if there]
+    return small_talk + points, words, signals, 0.0, WEIGHTS
 
 
 def _told(lists: Lists, sentence: str, found: Found) -> Iterator[tuple[str, Found]]:

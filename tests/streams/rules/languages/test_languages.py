@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 import pytest
@@ -14,6 +15,7 @@ from schemas.settings import MemorySettings, ScoringSettings
 from streams.rules.decision import Decision, RatingNeeded
 from streams.rules.estimator import estimate, estimated_rating
 from streams.rules.languages.lists import CODES, folded, lists_of, sections
+from streams.rules.languages.reading import SIGNALS
 from streams.rules.languages.telling import LATIN, language_of
 from streams.rules.promotion import Promoter
 from streams.rules.scoring import Scorer
@@ -122,6 +124,19 @@ def test_questions_and_replies_tell_nothing(language: str) -> None:
     mark = {"ar": "؟", "ja": "？"}.get(language, "?")
     asked = [text for text in told if estimate(f"{text}{mark}", "").rating >= 2]
     assert len(asked) <= len(told) / 5, asked
+
+
+@pytest.mark.parametrize("language", CODES)
+def test_two_people_who_talk_to_each_other_both_tell(language: str) -> None:
+    """What the other one says of herself counts, and is named as what was said in reply."""
+    told, small_talk = sayings(language)
+    told = [text for text in told if language_of(text) == language]
+    for one, other in pairwise(told):
+        both, alone = estimate(one, other), estimate(one, "")
+        assert set(both.signals) >= set(alone.signals)
+        assert {name.removeprefix("reply: ") for name in both.signals} <= {*SIGNALS}
+    answered = [estimate(small_talk[0], one) for one in told]
+    assert any(name.startswith("reply: ") for one in answered for name in one.signals)
 
 
 @given(st.sampled_from(CODES), st.data())
