@@ -125,10 +125,7 @@ def language_of(text: str) -> str | None:
         kana = len(_KANA.findall(text))
         return "ja" if kana and 8 * kana >= len(_HAN.findall(text)) else "zh"
     # Most of what is asked about is English: known at a glance.
-    words = text[:GLANCE].lower().split()
-    marks = "".join(map(_alone, words, _NOTHING))
-    english = marks.count(_MARKS[_ENGLISH])
-    if marks[1:] and english > CLEARLY * (len(marks) - english) and english >= LEAST_SHARE * len(words):
+    if _clearly_english(text[:GLANCE].lower().split(), 2):
         return _ENGLISH
     if plain:
         return _latin(text)
@@ -142,6 +139,14 @@ def language_of(text: str) -> str | None:
     return None
 
 
+def _clearly_english(words: list[str], least: int) -> bool:
+    """By the words that one language has alone: at least so many of English, and few of others."""
+    marks = "".join(map(_alone, words, _NOTHING))
+    english = marks.count(_MARKS[_ENGLISH])
+    others = len(marks) - english
+    return english >= least and english > CLEARLY * others and english >= LEAST_SHARE * len(words)
+
+
 def _latin(text: str) -> str | None:
     """By the words that one language has alone; where these do not tell, by all that is known of the languages."""
     says_i = _I.search(text, 0, BEGINNING) is not None
@@ -149,9 +154,7 @@ def _latin(text: str) -> str | None:
     if "://" in text or "@" in text:  # no words of any language
         text = " ".join(part for part in text.split() if "://" not in part and "@" not in part)
     words = list(dict.fromkeys(WORD.findall(text)))
-    marks = "".join(map(_alone, words, _NOTHING))
-    english = marks.count(_MARKS[_ENGLISH])
-    if english > CLEARLY * (len(marks) - english) and english >= LEAST_SHARE * len(words):
+    if _clearly_english(words, 1):
         return _ENGLISH
     marks = "".join(map(_marks_of, words))
     known = {language: marks.count(mark) for language, mark in _MARKS.items()}
