@@ -46,7 +46,8 @@ ORDERS_FIRST = (
     "memorize", "anote que", "guarde que",
     "zapamiętaj", "pamiętaj, że", "pamiętaj że", "nie zapomnij", "zapisz sobie",
     "запомни", "запомните", "не забудь", "не забудьте", "не забывай", "имей в виду", "помни, что", "помни что",
-    "unutma", "unutmayın", "hatırla ki", "aklında tut", "aklında bulunsun", "şunu unutma", "bunu unutma", "not al",
+    "unutma", "unutmayın", "hatırla ki", "aklında tut", "aklında bulunsun", "şunu unutma", "bunu unutma",
+    "bunu not al", "şunu not al",
     "تذكر أن", "تذكري أن", "تذكر ان", "لا تنس", "لا تنسى", "لا تنسي", "احفظ أن", "احفظ هذا", "تذكر هذا",
 )
 
