@@ -6,8 +6,19 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
 
+from schemas.contents import CALLS, ROLES, words_of
 from schemas.fields import MAX_METADATA_BYTES, Content, Metadata, Timestamp, keepable, writable
 from schemas.ids import Id, Label, id_of_content
 
@@ -21,8 +32,40 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
+def _role_of(given: Any) -> Any:
+    return ROLES.get(given, given) if isinstance(given, str) else given
+
+
+def _words(given: Any, info: ValidationInfo) -> str:
+    return words_of(given, info.data.get("role", ""))
+
+
+_SaidBy = Annotated[
+    Role, BeforeValidator(_role_of), WithJsonSchema({"type": "string", "enum": list(ROLES), "title": "Role"})
+]
+_Words = Annotated[
+    Content,
+    BeforeValidator(_words),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string"},
+                {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "object"}]}},
+                {"type": "null"},
+            ],
+            "title": "Content",
+            "description": "a text, or parts of which those with text are said; null says nothing",
+        },
+        mode="validation",
+    ),
+]
+
+
 class ChatMessage(BaseModel):
-    """One chat message. Unknown fields are kept, with `metadata` (see `all_metadata`); both have one limit."""
+    """One chat message. `content` is what it says, whatever shape it came in (see schemas/contents.py).
+
+    Unknown fields are kept, with `metadata` (see `all_metadata`); both have one limit.
+    """
 
     model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
     __pydantic_extra__: dict[str, Annotated[Any, AfterValidator(keepable)]]
@@ -30,13 +73,20 @@ class ChatMessage(BaseModel):
     user_id: Id
     session_id: Id = Field(validation_alias=AliasChoices("session_id", "run_id"))
     message_id: Id | None = None
-    role: Role
-    content: Content
+    role: _SaidBy
+    content: _Words
     timestamp: Timestamp = Field(validation_alias=AliasChoices("timestamp", "created_at"))
     emotion: Label | None = None
     name: Label | None = None
     agent_id: Label | None = None
     metadata: Metadata | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _calls_in_place_of_content(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "content" not in given and CALLS & given.keys():
+            return {**given, "content": None}
+        return given
 
     @model_validator(mode="after")
     def _little_enough_together(self) -> Self:
@@ -45,6 +95,11 @@ class ChatMessage(BaseModel):
                 f"metadata and unknown fields must be at most {MAX_METADATA_BYTES} bytes of JSON together"
             )
         return self
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether it has no words: then it is no message, and is kept nowhere."""
+        return not self.content.strip()
 
     @property
     def all_metadata(self) -> dict[str, Any]:

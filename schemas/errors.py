@@ -3,6 +3,7 @@
 SiltstoneError                 everything that we raise on purpose
 ├── SettingsError              a setting is wrong: names its key and the allowed values
 ├── BadRecord                  a record that cannot be used; it becomes a dead letter
+│   └── NothingSaid            a message without words; it is passed over
 ├── BrokerUnavailable          no Kafka broker answers at the configured address
 │   └── BrokerRefused          a broker answers, and does not let us in
 ├── NotAllowed                 the user of the settings has not the rights that it takes
@@ -53,6 +54,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from schemas.contents import NOTHING_SAID
 from schemas.stores import shown_store
 
 
@@ -74,6 +76,13 @@ class BadRecord(SiltstoneError):
     def __init__(self, kind: str, message: str) -> None:
         self.kind = kind
         super().__init__(message)
+
+
+class NothingSaid(BadRecord):
+    """A message has no words. Nothing is wrong with it, and it is no message: it is passed over, and counted."""
+
+    def __init__(self) -> None:
+        super().__init__("nothing_said", NOTHING_SAID)
 
 
 class AccessDenied(SiltstoneError):

@@ -10,12 +10,12 @@ from datetime import date
 from typing import Annotated, Final, Literal, NamedTuple
 
 import msgspec
-import orjson
 
 from schemas.conversations import Role
 from schemas.events import SummaryRequest
 from schemas.exchanges import Message
 from schemas.fields import MAX_CONTENT_BYTES
+from schemas.halves import read_json
 from schemas.ids import MAX_ID_CHARS
 from schemas.times import EARLIEST_MS, LATEST_MS
 
@@ -80,7 +80,7 @@ def heading_of(request: SummaryRequest) -> Heading:
 
 def request_in(raw: bytes) -> SummaryRequest:
     """A request's record. Raises pydantic's `ValidationError`, or a ValueError where it is no JSON."""
-    return SummaryRequest.model_validate(orjson.loads(raw))
+    return SummaryRequest.model_validate(read_json(raw))
 
 
 def said_in(raw: bytes) -> list[Said]:

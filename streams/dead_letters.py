@@ -5,9 +5,6 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-import orjson
-from pydantic import ValidationError
-
 from schemas.dead_letters import DeadLetter
 from schemas.errors import BadRecord
 from schemas.times import iso, now_ms
@@ -24,40 +21,6 @@ MAX_KEY_BYTES = 64 * 1024
 LEAST_VALUE_BYTES = 512 * 1024
 #: Where a record has no coordinates, because it never came into a topic.
 NOWHERE = -1
-#: Each field is looked at by itself, and keeps others waiting.
-MAX_FIELDS = 10_000
-
-
-def json_object(raw: bytes | None) -> dict[str, Any]:
-    """The JSON object in a record's value. Raises `BadRecord` with a reason that a person understands."""
-    if raw is None:
-        raise BadRecord("null_value", "the record has no value (null)")
-    if len(raw) > MAX_VALUE_BYTES:
-        raise BadRecord("too_large", f"the value has {len(raw)} bytes: at most {MAX_VALUE_BYTES} are read")
-    try:
-        value = orjson.loads(raw)
-    except orjson.JSONDecodeError as exc:
-        try:
-            raw.decode()
-        except UnicodeDecodeError as not_text:
-            raise BadRecord(
-                "not_utf8", f"the value is not UTF-8: {not_text.reason} at byte {not_text.start}"
-            ) from exc
-        raise BadRecord("not_json", f"the value is not JSON: {exc.msg} (character {exc.pos})") from exc
-    if not isinstance(value, dict):
-        raise BadRecord("not_an_object", f"the value is a JSON {type(value).__name__}, not an object")
-    if len(value) > MAX_FIELDS:
-        raise BadRecord("invalid_fields", f"the object has {len(value)} fields: at most {MAX_FIELDS} are read")
-    return value
-
-
-def invalid(exc: ValidationError) -> BadRecord:
-    """The fields that are wrong, and how."""
-    problems = [
-        f"{'.'.join(str(part) for part in error['loc']) or 'record'}: {error['msg'][:REASON_CHARS]}"
-        for error in exc.errors(include_url=False, include_context=False, include_input=False)
-    ]
-    return BadRecord("invalid_fields", "; ".join(problems))
 
 
 class DeadLetters:
@@ -87,6 +50,10 @@ class DeadLetters:
             key = b""  # aiokafka sends no record that has neither
         self._outbox.post(self._topic, value, key=key, headers=letter.headers())
         self._metrics.dead_letters.labels(record.topic, error.kind).inc()
+
+    def pass_over(self) -> None:
+        """Count a message without words, which is no bad record."""
+        self._metrics.wordless.inc()
 
     def keep_refused(self, refused: RefusedRecord) -> None:
         """Keep what a broker refused for good: the topic that it was meant for is named, and no offset.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
-from schemas.errors import BadRecord
+from schemas.errors import BadRecord, NothingSaid
 from schemas.topics import route_of
 from streams.dead_letters import DeadLetters
 from streams.rerouting import Rerouting
@@ -39,13 +39,17 @@ class Inbox(Generic[U]):
         """The records that are to be used here, in their order, each with what it says.
 
         Where a record cannot be read, a dead letter is posted. Where it is misrouted, it is posted again with the
-        right key. Either happens when the iteration comes to it, and awaits nothing.
+        right key. Either happens when the iteration comes to it, and awaits nothing. A message without words is
+        passed over.
         """
         decode, rerouting = self._decode, self._rerouting
         partitions = rerouting.partitions
         for record in records:
             try:
                 said = decode(record)
+            except NothingSaid:
+                self._dead_letters.pass_over()
+                continue
             except BadRecord as error:
                 self._dead_letters.send(record, error)
                 continue

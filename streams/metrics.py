@@ -26,6 +26,11 @@ class Metrics:
         self.duplicates = Counter(
             "siltstone_duplicate_messages", "Messages ignored: their id is in the window", registry=registry
         )
+        self.wordless = Counter(
+            "siltstone_wordless_messages",
+            "Messages passed over: they have no words (calls of tools, pictures alone)",
+            registry=registry,
+        )
         self.late = Counter(
             "siltstone_late_messages",
             "Messages older than what was decided on already: each became an exchange of its own",

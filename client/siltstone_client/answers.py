@@ -34,10 +34,22 @@ class Accepted(Written):
     offset: int
 
 
+class NotTaken(Answer):
+    """A message of a list that is not in the log: its place in the list, from 0, and why (`detail`).
+
+    `kind`: `invalid_fields`, or `nothing_said` where it has no words.
+    """
+
+    index: int
+    kind: str
+    detail: str
+
+
 class AcceptedMessages(Written):
-    """Messages in the log, in their order; each `event_id` is its message's id."""
+    """Messages in the log, in their order; each `event_id` is its message's id. `not_taken` are the others."""
 
     accepted: list[Accepted]
+    not_taken: list[NotTaken] = []
 
 
 class ForgottenSource(Written):

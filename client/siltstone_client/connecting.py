@@ -8,6 +8,7 @@ from typing import Any, Final
 import httpx
 
 from siltstone_client.calls import WAIT_SECONDS, Call
+from siltstone_client.messages import as_json
 from siltstone_client.own_writes import OwnWrites
 from siltstone_client.version import VERSION
 
@@ -32,13 +33,10 @@ def client_options(url: str, token: str | None, timeout: float) -> dict[str, Any
 
 def request_options(call: Call[Any], timeout: float, own: OwnWrites | None) -> dict[str, Any]:
     """For one request: the worker may hold it for as long as it was asked to wait, as for `own` writes."""
-    headers = {} if own is None else own.headers(call)
-    waits = max(call.waits, WAIT_SECONDS) if headers else call.waits
-    options: dict[str, Any] = {
-        "params": call.params,
-        "headers": headers,
-        "timeout": httpx.Timeout(timeout, read=timeout + waits),
-    }
-    if call.body is not None:
-        options["json"] = call.body
-    return options
+    own_headers = {} if own is None else own.headers(call)
+    waits = max(call.waits, WAIT_SECONDS) if own_headers else call.waits
+    options: dict[str, Any] = {"params": call.params, "timeout": httpx.Timeout(timeout, read=timeout + waits)}
+    if call.body is None:
+        return {**options, "headers": own_headers}
+    headers = {**own_headers, "Content-Type": "application/json"}
+    return {**options, "headers": headers, "content": as_json(call.body)}

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, Self
@@ -21,7 +20,7 @@ except ModuleNotFoundError as exc:
     raise ModuleNotFoundError("siltstone_client.kafka needs aiokafka: pip install 'siltstone-client[kafka]'") from exc
 
 from siltstone_client.errors import SiltstoneError
-from siltstone_client.messages import Message, Moment, moment, record_of
+from siltstone_client.messages import Message, Moment, as_json, check, moment, record_of
 
 log = logging.getLogger(__name__)
 
@@ -104,9 +103,11 @@ class MessageProducer:
     async def send(self, message: Message, *, user_id: str, session_id: str) -> Produced:
         """Produce one message; it is acknowledged when this returns.
 
-        Fields as in `Memory.add`. Messages of a session are to be sent in their order, one after the other.
+        Fields as in `Memory.add`. Messages of a session are to be sent in their order, one after the other. Raises
+        `ValueError` for a message that no worker takes.
         """
         record = record_of(message, user_id, session_id)
+        check(record)
         return await self._send(user_id, record, str(record["message_id"]))
 
     async def end_session(self, *, user_id: str, session_id: str, timestamp: Moment | None = None) -> Produced:
@@ -118,9 +119,8 @@ class MessageProducer:
     async def _send(self, user_id: str, record: dict[str, Any], message_id: str | None) -> Produced:
         if self._producer is None:
             raise RuntimeError("the producer has not started: use `async with`, or start()")
-        value = json.dumps(record, ensure_ascii=False, allow_nan=False).encode()
         try:
-            written = await self._producer.send_and_wait(self._topic, value, key=key_of(user_id))
+            written = await self._producer.send_and_wait(self._topic, as_json(record), key=key_of(user_id))
         except (KafkaError, OSError) as exc:
             raise ProducerError(f"{self._topic}: the broker did not take a message: {type(exc).__name__}") from exc
         return Produced(message_id, written.topic, written.partition, written.offset)

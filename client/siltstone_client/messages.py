@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
-#: `role` (user, assistant, system, tool) and `content`; also `message_id`, `timestamp`, `name`, `emotion`,
-#: `agent_id`, `metadata`. Other fields are kept.
+#: `role` (user, assistant, system, tool; developer is system, function is tool) and `content` (a text, or parts, of
+#: which those with `text` are said; None beside calls of tools says nothing, and is not kept); also `message_id`,
+#: `timestamp`, `name`, `emotion`, `agent_id`, `metadata`. Other fields are kept.
 Message: TypeAlias = Mapping[str, Any]
+ROLES: Final = ("user", "assistant", "system", "tool", "developer", "function")
+MAX_CONTENT_BYTES: Final = 32 * 1024
 #: ISO 8601 or epoch milliseconds as text or number, or a datetime; UTC where it names no zone.
 Moment: TypeAlias = datetime | str | int
 
@@ -37,3 +41,25 @@ def record_of(message: Message, user_id: str | None, session_id: str) -> dict[st
 def moment(given: Moment) -> str | int:
     """As it goes into JSON."""
     return given.isoformat() if isinstance(given, datetime) else given
+
+
+def as_json(value: Any) -> bytes:
+    """With U+FFFD for halves of surrogate pairs, which UTF-8 has no form for. Raises `ValueError` for NaN."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+
+
+def check(record: Mapping[str, Any]) -> None:
+    """Raises `ValueError` for what workers do not take: with a producer, nobody else would tell."""
+    role, content = record.get("role"), record.get("content")
+    if role not in ROLES:
+        raise ValueError(f"role: must be one of {', '.join(ROLES)}")
+    if "content" not in record and not {"tool_calls", "function_call"} & record.keys():
+        raise ValueError("content: is missing")
+    if content is not None and not isinstance(content, str | list | Mapping):
+        raise ValueError("content: must be a text, a list of parts with text, or None")
+    if isinstance(content, str) and len(content.encode(errors="replace")) > MAX_CONTENT_BYTES:
+        raise ValueError(f"content: must be at most {MAX_CONTENT_BYTES} bytes of UTF-8")

@@ -56,13 +56,18 @@ class Talk:
         Where the worker will take them never, each is said for itself, and those that it does not take are dropped.
         """
         try:
-            await asyncio.to_thread(self._memory.add, messages, user_id=self._user_id, session_id=self._session_id)
+            answer = await asyncio.to_thread(
+                self._memory.add, messages, user_id=self._user_id, session_id=self._session_id
+            )
         except InvalidRequest as exc:
             if len(messages) == 1:
                 log.warning("a message is not said, and is dropped: %s: %s", type(exc).__name__, exc)
                 return
             for message in messages:
                 await self._said([message])
+        else:
+            for one in answer.not_taken:
+                log.warning("a message is not said, and is dropped: %s", one.detail)
 
 
 async def recalled(

@@ -18,13 +18,13 @@ from pydantic import ValidationError
 from schemas.errors import ShardNotHere
 from schemas.events import LONG_TERM_EVENT, Edit, LongTermEvent, Promotion, Remember
 from schemas.memories import Memory
+from schemas.record_values import invalid, json_object
 from schemas.settings import MemorySettings
 from schemas.sources import sources_beside
 from schemas.times import now_ms
 from streams.agents.group_commit import EVENTS_A_TRANSACTION, GroupWriter
 from streams.backlog_gate import BacklogGate
 from streams.clock import Clock
-from streams.dead_letters import invalid, json_object
 from streams.forgetting import Forgetters, forgettings
 from streams.inbox import Inbox
 from streams.jobs.retention import Read, watermark_at

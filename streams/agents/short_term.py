@@ -18,19 +18,18 @@ from typing import Any
 
 import msgspec
 import orjson
-from pydantic import ValidationError
 
-from schemas.conversations import ChatMessage, ConversationRecord, model_of
+from schemas.conversations import ChatMessage, ConversationRecord
 from schemas.events import Promotion
 from schemas.exchanges import Exchange, Message, render
 from schemas.ids import event_id
 from schemas.plain_messages import plain_message
+from schemas.record_values import conversation_record, json_object
 from schemas.settings import MemorySettings
 from schemas.times import now_ms
 from schemas.topics import CLOSED_AT_HEADER, SOURCES_HEADER
 from streams.agents.summaries import request_of
 from streams.clock import Clock, ingested
-from streams.dead_letters import invalid, json_object
 from streams.event_log import EventLog
 from streams.forgetting import Named
 from streams.hotpath.outbox import Headers
@@ -60,11 +59,7 @@ def decode(record: Any) -> ConversationRecord:
     fields = json_object(record.value)
     if "timestamp" not in fields and "created_at" not in fields:
         fields["timestamp"] = record.timestamp
-    model = model_of(fields)
-    try:
-        return model.model_validate(fields)
-    except ValidationError as exc:
-        raise invalid(exc) from exc
+    return conversation_record(fields)
 
 
 class SessionRecord(msgspec.Struct, frozen=True, gc=False):

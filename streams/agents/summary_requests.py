@@ -15,9 +15,9 @@ from schemas.errors import BadRecord
 from schemas.events import SummaryRequest
 from schemas.exchanges import Message
 from schemas.ids import SILTSTONE
+from schemas.record_values import invalid, json_object
 from schemas.summary_requests import Heading, Reason, heading_of, plain_heading
 from schemas.topic_specs import MAX_VALUE_BYTES
-from streams.dead_letters import invalid, json_object
 from streams.rules.summary.triggers import SummaryWanted
 from tables.windows.sessions import Session
 

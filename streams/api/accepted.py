@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field
 
@@ -63,10 +63,19 @@ class Accepted(Written):
         return cls.at(place, event_id, applied)
 
 
+class NotTaken(BaseModel):
+    """A message of a list that was not written, while others were."""
+
+    index: int = Field(description="its place in the list, from 0")
+    kind: Literal["invalid_fields", "nothing_said"]
+    detail: str = Field(description="what is wrong with it, and nothing that it says")
+
+
 class AcceptedMessages(BaseModel):
     """Messages are in the log, in the order in which they were given."""
 
     accepted: list[Accepted]
+    not_taken: list[NotTaken] = Field(description="those of the list that are not in the log")
     token: str | None = Field(description="of all of them, where they are one user's; null where they are of several")
     applied: bool | None = Field(
         default=None, exclude_if=_absent, description="only with `wait=applied`: whether all can be read now"

@@ -51,6 +51,21 @@ class Bodies:
             await refused(exc.status_code, exc.detail)(scope, receive, answered)
 
 
+def with_body(scope: Scope, receive: Receive, content: bytes) -> tuple[Scope, Receive]:
+    """The request with this body in place of its own, which has been read."""
+    headers = [
+        (name, value) for name, value in scope["headers"] if name not in (b"content-length", b"transfer-encoding")
+    ]
+    if content:
+        headers.append((b"content-length", str(len(content)).encode()))
+    first: list[Message] = [{"type": "http.request", "body": content, "more_body": False}]
+
+    async def again() -> Message:
+        return first.pop() if first else await receive()
+
+    return {**scope, "headers": headers}, again
+
+
 class _Body:
     """One request's. `is_read`: whether all of it has come, and been taken."""
 

@@ -11,12 +11,14 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
 import orjson
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from schemas.errors import AccessDenied, NotReady
+from schemas.halves import read_json
 from streams.admission.admission import Admission
 from streams.admission.authorize import Principal, authorize, require, require_any
 from streams.api.asker import with_asker
+from streams.api.bodies import with_body
 from streams.api.failures import answer_to
 from streams.api.policies import USER_NAMES, About, Policy, methods_of, policies_of
 from streams.api.refusals import refused
@@ -110,7 +112,7 @@ async def _allowed(principal: Principal, policy: Policy, scope: Scope, receive: 
         authorize(principal, user, policy.scope)
     if policy.about is About.PAGE:
         return scope, receive
-    return _with_body(scope, receive, content if body is None else orjson.dumps(body))
+    return with_body(scope, receive, content if body is None else orjson.dumps(body))
 
 
 def _only(principal: Principal) -> str:
@@ -133,20 +135,6 @@ async def _body(receive: Receive) -> bytes:
 def _parsed(content: bytes) -> Any:
     """Read here and written anew: what the route reads cannot name another user than what was looked at."""
     try:
-        return orjson.loads(content)
+        return read_json(content)
     except orjson.JSONDecodeError as exc:
         raise _Unreadable(422, "the body is no JSON") from exc
-
-
-def _with_body(scope: Scope, receive: Receive, content: bytes) -> tuple[Scope, Receive]:
-    headers = [
-        (name, value) for name, value in scope["headers"] if name not in (b"content-length", b"transfer-encoding")
-    ]
-    if content:
-        headers.append((b"content-length", str(len(content)).encode()))
-    first: list[Message] = [{"type": "http.request", "body": content, "more_body": False}]
-
-    async def again() -> Message:
-        return first.pop() if first else await receive()
-
-    return {**scope, "headers": headers}, again

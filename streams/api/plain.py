@@ -1,7 +1,8 @@
 """What a request says, before a route reads it: JSON as every reader of it has it, about one user.
 
-NaN, numbers beyond a double's and halves of surrogate pairs are no JSON, though Python reads them: none of them could
-be written to the log. Two users in one request would let two readers of it disagree on whom it is about.
+NaN and numbers beyond a double's are no JSON, though Python reads them: neither could be written to the log. Halves
+of surrogate pairs could not either: each becomes U+FFFD, as by every other way in. Two users in one request would let
+two readers of it disagree on whom it is about.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from urllib.parse import parse_qsl
 import orjson
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from schemas.halves import mended
+from streams.api.bodies import with_body
 from streams.api.policies import USER_NAMES
 from streams.api.refusals import refused
 
-NO_JSON: Final = "the body is no JSON (NaN, numbers beyond a double's and halves of surrogate pairs are none either)"
+NO_JSON: Final = "the body is no JSON (NaN and numbers beyond a double's are none either)"
 SEVERAL: Final = "user_id: name one user, once"
 _JSON: Final = b"application/json"
 
@@ -39,25 +42,31 @@ class Plain:
         if kind.partition(b";")[0].strip().lower() == _JSON:
             messages = await _all_of(receive)
             content = b"".join(message.get("body", b"") for message in messages)
-            if messages[-1]["type"] == "http.request" and content and (fault := _fault(content, named)):
-                await refused(422, fault)(scope, receive, send)
-                return
-            receive = _again(messages, receive)
+            whole = content
+            if messages[-1]["type"] == "http.request" and content:
+                try:
+                    said, whole = mended(content)
+                except orjson.JSONDecodeError:
+                    await refused(422, NO_JSON)(scope, receive, send)
+                    return
+                if not _one_user(said, named):
+                    await refused(422, SEVERAL)(scope, receive, send)
+                    return
+            if whole is content:
+                receive = _again(messages, receive)
+            else:
+                scope, receive = with_body(scope, receive, whole)
         await self._app(scope, receive, send)
 
 
-def _fault(content: bytes, named: list[str]) -> str:
-    try:
-        said: Any = orjson.loads(content)
-    except orjson.JSONDecodeError:
-        return NO_JSON
+def _one_user(said: Any, named: list[str]) -> bool:
     for entry in said if isinstance(said, list) else [said]:
         if not isinstance(entry, dict):
             continue
         inside = [entry[name] for name in USER_NAMES if entry.get(name) is not None]
         if len(inside) > 1 or any(user != named[0] for user in inside if named):
-            return SEVERAL
-    return ""
+            return False
+    return True
 
 
 async def _all_of(receive: Receive) -> list[Message]:

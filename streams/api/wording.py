@@ -26,9 +26,14 @@ def complaints(errors: Iterable[Mapping[str, Any]]) -> str:
     >>> complaints([{"loc": ("body", "text"), "type": "missing", "msg": "Field required"}])
     'text: field required'
     """
-    said = list(dict.fromkeys(_complaint(error) for error in errors if error["type"] not in _FOLLOWING))
-    more = [f"and {len(said) - _MOST} more"] if len(said) > _MOST else []
-    return "; ".join(said[:_MOST] + more)
+    return at_most(dict.fromkeys(_complaint(error) for error in errors if error["type"] not in _FOLLOWING))
+
+
+def at_most(said: Iterable[str]) -> str:
+    """The first of them as one text, and how many more there are."""
+    first = list(said)
+    more = [f"and {len(first) - _MOST} more"] if len(first) > _MOST else []
+    return "; ".join(first[:_MOST] + more)
 
 
 def _complaint(error: Mapping[str, Any]) -> str:

@@ -16,14 +16,14 @@ from typing import Any, Final
 
 import aiokafka
 import click
-from pydantic import ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from schemas.conversations import ChatMessage, SessionEnded, model_of
+from schemas.conversations import ChatMessage, SessionEnded
 from schemas.errors import SiltstoneError
 from schemas.lifecycle import DAY_MS
 from schemas.places import Place
+from schemas.record_values import json_object, message_or_end
 from schemas.rights import Right
 from schemas.settings import KafkaSettings, LifecycleSettings, Settings
 from schemas.times import iso, now_ms
@@ -35,7 +35,6 @@ from streams.cli.process import run
 from streams.clients.broker import NOT_ALLOWED, ensure_topics, require_topics, translated
 from streams.clients.producing import started_producer
 from streams.clients.rights import require_write
-from streams.dead_letters import invalid, json_object
 from streams.importing.formats import NAMES, Format
 from streams.importing.found import Found, Given, LeftOut, NamesNoUser, NotReadable, Problem, Record, TakenFor
 from streams.importing.records import records
@@ -275,11 +274,7 @@ def said(line: bytes) -> ChatMessage | SessionEnded:
     """The record in a line. Raises `BadRecord`."""
     fields = json_object(line)
     fields.setdefault("timestamp", fields.get("created_at", now_ms()))
-    model = SessionEnded if model_of(fields) is SessionEnded else ChatMessage
-    try:
-        return model.model_validate(fields)
-    except ValidationError as exc:
-        raise invalid(exc) from exc
+    return message_or_end(fields)
 
 
 class producing:  # noqa: N801  (reads as what happens in the block)

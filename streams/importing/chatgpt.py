@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from schemas.conversations import Role
-from streams.importing.chats import Chat, Turn, first_moment, misshapen, moment, text_id
+from streams.importing.chats import Chat, Turn, first_moment, misshapen, moment, text_id, text_of
 
 #: What a person reads. Others are thoughts, searches, code that is run, and what it answered.
 _SAID: Final = ("text", "multimodal_text")
@@ -74,18 +74,9 @@ def _turn(place: int, message: Mapping[str, Any]) -> Turn | None:
     hidden = isinstance(metadata, dict) and bool(metadata.get("is_visually_hidden_from_conversation"))
     if role is None or hidden or message.get("weight") == 0 or message.get("recipient", "all") != "all":
         return None
-    text = _text(content) if content.get("content_type", "text") in _SAID else ""
+    parts = content.get("parts")
+    shown = content.get("content_type", "text") in _SAID and isinstance(parts, list)
+    text = text_of(parts, role, place) if shown else ""
     if not text:
         return None
     return Turn(place, role, text, moment(message.get("create_time")), text_id(message.get("id")))
-
-
-def _text(content: Mapping[str, Any]) -> str:
-    """What is written or was spoken; pictures and files have no words."""
-    parts = content.get("parts")
-    found = []
-    for part in parts if isinstance(parts, list) else ():
-        words = part.get("text") if isinstance(part, dict) else part
-        if isinstance(words, str) and words.strip():
-            found.append(words.strip())
-    return "\n".join(found)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
+from schemas.contents import words_of
 from schemas.conversations import Role
 from schemas.errors import BadRecord
 from schemas.times import parse_timestamp
@@ -81,6 +82,15 @@ def text_id(value: object) -> str | None:
     if isinstance(value, bool) or not isinstance(value, str | int):
         return None
     return str(value) or None
+
+
+def text_of(content: object, role: str, place: int) -> str:
+    """What message `place` says; empty where it says nothing. Raises `BadRecord`."""
+    try:
+        text = words_of(content, role)
+    except ValueError as exc:
+        raise misshapen(f"message {place}: content {exc}") from exc
+    return text if text.strip() else ""
 
 
 def misshapen(what: str) -> BadRecord:

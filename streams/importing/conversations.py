@@ -8,14 +8,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import orjson
-from pydantic import ValidationError
 
-from schemas.conversations import ChatMessage, Role
+from schemas.conversations import Role
 from schemas.errors import BadRecord
 from schemas.exchanges import Message
+from schemas.record_values import message_or_end
 from schemas.settings import MemorySettings
 from schemas.times import iso
-from streams.dead_letters import invalid
 from streams.importing.chats import Chat
 from streams.importing.found import Found, Given, LeftOut, Problem, Record, digest
 from streams.importing.reading import Item
@@ -42,7 +41,7 @@ def _opening(chat: Chat) -> list[str]:
     """Roles and texts up to the first answer."""
     found = []
     for turn in chat.turns:
-        found += [turn.role, turn.text]
+        found += [turn.role, turn.text.strip()]
         if turn.role is Role.ASSISTANT:
             break
     return found
@@ -56,7 +55,7 @@ def of_chat(chat: Chat, names: Names, item: Item, given: Given) -> Iterator[Foun
         yield Problem(item.line, item.where + called, why)
     said = []
     for turn, at in zip(chat.turns, _times(chat, given), strict=True):
-        identity = turn.id or digest(session, turn.place, turn.role, turn.text)
+        identity = turn.id or digest(session, turn.place, turn.role, turn.text.strip())
         message = Message(identity, turn.role, turn.text, at, name=turn.name)
         try:
             _message(message, session, given)
@@ -85,10 +84,7 @@ def _message(message: Message, session: str, given: Given) -> Record:
     }
     if message.name:
         fields["name"] = message.name
-    try:
-        ChatMessage.model_validate(fields)
-    except ValidationError as exc:
-        raise invalid(exc) from exc
+    message_or_end(fields)
     return Record(str(given.user), orjson.dumps(fields), message.timestamp)
 
 

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from schemas.events import LONG_TERM_EVENT, LongTermEvent, Parts, Pin, Promotion, Remember
 from schemas.exported import ExportedMemory
 from schemas.ids import event_id
-from streams.dead_letters import invalid
+from schemas.record_values import invalid
 from tables.shard import items
 
 MEMORY: Final = "memory"

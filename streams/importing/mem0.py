@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from schemas.errors import BadRecord
 from schemas.events import Remember
 from schemas.ids import SILTSTONE
-from streams.dead_letters import invalid
+from schemas.record_values import invalid
 from streams.importing.chats import first_moment, text_id
 
 

@@ -2,7 +2,7 @@
 
     [{"role": "user", "content": "…"}, {"role": "assistant", "content": null, "tool_calls": […]}, …]
 
-A content is a text, a list of parts, or null beside calls of tools.
+Contents are of any shape that messages have elsewhere: see schemas/contents.py.
 """
 
 from __future__ import annotations
@@ -10,17 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from schemas.contents import CALLS, ROLES
 from schemas.conversations import Role
-from streams.importing.chats import Chat, Turn, first_moment, misshapen, text_id
+from streams.importing.chats import Chat, Turn, first_moment, misshapen, text_id, text_of
 
-ROLES: Final = {
-    "user": Role.USER,
-    "assistant": Role.ASSISTANT,
-    "system": Role.SYSTEM,
-    "developer": Role.SYSTEM,
-    "tool": Role.TOOL,
-    "function": Role.TOOL,
-}
 TIMES: Final = ("timestamp", "created_at", "create_time", "created", "time")
 _CHAT_IDS: Final = ("session_id", "conversation_id", "thread_id", "id")
 
@@ -55,27 +48,17 @@ def _turn(place: int, message: object) -> Turn | None:
     role = ROLES.get(str(message.get("role")))
     if role is None:
         raise misshapen(f"message {place}: role {str(message.get('role'))[:40]!r} is none of {', '.join(ROLES)}")
-    text = _text(message.get("content"), place)
+    if "content" not in message and not CALLS & message.keys():
+        raise misshapen(f"message {place}: content is missing")
+    text = text_of(message.get("content"), role, place)
     if not text:
         return None
     name = message.get("name")
     return Turn(
         place,
-        role,
+        Role(role),
         text,
         first_moment(message, *TIMES),
         text_id(message.get("message_id")) or text_id(message.get("id")),
         name if isinstance(name, str) and name else None,
     )
-
-
-def _text(content: object, place: int) -> str:
-    """Pictures, sounds and files have no words."""
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content.strip()
-    if not isinstance(content, list):
-        raise misshapen(f"message {place}: content is neither a text nor a list of parts nor null")
-    parts = [part if isinstance(part, str) else part.get("text") for part in content if isinstance(part, str | dict)]
-    return "\n".join(part.strip() for part in parts if isinstance(part, str) and part.strip())

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from schemas.errors import BadRecord
+from schemas.halves import read_json, without_halves
 
 #: Bytes of a line or of an object, characters of an array's element.
 MOST: Final = 64 * 1024 * 1024
@@ -76,7 +77,7 @@ def _line(number: int, line: bytes) -> Item:
     if len(line) > MOST:
         return Item(where, problem=_too_large("the line"), line=number)
     try:
-        return Item(where, _read(line.rstrip()), line=number)
+        return Item(where, read_json(line.rstrip()), line=number)
     except orjson.JSONDecodeError as exc:
         return Item(where, problem=_no_json(line, exc), line=number)
 
@@ -85,30 +86,9 @@ def _object(content: bytes) -> Item:
     if len(content) > MOST:
         return Item("the object", problem=_too_large("it"))
     try:
-        return Item("the object", _read(content))
+        return Item("the object", read_json(content))
     except orjson.JSONDecodeError as exc:
         return Item(f"line {exc.lineno}", problem=_no_json(content, exc))
-
-
-def _read(content: bytes) -> Any:
-    """Raises `orjson.JSONDecodeError`."""
-    try:
-        return orjson.loads(content)
-    except orjson.JSONDecodeError:
-        if b"\\u" not in content:
-            raise
-        try:
-            return _whole(json.loads(content))
-        except (ValueError, RecursionError):
-            pass
-        raise
-
-
-def _whole(value: Any) -> Any:
-    """The value without halves of characters, which exports have where a text was cut within an emoji."""
-    written = json.dumps(value, ensure_ascii=False)
-    whole = written.encode(errors="replace").decode()
-    return value if whole == written else json.loads(whole)
 
 
 def _elements(opened: io.BufferedReader) -> Iterator[Item]:
@@ -133,7 +113,7 @@ def _elements(opened: io.BufferedReader) -> Iterator[Item]:
                 text, at, ended = text[at:] + more, 0, not more
                 continue
             if "\\u" in text[at:end]:
-                value = _whole(value)
+                value = json.loads(without_halves(json.dumps(value, ensure_ascii=False)))
             yield Item(f"element {number}", value)
             at, number = end, number + 1
     except UnicodeDecodeError as exc:
@@ -143,7 +123,8 @@ def _elements(opened: io.BufferedReader) -> Iterator[Item]:
     except RecursionError:
         yield Item(f"element {number}", problem=BadRecord("not_json", "it is nested too deeply"))
     finally:
-        reader.detach()
+        if not opened.closed:  # whoever reads no further has closed it before this ends
+            reader.detach()
 
 
 def _broken(exc: json.JSONDecodeError, ended: bool) -> BadRecord:

@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import orjson
-from pydantic import ValidationError
 
-from schemas.conversations import ChatMessage, SessionEnded, model_of
-from schemas.errors import BadRecord
+from schemas.conversations import SessionEnded, model_of
+from schemas.errors import BadRecord, NothingSaid
+from schemas.record_values import message_or_end
 from schemas.times import iso
-from streams.dead_letters import invalid
 from streams.importing import chatgpt, exported, mem0, openai, openmemory, sharegpt
 from streams.importing.chats import Chat
 from streams.importing.conversations import Names, of_chat
@@ -106,11 +105,13 @@ def _ours(value: Any, number: int, given: Given) -> Iterator[Found]:
         if not ends and fields.get("message_id") is None:
             named = [fields.get(name) for name in ("user_id", "session_id", "run_id", "role", "content")]
             fields["message_id"] = digest(number, *named)
-    model = SessionEnded if ends else ChatMessage
     try:
-        read = model.model_validate(fields if dated or given.undated else {**fields, "timestamp": given.now})
-    except ValidationError as exc:
-        raise _with_options(invalid(exc), fields) from exc
+        read = message_or_end(fields if dated or given.undated else {**fields, "timestamp": given.now})
+    except NothingSaid:
+        yield LeftOut(1)
+        return
+    except BadRecord as exc:
+        raise _with_options(exc, fields) from exc
     yield Record(read.user_id, orjson.dumps(fields), read.timestamp)
 
 

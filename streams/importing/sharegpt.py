@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from schemas.conversations import Role
-from streams.importing.chats import Chat, Turn, first_moment, misshapen, text_id
+from streams.importing.chats import Chat, Turn, first_moment, misshapen, text_id, text_of
 from streams.importing.openai import TIMES
 
 _LISTS: Final = ("conversations", "conversation", "items")
@@ -57,6 +57,5 @@ def _turn(place: int, said: object) -> Turn | None:
     role = _SPEAKERS.get(str(speaker).lower())
     if role is None:
         raise misshapen(f"message {place}: from {str(speaker)[:40]!r} is none of {', '.join(_SPEAKERS)}")
-    if not isinstance(words, str):
-        raise misshapen(f"message {place}: value is no text")
-    return Turn(place, role, words.strip(), first_moment(said, *TIMES)) if words.strip() else None
+    text = text_of(words, role, place)
+    return Turn(place, role, text, first_moment(said, *TIMES)) if text else None

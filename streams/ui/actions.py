@@ -17,9 +17,9 @@ from pydantic import ValidationError
 from schemas.events import Archive, Edit, Forget, LongTermEvent, Pin, Remember, Restore, Supersede, Unpin
 from schemas.ids import Id
 from schemas.places import Place
+from schemas.record_values import invalid
 from schemas.times import now_ms
 from streams.api.shown import command
-from streams.dead_letters import invalid
 from streams.service import MemoryService
 from streams.ui.session import Form
 

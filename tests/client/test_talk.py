@@ -9,6 +9,7 @@ from typing import Any, cast
 import orjson
 import pytest
 
+from siltstone_client.answers import AcceptedMessages, NotTaken
 from siltstone_client.errors import InvalidRequest, Unreachable
 from siltstone_client.memory import Memory
 from siltstone_client.said import MOST_BYTES, MOST_MESSAGES, PORTION_BYTES, portions
@@ -24,7 +25,7 @@ class Worker:
         self.requests = 0
         self.took: list[str] = []
 
-    def add(self, messages: Sequence[dict[str, Any]], *, user_id: str, session_id: str) -> None:
+    def add(self, messages: Sequence[dict[str, Any]], *, user_id: str, session_id: str) -> AcceptedMessages:
         self.requests += 1
         if self.away:
             raise Unreachable("nobody listens", sent=False)
@@ -32,7 +33,10 @@ class Worker:
             raise InvalidRequest(413, "the body is larger than 8388608 bytes")
         if any(message["content"] == "refused" for message in messages):
             raise InvalidRequest(422, "content: no")
-        self.took += [message["content"] for message in messages]
+        wrong = [place for place, message in enumerate(messages) if message["content"] == "too long"]
+        self.took += [message["content"] for place, message in enumerate(messages) if place not in wrong]
+        not_taken = [NotTaken(index=place, kind="invalid_fields", detail="content: 32 KiB") for place in wrong]
+        return AcceptedMessages(accepted=[], token=None, not_taken=not_taken)
 
 
 @pytest.fixture
@@ -66,8 +70,10 @@ async def test_what_is_refused_for_good_is_dropped_and_the_others_are_said(
     assert worker.took == ["a", "b"]
     assert "a message is not said, and is dropped: InvalidRequest: content: no" in caplog.text
     worker.requests = 0
-    await talk.say([("user", "c")])
+    with caplog.at_level(logging.WARNING):
+        await talk.say([("user", "too long"), ("user", "c")])
     assert (worker.took, worker.requests) == (["a", "b", "c"], 1)
+    assert "a message is not said, and is dropped: content: 32 KiB" in caplog.text
 
 
 async def test_an_outage_in_the_middle_says_nothing_twice(worker: Worker, talk: Talk) -> None:

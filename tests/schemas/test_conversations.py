@@ -61,7 +61,6 @@ def test_a_type_of_the_senders_own_is_kept_with_the_metadata() -> None:
     "wrong",
     [
         {"role": "robot"},
-        {"content": None},
         {"content": "记" * (MAX_CONTENT_BYTES // 3 + 1)},
         {"user_id": ""},
         {"session_id": "s" * 257},

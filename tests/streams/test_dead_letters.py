@@ -11,9 +11,10 @@ import pytest
 from aiokafka.errors import MessageSizeTooLargeError
 
 from schemas.errors import BadRecord
+from schemas.record_values import MAX_FIELDS, json_object
 from schemas.topic_specs import MAX_RECORD_BYTES, MAX_VALUE_BYTES
 from streams.agents import long_term, short_term
-from streams.dead_letters import LEAST_VALUE_BYTES, MAX_FIELDS, DeadLetters, json_object
+from streams.dead_letters import LEAST_VALUE_BYTES, DeadLetters
 from streams.hotpath import Outbox
 from streams.hotpath.outbox import RefusedRecord
 from streams.metrics import Metrics, labelled

@@ -20,6 +20,7 @@ from unittest import mock
 HOSTILE_PIECES: Final = (
     "a", " ", "\n", "?", '"', "'", "1", ".", "-", "[", "(", ":", "_", "我", "。", "吗", "é", "😀", "ab ", "a?", "a\n",
     "1.", "a'", " \n", "?!", '？"', "I ", "aA0/", "a" * 99 + "?" * 99 + '"' * 99, "a" + " " * 99, "really ", "请你",
+    "<think>", "<think></think>", "\ue200cite\ue202", "【1†",
 )  # fmt: skip
 #: What is left of the pattern, from a place in the text: where the match ends, or None.
 Rest = Callable[[int], int | None]

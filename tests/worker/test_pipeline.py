@@ -98,7 +98,7 @@ BAD: list[tuple[str, bytes | None]] = [
     ("invalid_fields", line(1, "u", "robot", 0)),
     ("invalid_fields", line(1, "u", "user", 0, timestamp="from nowhere")),
     ("invalid_fields", line(1, "u", "user", 0, content="x" * 40_000)),
-    ("invalid_fields", line(1, "u", "user", 0, content=["a", "list"])),
+    ("invalid_fields", line(1, "u", "user", 0, content=[7, {}])),
 ]
 
 

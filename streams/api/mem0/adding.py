@@ -9,23 +9,25 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import orjson
+from fastapi import HTTPException
 from pydantic import Field, ValidationError, model_validator
 
-from schemas.conversations import SPEAKERS
-from schemas.events import Remember
+from schemas.conversations import SPEAKERS, content_id
+from schemas.events import LongTermEvent, Remember
 from schemas.fields import Metadata
-from schemas.ids import Id, Label
+from schemas.ids import Id, Label, event_id
 from schemas.places import Place
+from schemas.record_values import invalid
 from schemas.times import iso, now_ms
 from streams.api.mem0.filters import APP
 from streams.api.mem0.wire import Body, refused
-from streams.api.messages import NewMessage, record_of
+from streams.api.messages import MOST_MESSAGES, NewMessage, record_of
 from streams.api.shown import command
-from streams.dead_letters import invalid
-from streams.importing.chats import Turn, moment
+from streams.api.wording import at_most
+from streams.importing.chats import Chat, Turn, moment
 from streams.importing.openai import chat_of_messages
 from streams.service import MemoryService
 
@@ -35,7 +37,7 @@ _IDENTITY = ("user_id", "agent_id", "app_id", "run_id")
 class Added(Body):
     """What is added, and whose it is: in fields, or in `filters`."""
 
-    messages: list[dict[str, Any]] = Field(min_length=1, max_length=1000)
+    messages: list[Any] = Field(min_length=1, max_length=MOST_MESSAGES)
     user_id: Id | None = None
     agent_id: Label | None = None
     app_id: Label | None = None
@@ -60,14 +62,9 @@ class Added(Body):
             raise ValueError(f"metadata: {APP} says whose it is: give it as {APP}, beside metadata")
         return self
 
-    def turns(self) -> Sequence[Turn]:
-        """What somebody says; pictures and calls of tools are no words. Raises 400."""
-        chat = chat_of_messages(self.messages)
-        if chat.problems:
-            raise refused(str(chat.problems[0]))
-        if not chat.turns:
-            raise refused("messages: nobody says anything in them")
-        return chat.turns
+    def chat(self) -> Chat:
+        """What somebody says; pictures and calls of tools are no words."""
+        return chat_of_messages(self.messages)
 
     def said_at(self) -> int:
         """Epoch ms. Raises 400."""
@@ -78,9 +75,24 @@ class Added(Body):
             raise refused(f"timestamp: {str(self.timestamp)[:40]!r} is no time: give Unix time in seconds")
         return at
 
+    def id_of(self, user_id: str, *turns: Turn) -> uuid.UUID:
+        """Of what these say. Where it is known when, added again it is there once."""
+        if self.timestamp is None and all(turn.at is None for turn in turns):
+            return uuid.uuid4()
+        said = [(turn.place, turn.role, turn.text, turn.at) for turn in turns]
+        return event_id("mem0", user_id, self.agent_id, self.app_id, self.run_id, self.timestamp, said)
+
     def meta(self) -> dict[str, Any] | None:
         """What is kept with each; the app is among it."""
         return {**(self.metadata or {}), **({APP: self.app_id} if self.app_id else {})} or None
+
+
+class Done(NamedTuple):
+    """What was added: ids of messages, or of memories; `not_taken` says of each message that was not why."""
+
+    ids: set[str]
+    applied: bool
+    not_taken: list[str]
 
 
 class Adding:
@@ -89,18 +101,19 @@ class Adding:
     def __init__(self, service: MemoryService) -> None:
         self._service = service
 
-    async def add(self, given: Added, user_id: str, seconds: float, sources: Sequence[str]) -> tuple[set[str], bool]:
-        """The ids of the messages, or of the memories, and whether they can be read already. `sources`: who adds."""
+    async def add(self, given: Added, user_id: str, seconds: float, sources: Sequence[str]) -> Done:
+        """`sources`: who adds it. Raises 400 where nothing of it can be."""
         return await (self._say if given.infer else self._remember)(given, user_id, seconds, sources)
 
-    async def _say(self, given: Added, user_id: str, seconds: float, sources: Sequence[str]) -> tuple[set[str], bool]:
-        at, session = given.said_at(), given.run_id or f"mem0-{uuid.uuid4()}"
-        turns = given.turns()
-        messages: list[dict[str, Any]] = [
-            {
+    async def _say(self, given: Added, user_id: str, seconds: float, sources: Sequence[str]) -> Done:
+        at, chat = given.said_at(), given.chat()
+        session = given.run_id or f"mem0-{given.id_of(user_id, *chat.turns)}"
+        ids, records, not_taken = list[str](), list[bytes](), list(map(str, chat.problems))
+        ended = at
+        for turn in chat.turns:
+            message = {
                 "user_id": user_id,
                 "session_id": session,
-                "message_id": str(uuid.uuid4()),
                 "role": turn.role,
                 "content": turn.text,
                 "timestamp": iso(at if turn.at is None else turn.at),
@@ -108,47 +121,61 @@ class Adding:
                 "agent_id": given.agent_id,
                 "metadata": given.meta(),
             }
-            for turn in turns
-        ]
-        records = []
-        for place, message in enumerate(messages, start=1):
             try:
                 said = NewMessage.model_validate(message)
-            except ValidationError as exc:
-                raise refused(f"message {place}: {invalid(exc)}") from exc
-            try:
-                records.append(record_of(said, message["message_id"], sources))
+                identity = turn.id or (str(given.id_of(user_id, turn)) if turn.at is None else content_id(said))
+                records.append(record_of(said, identity, sources))
             except ValueError as exc:
-                raise refused(f"message {place}: {exc}") from exc
+                not_taken.append(_why(turn, exc))
+            else:
+                ids.append(identity)
+                ended = said.timestamp
+        if not records:
+            raise _nothing_of(not_taken, "messages: nobody says anything in them")
         if given.run_id is None:
-            ended = {"type": "session_end", "user_id": user_id, "session_id": session}
-            records.append((user_id, orjson.dumps({**ended, "timestamp": messages[-1]["timestamp"]})))
+            end = {"type": "session_end", "user_id": user_id, "session_id": session, "timestamp": iso(ended)}
+            records.append(orjson.dumps(end))
 
         async def write() -> Sequence[Place]:
-            return await self._service.add_messages(records)
+            return await self._service.add_messages([(user_id, record) for record in records])
 
         _, applied = await self._service.applied(user_id, seconds, write)
-        return {str(one["message_id"]) for one in messages}, bool(applied)
+        return Done(set(ids), bool(applied), not_taken)
 
-    async def _remember(
-        self, given: Added, user_id: str, seconds: float, sources: Sequence[str]
-    ) -> tuple[set[str], bool]:
-        events = []
-        for turn in given.turns():
+    async def _remember(self, given: Added, user_id: str, seconds: float, sources: Sequence[str]) -> Done:
+        chat = given.chat()
+        events, not_taken = list[LongTermEvent](), list(map(str, chat.problems))
+        for turn in chat.turns:
             if turn.role not in SPEAKERS:
                 continue
-            fields = {"agent_id": given.agent_id, "session_id": given.run_id, "metadata": given.meta()}
+            fields = {
+                "event_id": given.id_of(user_id, turn),
+                "agent_id": given.agent_id,
+                "session_id": given.run_id,
+                "metadata": given.meta(),
+            }
             at = given.said_at() if turn.at is None else turn.at
             try:
                 event = command(Remember, user_id, text=turn.text, timestamp=at, sources=list(sources), **fields)
             except ValidationError as exc:
-                raise refused(f"message {turn.place}: {invalid(exc)}") from exc
-            events.append(self._service.importance.weighed(event))
+                not_taken.append(_why(turn, exc))
+            else:
+                events.append(self._service.importance.weighed(event))
+        if not events:
+            raise _nothing_of(
+                not_taken, "messages: with infer=False what users and assistants say is kept, and none of them does"
+            )
 
         async def write() -> Sequence[Place]:
             return await self._service.write_all(events)
 
-        if not events:
-            raise refused("messages: with infer=False what users and assistants say is kept, and none of them does")
         _, applied = await self._service.applied(user_id, seconds, write)
-        return {str(event.event_id) for event in events}, bool(applied)
+        return Done({str(event.event_id) for event in events}, bool(applied), not_taken)
+
+
+def _why(turn: Turn, exc: ValueError) -> str:
+    return f"message {turn.place}: {invalid(exc) if isinstance(exc, ValidationError) else exc}"
+
+
+def _nothing_of(not_taken: Sequence[str], otherwise: str) -> HTTPException:
+    return refused(at_most(not_taken) or otherwise)

@@ -64,17 +64,21 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
         """Say messages in a session, or with `infer: false` remember them word by word.
 
         The results are what can be found now: memories, and what was said and is none yet, under the same id.
+        `not_taken` says of each message that could not be taken why.
         """
         user_id = caller.user(given.user_id)
-        ids, applied = await adding.add(given, user_id, WAIT_SECONDS, caller.sources)
-        found = [one for one in await entries.of_user(user_id) if ids & {str(one[0].id), *one[0].message_ids}]
+        done = await adding.add(given, user_id, WAIT_SECONDS, caller.sources)
+        found = [one for one in await entries.of_user(user_id) if done.ids & {str(one[0].id), *one[0].message_ids}]
         shown = await entries.shown(user_id, reversed(found))
         owners.showed(user_id, shown)
         return {
-            "message": "it is in, and can be found" if applied else "it is in the log, and will be found in a moment",
-            "status": "SUCCEEDED" if applied else "PENDING",
-            "event_id": min(ids),
+            "message": "it is in, and can be found"
+            if done.applied
+            else "it is in the log, and will be found in a moment",
+            "status": "SUCCEEDED" if done.applied else "PENDING",
+            "event_id": min(done.ids),
             "results": [{"id": one["id"], "memory": one["memory"], "event": "ADD"} for one in shown],
+            "not_taken": done.not_taken,
         }
 
     @api.put("/v1/memories/{memory_id}/")

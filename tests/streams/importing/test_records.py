@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import io
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -344,6 +346,16 @@ def test_a_file_of_no_format_is_refused_with_advice(content: Any, why: str) -> N
         found(content)
 
 
+def test_what_is_refused_leaves_no_reader_behind(tmp_path: Path) -> None:
+    """Its end comes after that of the file."""
+    file = tmp_path / "chats.json"
+    file.write_text('[{"a": 1}, {"b": 2}]')
+    with file.open("rb") as opened, pytest.raises(NotReadable) as refused:
+        list(records(opened, FOR_ANN))
+    del refused
+    gc.collect()
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -354,7 +366,7 @@ def test_a_file_of_no_format_is_refused_with_advice(content: Any, why: str) -> N
 )
 def test_halves_of_characters_are_replaced(content: bytes) -> None:
     """What cuts texts for an export cuts within emojis as well."""
-    assert said(found(content)) == [("user", "half an emoji ?")]
+    assert said(found(content)) == [("user", "half an emoji \ufffd")]
     assert said(found(content.replace(b"\\ud83d", b"\\ud83d\\ude00"))) == [("user", "half an emoji \U0001f600")]
 
 

@@ -1,0 +1,129 @@
+"""What a message says, whatever shape its content has: one reading for all ways in.
+
+    "a text"                                       as it is
+    ["a text", {"type": "text", "text": "…"}]      the texts of its parts, a line each
+    [{"type": "text", "text": {"value": "…"}}]     as threads of assistants have them
+    null                                           nothing: beside calls of tools, for instance
+
+Not said are the thoughts of an assistant before its answer, marks of citations, and halves of characters. Pictures,
+sounds, files and calls of tools have no words. What has no words at all is no message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from schemas.halves import without_halves
+
+ROLES: Final = {
+    "user": "user",
+    "assistant": "assistant",
+    "system": "system",
+    "developer": "system",
+    "tool": "tool",
+    "function": "tool",
+}
+"""Roles as chats name them, by ours."""
+
+CALLS: Final = frozenset({"tool_calls", "function_call"})
+"""Fields of a message that may stand in place of its content."""
+
+NOTHING_SAID: Final = "content: says nothing (null, white space, thoughts alone, or parts without text)"
+
+_UNKNOWN_SHAPE: Final = "must be a text, a list of parts with text, or null"
+_THOUGHT_PARTS: Final = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text"})
+_THOUGHTS: Final = ("think", "thinking", "thought", "reasoning", "analysis")
+#: Of OpenAI's harmony format, which a server may hand on unread.
+_CHANNEL, _MESSAGE, _FINAL = "<|channel|>", "<|message|>", "<|channel|>final<|message|>"
+_ENDS: Final = ("<|return|>", "<|end|>", "<|call|>", "<|start|>")
+#: ChatGPT's, in private-use characters: a kind, then what it is of.
+_CITED: Final = re.compile("\ue200([^\ue200-\ue206]*)\ue202([^\ue200\ue201]*)\ue201")
+_LEFT_OF_MARKS: Final = re.compile("[\ue200-\ue206]")
+#: Those of assistants that search files: 【4:0†source】.
+_SOURCE: Final = re.compile(r"【[\d:]{1,20}†[^【】\n]{0,200}】")
+
+
+def words_of(content: object, role: str) -> str:
+    """What is said; empty where nothing is. Raises `ValueError` where it has no shape that is known."""
+    if isinstance(content, str):
+        return said(content, role)
+    if content is None:
+        return ""
+    parts = [content] if isinstance(content, Mapping) else content
+    if not isinstance(parts, list):
+        raise ValueError(_UNKNOWN_SHAPE)  # noqa: TRY004 - told as any other fault of a field
+    texts = [_text_of(part) for part in parts]
+    words = [text for text in (said(text, role).strip() for text in texts if text) if text]
+    if not words and None in texts:
+        raise ValueError(_UNKNOWN_SHAPE)
+    return "\n".join(words)
+
+
+def _text_of(part: object) -> str | None:
+    """Empty for a part that has no words, None for what is no part."""
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, Mapping):
+        return None
+    if part.get("type") in _THOUGHT_PARTS or part.get("thought") is True:
+        return ""
+    text = part.get("text")
+    if isinstance(text, Mapping):
+        text = text.get("value")
+        return text if isinstance(text, str) else None
+    if text is None:
+        return "" if "text" in part or isinstance(part.get("type"), str) else None
+    return text if isinstance(text, str) else None
+
+
+def said(text: str, role: str) -> str:
+    """The text without what was not said."""
+    if not text.isascii():
+        text = without_halves(text)
+        if "\ue200" in text:
+            text = _LEFT_OF_MARKS.sub("", _CITED.sub(_name_of, text))
+        if "†" in text:
+            text = _SOURCE.sub("", text)
+    return _after_thoughts(text) if role == "assistant" else text
+
+
+def _name_of(mark: re.Match[str]) -> str:
+    """Of an entity its name, which is part of the sentence: `["city", "Paris", …]`."""
+    if mark[1] != "entity":
+        return ""
+    try:
+        fields: Any = orjson.loads(mark[2])
+    except orjson.JSONDecodeError:
+        return ""
+    return fields[1] if isinstance(fields, list) and len(fields) > 1 and isinstance(fields[1], str) else ""
+
+
+def _after_thoughts(text: str) -> str:
+    """The answer, without blocks of thoughts before it. One that does not end is all that there is."""
+    begun = text.lstrip()
+    while begun.startswith("<"):
+        if begun.startswith((_CHANNEL, "<|start|>")):
+            text = begun = _final_channel(begun)
+            continue
+        tag = next((tag for tag in _THOUGHTS if begun[: len(tag) + 2].lower() == f"<{tag}>"), None)
+        if tag is None:
+            break
+        end = re.search(f"</{tag}>", begun, re.IGNORECASE)
+        text = begun = begun[end.end() :].lstrip() if end else ""
+    return text
+
+
+def _final_channel(text: str) -> str:
+    """Of the channels of a harmony response the final one; of one without channels what follows its head."""
+    _, found, answer = text.rpartition(_FINAL)
+    if not found and _CHANNEL not in text:
+        _, found, answer = text.partition(_MESSAGE)
+    if not found:
+        return ""
+    for end in _ENDS:
+        answer = answer.partition(end)[0]
+    return answer.strip()

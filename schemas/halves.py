@@ -1,0 +1,47 @@
+"""Halves of surrogate pairs: what is left of an emoji that was cut in two. No text of ours has any.
+
+JSON writes them as `\\ud83d`, and Python reads them; UTF-8 has no form for them, so nothing could keep such a text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+import orjson
+
+_ESCAPED: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_HALF: Final = re.compile("[\ud800-\udfff]")
+
+
+def without_halves(text: str) -> str:
+    """The text with U+FFFD for each half, and with the character where two of them stand as a pair."""
+    if text.isascii() or not _HALF.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def read_json(raw: bytes) -> Any:
+    """The value, its texts without halves. Raises `orjson.JSONDecodeError` where it is otherwise no JSON."""
+    return mended(raw)[0]
+
+
+def mended(raw: bytes) -> tuple[Any, bytes]:
+    """The same, and the JSON that says so: `raw`, where it has no halves."""
+    try:
+        return orjson.loads(raw), raw
+    except orjson.JSONDecodeError:
+        if not _ESCAPED.search(raw):
+            raise
+        try:
+            value = json.loads(raw, parse_constant=_refuse)
+            whole = without_halves(json.dumps(value, ensure_ascii=False)).encode()
+            return orjson.loads(whole), whole
+        except (ValueError, RecursionError):
+            pass
+        raise
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
