@@ -6,16 +6,7 @@ from typing import Any, Final
 
 import click
 
-from streams.cli.client import json_option, url_option
-from streams.cli.ingest import (
-    file_argument,
-    session_option,
-    take_in,
-    timeout_option,
-    user_option,
-    wait_option,
-)
-from streams.cli.options import bootstrap_option
+from streams.cli.ingest import file_argument, take_in, taking_options
 from streams.importing.formats import Format
 
 #: What somebody who moves in calls them; `jsonl` is what `siltstone export` writes, or messages of our own format.
@@ -26,24 +17,23 @@ FORMATS: Final = {
     "openai": Format.OPENAI,
     "sharegpt": Format.SHAREGPT,
     "chatgpt": Format.CHATGPT,
+    "claude": Format.CLAUDE,
+    "whatsapp": Format.WHATSAPP,
+    "telegram": Format.TELEGRAM,
+    "slack": Format.SLACK,
 }
 
 
 @click.command("import")
 @click.argument("name", type=click.Choice(list(FORMATS)), metavar=f"[{'|'.join(FORMATS)}]")
 @file_argument
-@user_option
-@session_option
-@wait_option
-@timeout_option
-@bootstrap_option
-@url_option
-@json_option
+@taking_options
 def import_file(name: str, **options: Any) -> None:
     """Take in FILE (- for standard input) of the named format: chats, or memories from elsewhere.
 
     It is `siltstone ingest` with the format named. Memories of mem0, of OpenMemory (its ZIP, or a file of it) and of
-    `siltstone export` (jsonl) are remembered as they are, with their ids, times and metadata; chats are said.
+    `siltstone export` (jsonl) are remembered as they are, with their ids, times and metadata; chats are said. In a
+    chat between people --speaker is the user, and the others answer.
 
     The same file twice changes nothing.
     """

@@ -8,11 +8,12 @@ import itertools
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+from zoneinfo import ZoneInfo
 
 import aiokafka
 import click
@@ -32,12 +33,26 @@ from streams.cli import show
 from streams.cli.client import json_option, until_applied, url_option
 from streams.cli.options import bootstrap_option, with_options
 from streams.cli.process import run
+from streams.cli.shown_plans import show_plan
 from streams.clients.broker import NOT_ALLOWED, ensure_topics, require_topics, translated
 from streams.clients.producing import started_producer
 from streams.clients.rights import require_write
 from streams.importing.formats import NAMES, Format
-from streams.importing.found import Found, Given, LeftOut, NamesNoUser, NotReadable, Problem, Record, TakenFor
+from streams.importing.found import (
+    Found,
+    Given,
+    LeftOut,
+    NamesNoSpeaker,
+    NamesNoUser,
+    NotReadable,
+    Problem,
+    Record,
+    TakenFor,
+)
+from streams.importing.planning import planned
 from streams.importing.records import records
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 #: Files of these have no messages.
 _OF_MEMORIES: Final = (Format.MEM0, Format.OPENMEMORY)
@@ -45,6 +60,22 @@ _OF_MEMORIES: Final = (Format.MEM0, Format.OPENMEMORY)
 user_option = click.option("--user", help="Whose it is, where the file names no user.")
 session_option = click.option(
     "--session", help="The session's id, where the file names none.  [default: made of the chat's opening]"
+)
+speaker_option = click.option(
+    "--speaker", help="Who of several people in a chat is the user.  [default: who is called as --user says]"
+)
+timezone_option = click.option(
+    "--timezone",
+    "zone",
+    metavar="ZONE",
+    default="UTC",
+    show_default=True,
+    help="Of times that name none, as WhatsApp's: Europe/Oslo, for instance.",
+)
+dry_run_option = click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Show sessions, speakers, dates and what would be left out; produce nothing, and ask no broker.",
 )
 wait_option = click.option(
     "--wait", is_flag=True, help="Return when a worker has taken in all of it, so that it can be read."
@@ -57,6 +88,28 @@ timeout_option = click.option(
     show_default=True,
     help="How long to wait with --wait, in seconds.",
 )
+
+
+def taking_options(command: F) -> F:
+    """What both commands have."""
+    for option in reversed(
+        (
+            user_option,
+            session_option,
+            speaker_option,
+            timezone_option,
+            dry_run_option,
+            wait_option,
+            timeout_option,
+            bootstrap_option,
+            url_option,
+            json_option,
+        )
+    ):
+        command = option(command)
+    return command
+
+
 file_argument = click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 
 
@@ -65,24 +118,19 @@ file_argument = click.argument("file", type=click.Path(exists=True, dir_okay=Fal
 @click.option(
     "--format",
     "name",
-    type=click.Choice(["auto", *Format]),
+    type=click.Choice(["auto", *(one.value for one in Format)]),
     default="auto",
     show_default=True,
     help="What the file is; auto tells by its first object.",
 )
-@user_option
-@session_option
-@wait_option
-@timeout_option
-@bootstrap_option
-@url_option
-@json_option
+@taking_options
 def ingest(name: str, **options: Any) -> None:
     """Produce the chats of FILE (- for standard input) to the conversations topic.
 
     FILE is JSON, one object a line or an array: messages of our own format (siltstone) or OpenAI's (openai), chats of
-    ShareGPT (sharegpt), the conversations.json of a ChatGPT export (chatgpt); or memories of mem0 (mem0), of
-    OpenMemory (openmemory) or of our own exports (siltstone), which are remembered as they are.
+    ShareGPT (sharegpt), of an export of ChatGPT (chatgpt), Claude (claude) or Telegram (telegram); or memories of
+    mem0 (mem0), of OpenMemory (openmemory) or of our own exports (siltstone), which are remembered as they are.
+    Slack's export is a ZIP (slack), WhatsApp's a text (whatsapp). Of what comes in a ZIP, that will do.
 
     The same file twice changes nothing. What has no time is of the file's last change, on standard input of now.
     What is bad is reported with its place and the rest goes on; the exit code is 1 if anything was bad.
@@ -96,6 +144,9 @@ def take_in(
     file: Path,
     user: str | None,
     session: str | None,
+    speaker: str | None,
+    zone: str,
+    dry_run: bool,
     wait: bool,
     seconds: float,
     bootstrap_servers: str | None,
@@ -106,13 +157,20 @@ def take_in(
     settings = with_options(Settings.load(), None, bootstrap_servers, None)
     called, now = "standard input" if str(file) == "-" else file.name, now_ms()
     undated = min(now, round(file.stat().st_mtime * 1000)) if file.is_file() else None  # a pipe has no age
-    given = Given(now, user, session, undated, of, settings.memory)
+    try:
+        whose = "--user" if dry_run and user is None else user
+        given = Given(now, whose, session, undated, of, settings.memory, speaker, ZoneInfo(zone), dry_run)
+    except (KeyError, ValueError, OSError) as exc:  # unknown, a path, a folder of zones
+        raise click.UsageError(f"--timezone: {zone!r} is no time zone: give one as Europe/Oslo or UTC.") from exc
     done = Done()
     started = time.monotonic()
     with opened(file) as readable:
         try:
+            if dry_run:
+                show_plan(called, planned(records(readable, given)), as_json)
+                return
             run(_ingest(readable, called, given, done, settings.kafka))
-        except NamesNoUser as exc:
+        except (NamesNoUser, NamesNoSpeaker) as exc:
             raise click.UsageError(f"{called}: {exc}.") from exc
         except NotReadable as exc:
             raise SiltstoneError(f"{called}: {exc}") from exc
@@ -202,6 +260,12 @@ async def _ingest(readable: io.BufferedReader, called: str, given: Given, done: 
             done.format = one.format
             first += itertools.islice(found, 1)  # made of the object that told it
             break
+    if done.format is None:
+        for one in first:
+            if isinstance(one, Problem):
+                done.bad += 1
+                click.echo(_told(called, one), err=True)
+        return
     topics = Topics.with_prefix(kafka.topic_prefix)
     lasting = done.format in _OF_MEMORIES or any(isinstance(one, Record) and one.lasting for one in first)
     topic = topics.long_term if lasting else topics.conversations
@@ -235,13 +299,18 @@ async def _ingest(readable: io.BufferedReader, called: str, given: Given, done: 
                         done.left_out += one.messages
                     case Problem():
                         done.bad += 1
-                        where = str(one.line) if one.line and one.where == f"line {one.line}" else f" {one.where}"
-                        progress.console.print(f"{called}:{where}: {one.why}", markup=False)
+                        progress.console.print(_told(called, one), markup=False)
                 if done.produced % 500 == 0:
                     rate = f"{done.produced / (time.monotonic() - started):,.0f}/s"
                     completed = 0 if given.undated is None else readable.tell()
                     progress.update(task, completed=completed, rate=rate)
         done.last = producers.last()
+
+
+def _told(called: str, one: Problem) -> str:
+    """As compilers do: the file, the line, what is wrong."""
+    where = str(one.line) if one.line and one.where == f"line {one.line}" else f" {one.where}"
+    return f"{called}:{where}: {one.why}"
 
 
 async def _writable(kafka: KafkaSettings, topic: str) -> None:

@@ -35,24 +35,23 @@ def chat_of(value: Mapping[str, Any]) -> Chat:
 def _path(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The nodes from the root to the current one."""
     mapping, name = value["mapping"], value.get("current_node")
-    if name is None and mapping:
-        name = _newest_leaf(mapping)
+    nodes = {key: node for key, node in mapping.items() if isinstance(node, dict)}
+    if not isinstance(name, str) or name not in nodes:
+        name = _newest_leaf(nodes) if nodes else None
     path: list[Mapping[str, Any]] = []
     seen = set()
-    while name is not None:
-        node = mapping.get(name) if isinstance(name, str) else None
-        if not isinstance(node, dict) or name in seen:
-            raise misshapen(f"its tree is broken at node {str(name)[:100]!r}: export the chats once more")
+    while isinstance(name, str) and name in nodes:  # one whose parent is not there is the first
+        if name in seen:
+            raise misshapen(f"its tree is a circle at node {name[:100]!r}: export the chats once more")
         seen.add(name)
-        path.append(node)
-        name = node.get("parent")
+        path.append(nodes[name])
+        name = nodes[name].get("parent")
     return path[::-1]
 
 
-def _newest_leaf(mapping: Mapping[str, Any]) -> str:
+def _newest_leaf(nodes: Mapping[str, Mapping[str, Any]]) -> str:
     """Where the conversation does not say which node is the current one."""
-    nodes = {name: node for name, node in mapping.items() if isinstance(node, dict)}
-    parents = {node.get("parent") for node in nodes.values()}
+    parents = {parent for node in nodes.values() if isinstance(parent := node.get("parent"), str)}
     leaves = [name for name in nodes if name not in parents]
     if not leaves:
         raise misshapen("its tree has no end: export the chats once more")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -57,7 +58,15 @@ class Chat:
             except BadRecord as exc:
                 problems.append(exc)
         said = tuple(one for one in turns if one is not None)
-        return cls(said, identity, began, len(turns) - len(said), tuple(problems))
+        left_out = len(turns) - len(said)
+        if _falls([one.at for one in said if one.at is not None]):
+            said = said[::-1]
+        return cls(said, identity, began, left_out, tuple(problems))
+
+
+def _falls(times: Sequence[int]) -> bool:
+    """Whether the newest comes first, as services list them."""
+    return len(times) > 1 and times[0] > times[-1] and all(one >= other for one, other in itertools.pairwise(times))
 
 
 def moment(value: object) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-from streams.importing import chatgpt, exported, mem0, openai, openmemory, sharegpt
+from streams.importing import chatgpt, claude, exported, mem0, openai, openmemory, sharegpt, slack, telegram
 
 
 class Format(StrEnum):
@@ -18,6 +18,10 @@ class Format(StrEnum):
     CHATGPT = "chatgpt"
     MEM0 = "mem0"
     OPENMEMORY = "openmemory"
+    CLAUDE = "claude"
+    WHATSAPP = "whatsapp"
+    TELEGRAM = "telegram"
+    SLACK = "slack"
 
 
 #: In words, for those who wonder what their file was taken for.
@@ -28,6 +32,10 @@ NAMES: Final = {
     Format.CHATGPT: "a ChatGPT export",
     Format.MEM0: "memories of mem0",
     Format.OPENMEMORY: "an export of OpenMemory",
+    Format.CLAUDE: "an export of Claude",
+    Format.WHATSAPP: "a chat of WhatsApp",
+    Format.TELEGRAM: "an export of Telegram",
+    Format.SLACK: "an export of Slack",
 }
 #: Where one object holds a list of them.
 _LISTS: Final = ("results", "memories", "conversations", "chats", "data")
@@ -47,6 +55,8 @@ def each(value: object, of: Format) -> list[Any]:
     """The value, or those that it lists."""
     if of is Format.OPENMEMORY and isinstance(value, dict):
         return list(openmemory.each_memory(value))
+    if of is Format.TELEGRAM and isinstance(value, dict) and telegram.is_telegram(value):
+        return telegram.each_chat(value)
     if (
         isinstance(value, dict)
         and _of_one(value) is None
@@ -83,6 +93,9 @@ def _is_ours(value: Mapping[str, Any]) -> bool:
 #: In this order: memories of mem0 and OpenMemory name their user as well.
 _LOOKS: Final[dict[Format, Callable[[Mapping[str, Any]], bool]]] = {
     Format.CHATGPT: chatgpt.is_chatgpt,
+    Format.CLAUDE: claude.is_claude,
+    Format.TELEGRAM: telegram.is_telegram,
+    Format.SLACK: slack.is_slack,
     Format.SHAREGPT: sharegpt.is_sharegpt,
     Format.MEM0: mem0.is_mem0,
     Format.OPENMEMORY: openmemory.is_openmemory,

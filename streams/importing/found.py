@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from datetime import UTC, tzinfo
+from typing import Final, Self
 
 import orjson
 
@@ -13,12 +15,17 @@ from schemas.events import LongTermEvent
 from schemas.settings import MemorySettings
 from streams.importing.formats import NAMES, Format
 
+MOST_NAMES: Final = 12
+"""That are told to somebody who has to choose one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Given:
     """What comes with a file: names for what names none, and when its undated messages were said (epoch ms).
 
     Without `undated` (standard input) that is `now`, and a message of our own format is left to the worker's clock.
+    Of a chat between people `speaker` is the user; `zone` is that of times that name none. `dry`: it is only looked
+    at, and need not say who of them is the user.
     """
 
     now: int
@@ -27,6 +34,9 @@ class Given:
     undated: int | None = None
     format: Format | None = None
     memory: MemorySettings = field(default_factory=MemorySettings)
+    speaker: str | None = None
+    zone: tzinfo = UTC
+    dry: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +96,15 @@ class NamesNoUser(SiltstoneError):
 
     def __init__(self, of: Format) -> None:
         super().__init__(f"{NAMES[of]} name no user: pass --user")
+
+
+class NamesNoSpeaker(SiltstoneError):
+    """Nothing says who of several people the user is: pass `--speaker`."""
+
+    def __init__(self, names: Sequence[str], given: Given) -> None:
+        who = ", ".join(name[:40] for name in names[:MOST_NAMES]) + (", …" if len(names) > MOST_NAMES else "")
+        wrong = f"nobody in it is called {given.speaker!r}" if given.speaker else f"who of them is {given.user}?"
+        super().__init__(f"it is a chat of {who}: {wrong}: pass --speaker with one of these names")
 
 
 def digest(*parts: object) -> str:

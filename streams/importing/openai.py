@@ -16,6 +16,8 @@ from streams.importing.chats import Chat, Turn, first_moment, misshapen, text_id
 
 TIMES: Final = ("timestamp", "created_at", "create_time", "created", "time")
 _CHAT_IDS: Final = ("session_id", "conversation_id", "thread_id", "id")
+#: What an object's list of messages is called.
+_LISTS: Final = ("messages", "conversations", "conversation", "items", "turns", "dialogue", "dialog")
 
 
 def is_message(value: Mapping[str, Any]) -> bool:
@@ -23,16 +25,34 @@ def is_message(value: Mapping[str, Any]) -> bool:
 
 
 def is_openai(value: Mapping[str, Any]) -> bool:
-    messages = value.get("messages")
-    return isinstance(messages, list) and all(isinstance(one, dict) and "role" in one for one in messages[:1])
+    return _messages(value) is not None
+
+
+def _messages(value: Mapping[str, Any]) -> list[Any] | None:
+    """None where it has no list of messages. An empty list may be one where it is called so."""
+    for name in _LISTS:
+        messages = value.get(name)
+        if not isinstance(messages, list):
+            continue
+        if messages[:1] == [] and name == "messages":
+            return messages
+        if messages and isinstance(messages[0], dict) and "role" in messages[0]:
+            return messages
+    return None
+
+
+def thread_of(message: Mapping[str, Any]) -> str:
+    """Of a message by itself, the conversation that it names; empty for none."""
+    return next((found for name in ("thread_id", "conversation_id") if (found := text_id(message.get(name)))), "")
 
 
 def chat_of(value: Mapping[str, Any]) -> Chat:
     """Of an object with `messages`. Raises `BadRecord`."""
-    if not is_openai(value):
+    messages = _messages(value)
+    if messages is None:
         raise misshapen("it has no list of messages with a role")
     identity = next((found for name in _CHAT_IDS if (found := text_id(value.get(name)))), None)
-    return chat_of_messages(value["messages"], identity, first_moment(value, *TIMES))
+    return chat_of_messages(messages, identity, first_moment(value, *TIMES))
 
 
 def chat_of_messages(messages: Sequence[Any], identity: str | None = None, began: int | None = None) -> Chat:

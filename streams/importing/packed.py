@@ -1,31 +1,44 @@
-"""Files as services hand them out: compressed by gzip, or OpenMemory's ZIP, of which one file has it all."""
+"""Files as services hand them out: compressed by gzip, or a ZIP, of which one file or a folder has it all."""
 
 from __future__ import annotations
 
 import gzip
 import io
+import re
 import zipfile
 from typing import Final
 
+from streams.importing import slack
 from streams.importing.found import NotReadable
 
-#: The file of OpenMemory's archive that also says whose memories they are.
-MEMORIES: Final = "memories.json"
+#: The file that has it all: of OpenMemory (it also says whose memories they are), of Claude and ChatGPT, of WhatsApp.
+_HAS_ALL: Final = (
+    re.compile(r"memories\.json"),
+    re.compile(r"conversations\.json"),
+    re.compile(r"_chat\.txt|WhatsApp Chat .{1,200}\.txt"),
+)
 
 
-def unpacked(opened: io.BufferedReader) -> io.BufferedReader:
-    """What is in the file. Raises `NotReadable` for other archives."""
+def unpacked(opened: io.BufferedReader) -> io.BufferedReader | zipfile.ZipFile:
+    """What is in the file; of Slack the archive. Raises `NotReadable` for other archives."""
     begins = opened.peek(4)[:4]
     if begins[:2] == b"\x1f\x8b":
         return io.BufferedReader(gzip.GzipFile(fileobj=opened))
     if begins != b"PK\x03\x04":
         return opened
-    if opened.seekable():
-        try:
-            archive = zipfile.ZipFile(opened)
-        except zipfile.BadZipFile:
-            archive = None
-        for name in archive.namelist() if archive is not None else ():
-            if name.rsplit("/", 1)[-1] == MEMORIES and archive is not None:
+    if not opened.seekable():
+        raise NotReadable("it is a ZIP archive, which cannot be read from a pipe: give the file, or unpack it")
+    try:
+        archive = zipfile.ZipFile(opened)
+    except zipfile.BadZipFile as exc:
+        raise NotReadable(f"it is a damaged ZIP archive ({exc}): fetch or export it once more") from exc
+    if slack.is_export(archive):
+        return archive
+    for pattern in _HAS_ALL:
+        for name in archive.namelist():
+            if pattern.fullmatch(name.rsplit("/", 1)[-1]):
                 return io.BufferedReader(archive.open(name))  # type: ignore[arg-type]  # it reads as a raw file does
-    raise NotReadable("it is a ZIP archive: unpack it, and ingest the conversations.json in it")
+    raise NotReadable(
+        "it is a ZIP archive, and no export of Claude, ChatGPT, OpenMemory, Slack or WhatsApp: unpack it, and ingest "
+        "the file in it that has the chats"
+    )

@@ -23,6 +23,8 @@ _CHUNK: Final = 1024 * 1024
 _SKIPPED: Final = b" \t\r\n\xef\xbb\xbf"  # with the byte order mark that some editors write
 _BETWEEN: Final = re.compile(r"[\s,]*")
 _DECODER: Final = json.JSONDecoder()
+#: What orjson says where a value has ended.
+_BEHIND: Final = "unexpected content after document"
 
 
 class Item(NamedTuple):
@@ -37,7 +39,8 @@ class Item(NamedTuple):
 def items(opened: io.BufferedReader, *, by_lines: bool = False) -> Iterator[Item]:
     """Whatever the file is; `by_lines`, an object a line without a look at it.
 
-    What is wrong with a line is its own affair; behind a fault in an array or an object nothing more is read.
+    What is wrong with a line is its own affair; behind a fault in an array or an object nothing more is read. Behind
+    the end of one there may be another.
     """
     number, first = _begin(opened)
     if first == b"[" and not by_lines:
@@ -45,7 +48,7 @@ def items(opened: io.BufferedReader, *, by_lines: bool = False) -> Iterator[Item
         return
     line = opened.readline(MOST + 1)
     if first == b"{" and not by_lines and _goes_on(line):
-        yield _object(line + opened.read(max(0, MOST + 1 - len(line))))
+        yield from _objects(line + opened.read(max(0, MOST + 1 - len(line))))
         return
     while line:
         if line.strip():
@@ -82,32 +85,45 @@ def _line(number: int, line: bytes) -> Item:
         return Item(where, problem=_no_json(line, exc), line=number)
 
 
-def _object(content: bytes) -> Item:
+def _objects(content: bytes) -> Iterator[Item]:
+    """One object of several lines, or one behind the other."""
     if len(content) > MOST:
-        return Item("the object", problem=_too_large("it"))
+        yield Item("the object", problem=_too_large("it"))
+        return
     try:
-        return Item("the object", read_json(content))
+        yield Item("the object", read_json(content))
     except orjson.JSONDecodeError as exc:
-        return Item(f"line {exc.lineno}", problem=_no_json(content, exc))
+        if _BEHIND in exc.msg:
+            yield from _elements(io.BufferedReader(io.BytesIO(content)))
+        else:
+            yield Item(f"line {exc.lineno}", problem=_no_json(content, exc))
 
 
 def _elements(opened: io.BufferedReader) -> Iterator[Item]:
-    """Each element is decoded where it stands; where the text at hand is too short for it, more is read."""
-    opened.read(1)
+    """Each element is decoded where it stands; where the text at hand is too short for it, more is read.
+
+    Behind the array's end there may be another one, or a value: each is an element as well.
+    """
     reader = io.TextIOWrapper(opened, encoding="utf-8", newline="")
     number = 1
     try:
-        text, at, ended = reader.read(_CHUNK), 0, False
+        text, at, ended, inside = reader.read(_CHUNK), 0, False, False
         while True:
-            between = _BETWEEN.match(text, at)
-            at = between.end() if between else at
-            if text.startswith("]", at):
+            at = _after(_BETWEEN, text, at)
+            if at == len(text) and not ended:
+                text, at = reader.read(_CHUNK), 0
+                ended = not text
+                continue
+            if at == len(text) and not inside:
                 return
+            if text.startswith("]" if inside else "[", at):
+                inside, at = not inside, at + 1
+                continue
             try:
                 value, end = _DECODER.raw_decode(text, at)
             except json.JSONDecodeError as exc:
                 if ended or len(text) - at > MOST:
-                    yield Item(f"element {number}", problem=_broken(exc, ended))
+                    yield Item(f"element {number}", problem=_broken(exc, ended, inside))
                     return
                 more = reader.read(max(_CHUNK, len(text) - at))
                 text, at, ended = text[at:] + more, 0, not more
@@ -127,9 +143,16 @@ def _elements(opened: io.BufferedReader) -> Iterator[Item]:
             reader.detach()
 
 
-def _broken(exc: json.JSONDecodeError, ended: bool) -> BadRecord:
+def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
+    found = pattern.match(text, at)
+    return found.end() if found else at
+
+
+def _broken(exc: json.JSONDecodeError, ended: bool, inside: bool) -> BadRecord:
     if not ended:
         return _too_large("it")
+    if not inside:
+        return BadRecord("not_json", f"it is no JSON behind the end of what stands before it: {exc.msg}")
     return BadRecord(
         "not_json", f"the array is cut off or damaged here: {exc.msg}: fetch or export the file once more"
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -19,36 +20,85 @@ from schemas.conversations import SessionEnded, model_of
 from schemas.errors import BadRecord, NothingSaid
 from schemas.record_values import message_or_end
 from schemas.times import iso
-from streams.importing import chatgpt, exported, mem0, openai, openmemory, sharegpt
+from streams.importing import chatgpt, claude, exported, mem0, openai, openmemory, sharegpt, slack, telegram, whatsapp
 from streams.importing.chats import Chat
 from streams.importing.conversations import Names, of_chat
-from streams.importing.formats import Format, each, recognised
-from streams.importing.found import Found, Given, LeftOut, NamesNoUser, NotReadable, Problem, Record, TakenFor, digest
+from streams.importing.formats import NAMES, Format, each, recognised
+from streams.importing.found import (
+    Found,
+    Given,
+    LeftOut,
+    NamesNoSpeaker,
+    NamesNoUser,
+    NotReadable,
+    Problem,
+    Record,
+    TakenFor,
+    digest,
+)
 from streams.importing.packed import unpacked
+from streams.importing.people import Talk
 from streams.importing.reading import Item, items
 
 #: Of a conversation that is an array of messages, which is known only when all of it is read.
 MOST_MESSAGES: Final = 100_000
 _OPTIONS: Final = {"user_id": "--user", "session_id": "--session"}
-_CHATS: Final = {Format.OPENAI: openai.chat_of, Format.SHAREGPT: sharegpt.chat_of, Format.CHATGPT: chatgpt.chat_of}
+#: Behind so many values that are of no format nothing more is tried.
+MOST_PASSED: Final = 1000
+#: So many lines at the beginning that are no JSON are told as one thing.
+NO_JSON_LINES: Final = 3
+_CHATS: Final = {
+    Format.OPENAI: openai.chat_of,
+    Format.SHAREGPT: sharegpt.chat_of,
+    Format.CHATGPT: chatgpt.chat_of,
+    Format.CLAUDE: claude.chat_of,
+}
 
 
 def records(opened: io.BufferedReader, given: Given) -> Iterator[Found]:
-    """What the file says, in its order. Raises `NotReadable`, and `NamesNoUser`."""
-    read = items(unpacked(opened), by_lines=given.format is Format.SILTSTONE)
-    for item in read:
-        of = given.format
-        if of is None and item.problem is None:
-            of = recognised(item.value)
-            if of is None:
-                raise NotReadable(_unknown(item))
+    """What the file says, in its order. Raises `NotReadable`, `NamesNoUser` and `NamesNoSpeaker`."""
+    of, content, passed = given.format, unpacked(opened), list[Item]()
+    if isinstance(content, zipfile.ZipFile):
+        if of not in (None, Format.SLACK):
+            raise NotReadable(f"it is {NAMES[Format.SLACK]}, and not {NAMES[of]}")
+        of, read = Format.SLACK, slack.channels(content)
+    elif of is Format.WHATSAPP or (of is None and whatsapp.begins(content)):
+        of, read = Format.WHATSAPP, iter([Item("the chat", content)])
+    else:
+        read = items(content, by_lines=of is Format.SILTSTONE)
+    if of is None:
+        of, passed, read = _recognised(read)
+    if of is not None:
+        if of not in _CONVERTS and given.user is None:
+            raise NamesNoUser(of)
+        yield TakenFor(of)
+    for item in passed:
+        if item.problem is not None or item.value:
+            yield _problem(item, item.problem or BadRecord("invalid_fields", f"it has nothing that {of} has"))
+    if of is not None:
+        yield from _of_format(of, read, given)
+
+
+def _recognised(read: Iterator[Item]) -> tuple[Format | None, list[Item], Iterator[Item]]:
+    """The format by the first value that has one, what stands before that, and what begins with it.
+
+    None where nothing could be read. Raises `NotReadable` where what could is of no format.
+    """
+    passed = list[Item]()
+    for item in itertools.islice(read, MOST_PASSED):
+        of = recognised(item.value) if item.problem is None else None
         if of is not None:
-            if of not in _CONVERTS and given.user is None:
-                raise NamesNoUser(of)
-            yield TakenFor(of)
-            yield from _of_format(of, itertools.chain([item], read), given)
-            return
-        yield _problem(item)
+            return of, passed, itertools.chain([item], read)
+        passed.append(item)
+        if len(passed) == NO_JSON_LINES and all(one.line and one.problem is not None for one in passed):
+            raise NotReadable(
+                f"its first {NO_JSON_LINES} lines are no JSON, and no chat of WhatsApp: export it as JSON, or write "
+                "one message a line as the README shows"
+            )
+    for item in passed:
+        if item.problem is None:
+            raise NotReadable(_unknown(item))
+    return None, passed, read
 
 
 def _unknown(item: Item) -> str:
@@ -151,31 +201,58 @@ _CONVERTS: Final[dict[Format, Callable[[Any, int, Given], Iterator[Found]]]] = {
 
 
 def _of_chats(of: Format, read: Iterable[Item], given: Given) -> Iterator[Found]:
-    names, together = Names(given.session), list[Any]()
-    whole = Item("the conversation")
+    names, loose = Names(given.session), dict[str, list[Any]]()
     for item in read:
         if item.problem is not None:
             yield _problem(item)
             continue
         for value in each(item.value, of):
-            if of is Format.OPENAI and isinstance(value, dict) and "messages" not in value:
+            if isinstance(value, dict) and (thread := _loose(of, value)) is not None:
+                together = loose.setdefault(thread, [])
                 together.append(value)
                 if len(together) > MOST_MESSAGES:
                     raise NotReadable(f"one conversation has more than {MOST_MESSAGES:,} messages: split the file")
                 continue
             try:
-                chat = _chat(of, value)
+                chat = _chat(of, value, given)
             except BadRecord as exc:
                 yield _problem(item, exc)
                 continue
             yield from of_chat(chat, names, item, given)
-    if together:
-        yield from of_chat(openai.chat_of_messages(together), names, whole, given)
+    for thread, together in loose.items():
+        if of is Format.SLACK:
+            chat = _between(slack.talk_of(together, {}, None), given)
+        else:
+            chat = openai.chat_of_messages(together, thread or None)
+        yield from of_chat(chat, names, Item("the conversation"), given)
 
 
-def _chat(of: Format, value: Any) -> Chat:
+def _loose(of: Format, value: Mapping[str, Any]) -> str | None:
+    """Of a message that stands by itself the conversation that it names, empty for none; None of a conversation."""
+    if of is Format.OPENAI and "messages" not in value and not openai.is_openai(value):
+        return openai.thread_of(value)
+    return "" if of is Format.SLACK and slack.is_slack(value) else None
+
+
+def _chat(of: Format, value: Any, given: Given) -> Chat:
+    """Raises `BadRecord` where it is none."""
     if of is Format.OPENAI and isinstance(value, list):
         return openai.chat_of_messages(value)
+    if of is Format.WHATSAPP:
+        return _between(whatsapp.talk_in(value, given.zone, given.now), given)
     if not isinstance(value, dict):
         raise BadRecord("not_an_object", f"it is a JSON {type(value).__name__}, not a conversation")
+    if of is Format.TELEGRAM:
+        return _between(telegram.talk_of(value, given.zone), given)
+    if of is Format.SLACK:
+        return _between(slack.talk_of(*slack.of_channel(value)), given)
     return _CHATS[of](value)
+
+
+def _between(talk: Talk, given: Given) -> Chat:
+    """With what the user says as the user's. Raises `NamesNoSpeaker`."""
+    mine = [given.speaker] if given.speaker is not None else [*talk.owner, *([given.user] if given.user else [])]
+    elsewhere = talk.of_many and (given.speaker is not None or bool(talk.owner))
+    if talk.spoken and not (given.dry or elsewhere or talk.is_by_any_of(mine)):
+        raise NamesNoSpeaker(talk.names, given)
+    return talk.chat(mine)

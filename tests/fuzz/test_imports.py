@@ -12,17 +12,22 @@ from hypothesis import strategies as st
 
 from schemas.times import parse_timestamp
 from streams.importing.formats import Format
-from streams.importing.found import Given, NamesNoUser, NotReadable, Record
+from streams.importing.found import Given, NamesNoSpeaker, NamesNoUser, NotReadable, Record
 from streams.importing.records import records
 
 NOW = parse_timestamp("2026-03-10T12:00:00Z")
 NAMES = (
     "role", "content", "messages", "tool_calls", "from", "value", "conversations", "items", "id", "mapping",
     "message", "author", "parts", "content_type", "metadata", "create_time", "current_node", "parent", "recipient",
-    "memory", "results", "user_id", "run_id", "session_id", "type", "timestamp", "name", "text",
+    "memory", "results", "user_id", "run_id", "session_id", "type", "timestamp", "name", "text", "chat_messages",
+    "sender", "uuid", "chats", "list", "date", "date_unixtime", "from_id", "ts", "user", "thread_id", "data",
 )  # fmt: skip
 WORDS = st.sampled_from(("user", "assistant", "human", "gpt", "session_end", "text", "a", "", "\ud800", "2026-01-01"))
 PLAIN = st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats() | WORDS | st.text(max_size=5)
+PIECES = (
+    "[", "]", "31/12/25", "12.31.2025", "99/99/99", "0/0/0", "2025-02-30", ", ", " ", "23:59", "9:05 PM", "25:61",
+    "下午9:05", " - ", " – ", "Ann", "Bob", ": ", ":", "hi", "\n", "\r\n", "\u200e", "<", ">", "\ud800", "\u2028",
+)  # fmt: skip
 ANYTHING = st.recursive(
     PLAIN,
     lambda inner: (
@@ -42,7 +47,7 @@ def written(value: Any) -> bytes:
 )
 def test_any_json_is_read_or_refused(values: list[Any], as_array: bool, of: Format | None, user: str | None) -> None:
     content = written(values) if as_array else b"\n".join(written(value) for value in values)
-    check(content, Given(NOW, user, None, NOW, of))
+    check(content, Given(NOW, user, None, NOW, of, speaker="a", dry=as_array))
 
 
 @given(
@@ -55,10 +60,16 @@ def test_any_bytes_are_read_or_refused(content: bytes) -> None:
     check(content, Given(NOW, "ann", None, None))
 
 
+@given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
+def test_any_text_like_a_chat_is_read_or_refused(text: str) -> None:
+    check(text.encode(errors="surrogatepass"), Given(NOW, "Ann", None, NOW))
+    check(text.encode(errors="surrogatepass"), Given(NOW, "Ann", None, NOW, Format.WHATSAPP, dry=True))
+
+
 def check(content: bytes, given_with: Given) -> None:
     try:
         found = list(records(io.BufferedReader(io.BytesIO(content)), given_with))
-    except (NotReadable, NamesNoUser):
+    except (NotReadable, NamesNoUser, NamesNoSpeaker):
         return
     for one in found:
         if isinstance(one, Record):

@@ -110,8 +110,8 @@ def test_openmemorys_lines_take_the_user_of_the_command() -> None:
 
 def test_openmemorys_archive_is_opened_and_others_are_not() -> None:
     assert found(zipped(memories_json=orjson.dumps(ROWS)), GIVEN) == found(ROWS, GIVEN)
-    for other in (zipped(conversations_json=b"[]"), b"PK\x03\x04 and no more"):
-        with pytest.raises(NotReadable, match="unpack it"):
+    for other, why in ((zipped(photos_json=b"[]"), "unpack it"), (b"PK\x03\x04 and no more", "damaged ZIP")):
+        with pytest.raises(NotReadable, match=why):
             found(other)
 
 

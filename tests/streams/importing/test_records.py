@@ -315,8 +315,8 @@ def test_whose_chats_they_are_has_to_be_said() -> None:
         ([{"messages": [*OPENAI, 8]}], ["element 1: message 6 is no object"]),
         ([SHAREGPT, {"id": "y"}], ["element 2: it has no list of conversations"]),
         (
-            [chatgpt(), chatgpt("nobody")],
-            ["element 2: its tree is broken at node 'nobody': export the chats once more"],
+            [chatgpt(), {"mapping": {"a": {"parent": "b"}, "b": {"parent": "a"}}, "current_node": "a"}],
+            ["element 2: its tree is a circle at node 'a': export the chats once more"],
         ),
         (orjson.dumps([chatgpt(), chatgpt()])[:-100], ["element 2: the array is cut off or damaged here: "]),
         (orjson.dumps({"messages": OPENAI}, option=orjson.OPT_INDENT_2)[:-9], ["line 43: it is no JSON: "]),
@@ -335,7 +335,7 @@ def test_what_is_bad_is_told_with_its_place(content: Any, told: list[str]) -> No
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"PK\x03\x04....", "unpack it, and ingest the conversations.json"),
+        (b"PK\x03\x04....", "it is a damaged ZIP archive"),
         ([{"colour": "red"}], "element 1 has the fields colour, as none of the formats does that are read"),
         (b'{"colour": "red"}\n', "line 1 has the fields colour, as none of the formats"),
         (b"[7]", "element 1 has a JSON int"),
@@ -402,3 +402,67 @@ def test_a_line_that_is_too_long_is_passed_over(monkeypatch: pytest.MonkeyPatch)
         [("user", "hi"), ("user", "ho")],
         ["line 2: the line has more than 0 MiB: split the file"],
     )
+
+
+def test_behind_the_end_of_an_array_there_may_be_another_value() -> None:
+    """Exports are joined by hand; what is no value is told, and none of it is passed over in silence."""
+    one, other = orjson.dumps([SHAREGPT]), orjson.dumps([{**SHAREGPT, "id": "other"}])
+    both = found([SHAREGPT, {**SHAREGPT, "id": "other"}])
+    for joined in (one + other, one + b"\n\n" + other, one + b" , " + other[1:-1], one[1:-1] + b"\n" + other[1:-1]):
+        assert values(found(joined)) == values(both)
+    read = found(one + b"\nand so on")
+    assert said(read) == said(found([SHAREGPT]))
+    assert problems(read) == ["element 2: it is no JSON behind the end of what stands before it: Expecting value"]
+
+
+def test_pretty_printed_objects_stand_one_behind_the_other() -> None:
+    chats = [SHAREGPT, {**SHAREGPT, "id": "other"}]
+    joined = b"\n".join(orjson.dumps(chat, option=orjson.OPT_INDENT_2) for chat in chats)
+    assert values(found(joined)) == values(found(chats))
+
+
+@pytest.mark.parametrize("shell", [{}, None, [], {"colour": "red"}])
+def test_the_first_value_that_is_recognised_decides(shell: Any) -> None:
+    read = found([shell, chatgpt()])
+    assert taken_for(read) == [Format.CHATGPT]
+    assert said(read) == said(found([chatgpt()]))
+    assert problems(read) == (["element 1: it has nothing that chatgpt has"] if shell else [])
+
+
+def test_a_chatgpt_tree_of_odd_shape_is_read() -> None:
+    whole = said(found([chatgpt()]))
+    unknown = {**chatgpt(), "current_node": "nobody"}
+    assert said(found([unknown])) == said(found([{**chatgpt(), "current_node": None}]))
+    cut = chatgpt()
+    root = next(name for name, node in cut["mapping"].items() if node["parent"] is None)
+    cut["mapping"] = {name: node for name, node in cut["mapping"].items() if name != root}
+    assert said(found([cut])) == whole, "a parent that is not there is the beginning"
+    assert said(found([{"title": "", "mapping": {}}, chatgpt()])) == whole
+
+
+def test_an_object_that_lists_messages_is_a_chat_with_its_id() -> None:
+    chats = [{"id": f"c{n}", "conversations": [{"role": "user", "content": f"hello {n}"}]} for n in range(3)]
+    for content in (chats, {"data": chats}, b"\n".join(map(orjson.dumps, chats))):
+        read = found(content)
+        assert taken_for(read) == [Format.OPENAI]
+        assert [one["session_id"] for one in values(read) if "role" in one] == ["c0", "c1", "c2"]
+
+
+def test_threads_of_assistants_are_read_newest_first_or_last() -> None:
+    def message(number: int, thread: str) -> dict[str, Any]:
+        text = {"type": "text", "text": {"value": f"said {number}", "annotations": []}}
+        return {
+            "id": f"msg_{thread}{number}",
+            "object": "thread.message",
+            "created_at": 1_767_261_600 + number,
+            "thread_id": thread,
+            "role": ("user", "assistant")[number % 2],
+            "content": [text],
+        }
+
+    listed = {"object": "list", "data": [message(n, t) for t in ("a", "b") for n in (3, 2, 1, 0)], "has_more": False}
+    read = found(listed)
+    assert said(read) == [(("user", "assistant")[n % 2], f"said {n}") for n in range(4)] * 2
+    assert [one["session_id"] for one in values(read) if "role" in one] == ["a"] * 4 + ["b"] * 4
+    odd = {**message(4, "a"), "content": [{"type": "text", "text": {"words": "x"}}]}
+    assert len(problems(found({"data": [message(0, "a"), odd]}))) == 1
