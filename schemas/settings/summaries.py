@@ -54,7 +54,7 @@ class SummaryPlan:
     context_tokens: int
     automatic: bool
     interval: int
-    language: Literal["auto", "zh", "en"]
+    language: Literal["auto", "zh", "en", "ja", "ko"]
     promote: bool
     timezone: ZoneInfo
     request_phrases: tuple[str, ...]

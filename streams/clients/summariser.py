@@ -29,6 +29,8 @@ _LANGUAGES = {
     "auto": "对话所用的语言，混用时用占多数的语言 (the language of most of the conversation)",
     "zh": "中文 (Chinese)",
     "en": "英文 (English)",
+    "ja": "日文 (Japanese)",
+    "ko": "韩文 (Korean)",
 }
 _TOKENS = re.compile(r"max_(?:\w+_)?tokens|context[ _](?:length|window|size)|maximum context|too many tokens", re.I)
 _FORMAT = re.compile(r"response_?format|json_?schema|structured[ _]output", re.I)

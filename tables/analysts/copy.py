@@ -34,6 +34,10 @@ from tables.paths import quoted, synced
 TABLES = ("memories", "links", "transitions", "archive")
 FILE = "siltstone.duckdb"
 _LEFT_OUT = ("vector", "published")
+#: pandas reads no lists of UUIDs, and Polars makes bytes of them and of JSON.
+_IN_PARQUET = {"UUID": "VARCHAR", "UUID[]": "VARCHAR[]", "JSON": "VARCHAR"}
+#: Of files that were written with other types.
+_IN_COPY = {"UUID": "VARCHAR", "UUID[]": "VARCHAR[]"}
 #: How often a process that waits for another one's copy looks.
 _LOOK_SECONDS = 0.05
 
@@ -78,12 +82,22 @@ def export(db: duckdb.DuckDBPyConnection, partition: int, folder: Path) -> froze
         there = frozenset(TABLES) & {name for (name,) in rows}
         for table in sorted(there):
             db.execute(
-                f"COPY (SELECT {partition:d} AS partition, COLUMNS(lambda c: c NOT IN {_LEFT_OUT}) FROM {table}) "
+                f"COPY (SELECT {partition:d} AS partition, {_columns(db, table, _IN_PARQUET)} FROM {table}) "
                 f"TO '{quoted(staged / _staged_name(table, partition))}' (FORMAT parquet, COMPRESSION zstd)"
             )
     finally:
         db.execute("ROLLBACK")
     return there
+
+
+def _columns(db: duckdb.DuckDBPyConnection, rows: str, kinds: Mapping[str, str]) -> str:
+    """Those that are copied, with other types in place of some."""
+    found = db.execute(f"SELECT column_name, column_type FROM (DESCRIBE FROM {rows})").fetchall()
+    return ", ".join(
+        f'CAST("{name}" AS {kinds[kind]}) AS "{name}"' if kind in kinds else f'"{name}"'
+        for name, kind in found
+        if name not in _LEFT_OUT
+    )
 
 
 def assemble(
@@ -133,10 +147,11 @@ def _fill(db: duckdb.DuckDBPyConnection, folder: Path, at: int, lifecycle: Lifec
     for table in TABLES:
         parts = folder / "parquet" / table
         if any(parts.glob("*.parquet")):
-            db.execute(
-                f"CREATE TABLE {table} AS FROM read_parquet('{quoted(glob.escape(str(parts)))}/*.parquet', "
+            rows = (
+                f"read_parquet('{quoted(glob.escape(str(parts)))}/*.parquet', "
                 "union_by_name = true, hive_partitioning = false)"
             )
+            db.execute(f"CREATE TABLE {table} AS SELECT {_columns(db, rows, _IN_COPY)} FROM {rows}")
         elif table == "archive":  # no worker that has one has opened these shards yet
             db.execute("CREATE TABLE archive AS FROM memories LIMIT 0")
     db.execute(

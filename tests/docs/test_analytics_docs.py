@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -56,6 +61,60 @@ def test_there_are_ten_queries() -> None:
 def test_a_query_answers(copy: duckdb.DuckDBPyConnection, question: str, query: str) -> None:
     """Each finds something in a store that has all that is asked about."""
     assert copy.execute(query).fetchall(), question
+
+
+def _answers(db: duckdb.DuckDBPyConnection, *more: str) -> list[list[tuple[Any, ...]]]:
+    return [sorted(db.execute(query).fetchall(), key=repr) for query in (*(query for _, query in QUERIES), *more)]
+
+
+@pytest.mark.parametrize("zone", ["Asia/Shanghai", "America/New_York", "UTC"])
+def test_a_query_answers_the_same_in_every_zone(copy: duckdb.DuckDBPyConnection, zone: str) -> None:
+    """A session has that of the machine, and moments of ours have none."""
+    moment = "TIMESTAMPTZ '2026-02-10 23:30:00+00'"
+    with_zones = (
+        "SELECT * FROM scores_at({moment})",
+        "SELECT * FROM states_between({moment} - INTERVAL 20 DAYS, {moment})",
+        "SELECT count(*) FROM memories WHERE last_accessed > utc({moment}) - INTERVAL 10 DAYS",
+        "SELECT * FROM states_over_time",
+        "SELECT * FROM transition_rates",
+        "SELECT utc(now()) BETWEEN get_current_timestamp() AT TIME ZONE 'UTC' - INTERVAL 1 MINUTE "
+        "AND get_current_timestamp() AT TIME ZONE 'UTC' + INTERVAL 1 MINUTE",
+    )
+    utc = [query.format(moment="TIMESTAMP '2026-02-10 23:30:00'") for query in with_zones]
+    with copy.cursor() as session:
+        expected = _answers(session, *utc)
+        session.execute(f"SET TimeZone = '{zone}'")
+        assert _answers(session, *(query.format(moment=moment) for query in with_zones)) == expected
+        assert expected[-1] == [(True,)]
+
+
+READ = """
+import json
+print(json.dumps({
+    "pandas": json.loads(memories.drop(columns="partition").to_json(orient="records", date_format="iso")),
+    "polars": [{**row, "created_at": row["created_at"].isoformat()} for row in newest.to_dicts()],
+}, default=str))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("zone", ["Asia/Shanghai", "America/New_York", "UTC"])
+def test_pandas_and_polars_read_the_parquet(copy: duckdb.DuckDBPyConnection, zone: str, tmp_path: Path) -> None:
+    """As the page does it: ids and metadata are texts, times are UTC."""
+    ((path,),) = copy.execute("SELECT path FROM duckdb_databases() WHERE NOT internal").fetchall()
+    (tmp_path / "siltstone-data").symlink_to(Path(path).parents[1])
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    command = [sys.executable, "-c", code + READ]
+    environment = {**os.environ, "TZ": zone}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    read = json.loads(done.stdout)
+    rows = copy.execute("SELECT id, message_ids, meta, strftime(created_at, '%xT%X') FROM memories").fetchall()
+    expected = {identity: (ids, json.loads(meta), at) for identity, ids, meta, at in rows}
+    assert len(read["pandas"]) == len(expected) == 44
+    assert len(read["polars"]) == 10
+    for row in (*read["pandas"], *read["polars"]):
+        assert (row["message_ids"], json.loads(row["meta"]), row["created_at"][:19]) == expected[row["id"]]
 
 
 def test_every_table_and_view_is_described_with_its_columns(copy: duckdb.DuckDBPyConnection) -> None:

@@ -10,7 +10,7 @@ from schemas.summaries import Decision, Preference, Summary
 from schemas.summary_requests import Reason, said_in
 from streams.rules.exchanges import Limits
 from streams.rules.summary.extracting import extracted
-from streams.rules.summary.labels import language_of
+from streams.rules.summary.labels import Language, language_of
 from streams.rules.summary.reading import reading
 from streams.rules.summary.rendering import rendered
 from streams.rules.summary.turns import Turn, turns_in
@@ -24,7 +24,7 @@ class Order(NamedTuple):
 
     requests: tuple[bytes, ...]
     limits: Limits
-    language: Literal["auto", "zh", "en"]
+    language: Language | Literal["auto"]
     timezone: ZoneInfo
     reason: Reason
     written_at: int

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple
 
-from streams.rules.summary.sentences import is_chinese
+from streams.rules.summary.sentences import script_of
 from streams.rules.summary.turns import Turn
 
-Language = Literal["zh", "en"]
+Language = Literal["zh", "en", "ja", "ko"]
 
 
 class Labels(NamedTuple):
@@ -102,10 +102,68 @@ LABELS: Final[dict[Language, Labels]] = {
         day_end="end of day",
         left_out="Older messages that were not read",
     ),
+    "ja": Labels(
+        heading="毎日のまとめ",
+        topics="📌 主な話題",
+        preferences="👤 ユーザーの好み",
+        decisions="✅ 重要な決定",
+        todos="📋 やること",
+        problems="🔧 技術的な問題と解決",
+        insights="💡 気づき",
+        none="（なし）",
+        turn="（{} 番目のやり取り）",
+        turns="（{} 番目のやり取り）",
+        comma="、",
+        colon="：",
+        when="（{}）",
+        preference="ユーザーの好み",
+        observed="見受けられた好み",
+        decision="ユーザーの決定",
+        technical="技術的な決定",
+        reason="理由",
+        inferred="見つかった作業",
+        problem="問題",
+        solution="解決",
+        generated="作成日時",
+        trigger="きっかけ",
+        by_count="メッセージ数",
+        manual="手動",
+        day_end="一日の終わり",
+        left_out="読まれなかった以前のメッセージ",
+    ),
+    "ko": Labels(
+        heading="하루 요약",
+        topics="📌 주요 주제",
+        preferences="👤 사용자 선호",
+        decisions="✅ 중요한 결정",
+        todos="📋 할 일",
+        problems="🔧 기술 문제와 해결",
+        insights="💡 핵심 통찰",
+        none="(없음)",
+        turn=" ({}번째 대화)",
+        turns=" ({}번째 대화)",
+        comma=", ",
+        colon=": ",
+        when=" ({})",
+        preference="사용자 선호",
+        observed="관찰된 선호",
+        decision="사용자의 결정",
+        technical="기술적 결정",
+        reason="이유",
+        inferred="찾은 작업",
+        problem="문제",
+        solution="해결",
+        generated="작성 시각",
+        trigger="계기",
+        by_count="메시지 수",
+        manual="수동",
+        day_end="하루의 끝",
+        left_out="읽지 않은 이전 메시지",
+    ),
 }
 
 
 def language_of(turns: Iterable[Turn]) -> Language:
     """That of most of what is said."""
     said = "\n".join(message.content for turn in turns for message in turn.messages)
-    return "zh" if is_chinese(said) else "en"
+    return script_of(said) or "en"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal
 
 from schemas.conversations import Role
 from schemas.exchanges import Message
@@ -23,7 +23,9 @@ ITEM_CHARS: Final = 120
 """An item that is longer ends at the last clause that fits."""
 
 _CJK: Final = re.compile("[\u4e00-\u9fff]")
-_LATIN: Final = re.compile(r"[^\W\d_\u4e00-\u9fff]+")
+_KANA: Final = re.compile("[\u3041-\u309f\u30a1-\u30fa\u30fc]")
+_HANGUL: Final = re.compile("[\uac00-\ud7a3]")
+_LATIN: Final = re.compile(r"[^\W\d_\u3041-\u30fc\u4e00-\u9fff\uac00-\ud7a3]+")
 _APART: Final = re.compile(r"\[[^\[\]\n]*\]|(?P<fence>```.*?(?:```|\Z))|\n", re.DOTALL)
 """What parts sentences: a new line, a bracketed note ("[shared image: …]": the client's word), a block of code."""
 
@@ -36,13 +38,13 @@ _WHOLE: Final = re.compile(
 """Titles, quotations and addresses: marks within them end nothing."""
 
 _OPENING: Final = re.compile('[《“「『（("`]|://')
-_END: Final = re.compile(r"(?:[。！？!?；;…]|\.(?=[\s\u4e00-\u9fff.”\"』」）)]|$))+[”\"』」）)~～]*")
+_END: Final = re.compile(r"(?:[。！？!?؟；;؛…।]|\.(?=[\s\u4e00-\u9fff.”\"』」）)]|$))+[”\"』」）)~～]*")
 _CALLED: Final = re.compile(r"\s*[A-Z][a-z]+[,.!…\s]*")
 """A name alone, after a courtesy: "Thanks, Tom!"."""
 
 _SHORT: Final = re.compile(r"\b(?:Mrs?|Ms|Dr|Prof|St|vs|e\.g|i\.e|approx|Inc|Ltd|Jr|Sr)$")
 _PAUSE: Final = re.compile(r"[，：；]|[,:;](?=[\s\u4e00-\u9fff])|\s*[—–]+|\s-+(?=\s)")
-_ASKED: Final = re.compile(r"[?？][”\"』」）)~～!！。.\s]*$|(?:吗|你呢|您呢)[~～!！。.\s]*$")
+_ASKED: Final = re.compile(r"[?？؟][”\"』」）)~～!！。.\s]*$|(?:吗|你呢|您呢)[~～!！。.\s]*$")
 _LINK: Final = re.compile(
     r"\s(?:and|or|but|so|because|since|if|when|while|which|that|who|where|after|before|until|with|without|for|from|in|on"
     r"|at|to|by|about|into|as|than|during|through|based|according|such|like)\b",
@@ -159,8 +161,23 @@ def _cut(turn: Turn, message: Message) -> Iterator[Sentence]:
 
 
 def is_chinese(text: str) -> bool:
-    """Whether Chinese characters outnumber the words in other letters: "我住在 Berlin" is Chinese."""
-    return not text.isascii() and len(_CJK.findall(text)) > len(_LATIN.findall(text))
+    """Whether it is Chinese: see `script_of`."""
+    return script_of(text) == "zh"
+
+
+def script_of(text: str) -> Literal["zh", "ja", "ko"] | None:
+    """The language of a text in whose characters more is said than in words of other letters; None of all others.
+
+    "我住在 Berlin" is Chinese. Japanese has kana among its characters, and Korean is written in hangul.
+    """
+    if text.isascii():
+        return None
+    han, kana, hangul = (len(pattern.findall(text)) for pattern in (_CJK, _KANA, _HANGUL))
+    if max(han + kana, hangul) <= len(_LATIN.findall(text)):
+        return None
+    if hangul > han + kana:
+        return "ko"
+    return "ja" if kana and 8 * kana >= han else "zh"
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:

@@ -1,3 +1,7 @@
+-- A moment as columns have it: in UTC, without a zone. One with a zone, such as now(), is compared with them by the
+-- session's own zone otherwise.
+CREATE OR REPLACE TEMP MACRO utc(moment) AS make_timestamp(epoch_us(moment));
+
 -- Memories by state at the end of each UTC day, from the day of `first_moment` to that of `last_moment`, which ends
 -- there. A memory is counted from its created_at, in its present state with the changes since that day undone, and
 -- in none while it is archived; one that is gone, between changes of it that are known.
@@ -14,7 +18,7 @@ CREATE OR REPLACE TEMP MACRO states_between(first_moment, last_moment) AS TABLE
         SELECT
             from_state AS state,
             greatest(changed_before, created_at) AS since,
-            CASE WHEN occurred_at <= last_moment THEN cast(occurred_at AS DATE) END AS last_day
+            CASE WHEN occurred_at <= utc(last_moment) THEN cast(occurred_at AS DATE) END AS last_day
         FROM changes
         LEFT JOIN (
             SELECT id, created_at FROM memories
@@ -27,9 +31,9 @@ CREATE OR REPLACE TEMP MACRO states_between(first_moment, last_moment) AS TABLE
         LEFT JOIN (SELECT memory_id AS id, max(occurred_at) AS changed FROM transitions GROUP BY ALL) USING (id)
     ),
     counted AS (
-        SELECT state, greatest(cast(since AS DATE), cast(first_moment AS DATE)) AS first_day, last_day
+        SELECT state, greatest(cast(since AS DATE), cast(utc(first_moment) AS DATE)) AS first_day, last_day
         FROM spans
-        WHERE since <= last_moment AND (last_day IS NULL OR last_day > cast(since AS DATE))
+        WHERE since <= utc(last_moment) AND (last_day IS NULL OR last_day > cast(since AS DATE))
     ),
     moves AS (
         SELECT day, state, sum(number) AS number
@@ -42,7 +46,7 @@ CREATE OR REPLACE TEMP MACRO states_between(first_moment, last_moment) AS TABLE
     )
     SELECT day, state, cast(sum(coalesce(number, 0)) OVER (PARTITION BY state ORDER BY day) AS BIGINT) AS memories
     FROM (
-        SELECT cast(unnest(generate_series(date_trunc('day', first_moment), last_moment, INTERVAL 1 DAY)) AS DATE) AS day
+        SELECT cast(unnest(generate_series(date_trunc('day', utc(first_moment)), utc(last_moment), INTERVAL 1 DAY)) AS DATE) AS day
     )
     CROSS JOIN (VALUES ('active'), ('cold'), ('deprecated')) AS names(state)
     LEFT JOIN moves USING (day, state)

@@ -70,7 +70,7 @@ def test_it_holds_all_shards_with_their_partitions_and_no_vectors(tmp_path: Path
         (0, "u", "text 2"),
         (3, "v", "石头"),
     ]
-    assert read(made, "SELECT partition, source_id FROM links") == [(0, one.id)]
+    assert read(made, "SELECT partition, source_id FROM links") == [(0, str(one.id))]
     assert read(made, "SELECT count(*), min(to_state) FROM transitions") == [(2, "cold")]
     columns = {name for (name,) in read(made, "SELECT column_name FROM duckdb_columns()")}
     assert not columns & {"vector", "published"}
@@ -321,3 +321,22 @@ def test_what_is_interrupted_leaves_the_former_copy(catalog: Catalog, tmp_path: 
         with pytest.raises(DataDirError, match="given up"):
             assemble(former.path.parent, {}, START + 1, LIFECYCLE, interruption=interruption)
     assert read(former, "SELECT epoch_ms(as_of) FROM copy_info") == [(START,)]
+
+
+@pytest.mark.slow
+def test_files_with_ids_of_another_type_are_read_beside_new_ones(tmp_path: Path) -> None:
+    """A shard that does not change is not exported again: its file is as an older worker has written it."""
+    zero, three = shard(tmp_path, 0), shard(tmp_path, 3)
+    zero.write(adding(memory(1)), START)
+    three.write(adding(memory(7, user_id="v")), START)
+    older = copy_of(tmp_path, zero, three).path.parent / "parquet" / "memories" / "3.parquet"
+    duckdb.execute(f"CREATE OR REPLACE TEMP TABLE rows AS FROM '{older}'")
+    duckdb.execute(
+        "COPY (SELECT * REPLACE (id::UUID AS id, summary_of::UUID[] AS summary_of, meta::JSON AS meta) FROM rows) "
+        f"TO '{older}' (FORMAT parquet)"
+    )
+    made = copy_of(tmp_path, zero)
+    assert read(made, "SELECT DISTINCT typeof(id), typeof(summary_of) FROM memories") == [("VARCHAR", "VARCHAR[]")]
+    assert read(made, "SELECT count(*), count(meta->>'$.a') FROM memories") == [(2, 0)]
+    zero.close()
+    three.close()

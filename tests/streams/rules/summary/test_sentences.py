@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schemas.settings.agents import SummarySettings
 from streams.rules.estimator import READ_CHARS
-from streams.rules.summary.sentences import CHINESE, ENGLISH, parted, sentences_of, shortened
+from streams.rules.summary.labels import LABELS, language_of
+from streams.rules.summary.sentences import CHINESE, ENGLISH, is_chinese, parted, sentences_of, shortened
 from tests.streams.rules.summary.talking import turns
 
 
@@ -22,6 +26,8 @@ from tests.streams.rules.summary.talking import turns
         ("- milk\n- eggs\n1. bread", ["milk", "eggs", "bread"]),
         ("Look [shared image: two dogs. One barks.] at that", ["Look", "at that"]),
         ("……\n!!!\n", ["……", "!!!"]),
+        ("هل تحب الشاي؟ أنا أحبه.", ["هل تحب الشاي؟", "أنا أحبه."]),
+        ("मुझे चाय पसंद है। और तुम?", ["मुझे चाय पसंद है।", "और तुम?"]),
     ],
 )
 def test_where_a_message_is_cut(text: str, sentences: list[str] | int) -> None:
@@ -53,6 +59,7 @@ def test_what_leads_to_a_clause_is_no_part_of_it(text: str, opened: str) -> None
         ("I like tea, do you?", 1),
         ("What is that", 0),
         ("When I cook, I sing.", 2),
+        ("أحب الشاي، وأنت؟", 0),
     ],
 )
 def test_what_is_asked_is_not_told(text: str, told: int) -> None:
@@ -119,3 +126,34 @@ def test_a_text_and_its_reason() -> None:
     assert parted("we took the train because it is cheaper", ENGLISH) == ("we took the train", "it is cheaper")
     assert parted("我们坐火车，因为便宜", CHINESE) == ("我们坐火车", "便宜")
     assert parted("we took the train", ENGLISH) == ("we took the train", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("我住在 Berlin", "zh"),
+        ("The project 用了 React and Redux, it is slow and heavy", "en"),
+        ("私は札幌に住んでいて、犬を飼っています。", "ja"),
+        ("東京タワー", "ja"),
+        ("カメラ", "ja"),
+        ("저는 부산에 살고 개를 키워요.", "ko"),
+        ("저는 釜山에 살아요", "ko"),
+        ("我喜欢那首歌「さくら」的歌词，昨天晚上和朋友一起唱了很久，唱到嗓子都哑了才回家。", "zh"),
+        ("Ich wohne in Köln", "en"),
+        ("", "en"),
+        ("👍", "en"),
+    ],
+)
+def test_titles_are_in_the_language_of_most_of_it(text: str, language: str) -> None:
+    """Japanese has Chinese characters, and Korean has words with spaces between them."""
+    assert language_of(turns(text)) == language
+    assert is_chinese(text) == (language == "zh")
+
+
+def test_every_language_has_every_title() -> None:
+    chinese = LABELS["zh"]
+    for labels in LABELS.values():
+        assert all(label.strip() for label in labels)
+        assert [label.count("{}") for label in labels] == [label.count("{}") for label in chinese]
+        assert len({labels.topics, labels.preferences, labels.decisions, labels.todos, labels.problems}) == 5
+    assert set(LABELS) | {"auto"} == set(get_args(SummarySettings.model_fields["language"].annotation))
