@@ -66,9 +66,10 @@ class AsyncMemory:
     ) -> answers.AcceptedMessages:
         """Say one chat message, or up to a thousand, in a session of the user's.
 
-        Each is a mapping with `role` (user, assistant, system, tool) and `content`, and perhaps `message_id`,
-        `timestamp`, `name`, `emotion`, `agent_id`, `metadata`. Without a `message_id` it gets one: an attempt that is
-        made again says nothing twice.
+        Each is a mapping with `role` (user, assistant, system, tool) and `content` (a text, or parts), and perhaps
+        `message_id`, `timestamp`, `name`, `emotion`, `agent_id`, `metadata`. Without a `message_id` it gets one, with
+        a `timestamp` that of what it says: an attempt that is made again says nothing twice. Of several, those that
+        cannot be taken are in the answer's `not_taken`.
         """
         return await self._answer(calls.add(messages, user_id, session_id, wait))
 

@@ -44,7 +44,7 @@ class ProducerError(SiltstoneError):
 
 
 class Produced(NamedTuple):
-    """Where a record lies; `message_id` is None of a session's end."""
+    """Where a record lies; `message_id` is None of a session's end, and where it follows from what is said."""
 
     message_id: str | None
     topic: str
@@ -108,7 +108,8 @@ class MessageProducer:
         """
         record = record_of(message, user_id, session_id)
         check(record)
-        return await self._send(user_id, record, str(record["message_id"]))
+        identity = record.get("message_id")
+        return await self._send(user_id, record, None if identity is None else str(identity))
 
     async def end_session(self, *, user_id: str, session_id: str, timestamp: Moment | None = None) -> Produced:
         """The session is over, now or at `timestamp`."""

@@ -19,7 +19,9 @@ Moment: TypeAlias = datetime | str | int
 
 
 def record_of(message: Message, user_id: str | None, session_id: str) -> dict[str, Any]:
-    """With whom it is of, and an id of its own where it has none: sent twice, it is taken once.
+    """With whom it is of, and an id of its own where it has neither id nor time: sent twice, it is taken once.
+
+    With a time, the worker's id follows from session, role, time and content, whoever sends it.
 
     Who somebody is comes from the arguments: a message may come from elsewhere. Raises `ValueError` where it names
     another user or session.
@@ -31,10 +33,10 @@ def record_of(message: Message, user_id: str | None, session_id: str) -> dict[st
     record: dict[str, Any] = {**message, "session_id": session_id}
     if user_id is not None:
         record["user_id"] = user_id
-    if record.get("message_id") is None:
-        record["message_id"] = uuid.uuid4().hex
-    if "timestamp" in record:
+    if record.get("timestamp") is not None:
         record["timestamp"] = moment(record["timestamp"])
+    elif record.get("created_at") is None and record.get("message_id") is None:
+        record["message_id"] = uuid.uuid4().hex
     return record
 
 

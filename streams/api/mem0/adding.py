@@ -123,7 +123,7 @@ class Adding:
             }
             try:
                 said = NewMessage.model_validate(message)
-                identity = turn.id or (str(given.id_of(user_id, turn)) if turn.at is None else content_id(said))
+                identity = str(given.id_of(user_id, turn)) if turn.at is None else content_id(said)
                 records.append(record_of(said, identity, sources))
             except ValueError as exc:
                 not_taken.append(_why(turn, exc))

@@ -71,10 +71,9 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
         found = [one for one in await entries.of_user(user_id) if done.ids & {str(one[0].id), *one[0].message_ids}]
         shown = await entries.shown(user_id, reversed(found))
         owners.showed(user_id, shown)
+        where = "it is in, and can be found" if done.applied else "it is in the log, and will be found in a moment"
         return {
-            "message": "it is in, and can be found"
-            if done.applied
-            else "it is in the log, and will be found in a moment",
+            "message": where,
             "status": "SUCCEEDED" if done.applied else "PENDING",
             "event_id": min(done.ids),
             "results": [{"id": one["id"], "memory": one["memory"], "event": "ADD"} for one in shown],
