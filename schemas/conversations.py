@@ -49,8 +49,18 @@ _Words = Annotated[
     WithJsonSchema(
         {
             "anyOf": [
-                {"type": "string"},
-                {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "object"}]}},
+                {"type": "string", "minLength": 1},
+                {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": {
+                        "anyOf": [
+                            {"type": "string", "minLength": 1},
+                            {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+                            {"type": "object", "properties": {"type": {"type": "string"}}, "required": ["type"]},
+                        ]
+                    },
+                },
                 {"type": "null"},
             ],
             "title": "Content",

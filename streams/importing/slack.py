@@ -23,7 +23,7 @@ from streams.importing.reading import MOST, Item
 
 #: Files of the archive that are no channel's.
 _USERS: Final = "users.json"
-_DAY: Final = re.compile(r"(?:.*/)?([^/]{1,200})/\d{4}-\d{2}-\d{2}\.json")
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}\.json")
 #: Others say who joined, what was renamed, what a program did.
 _SAID: Final = (None, "me_message", "thread_broadcast", "file_share")
 #: <@U1|ann>, <#C1|general>, <!here>, <https://…|a page>
@@ -37,7 +37,13 @@ def is_slack(value: Mapping[str, Any]) -> bool:
 
 def is_export(archive: zipfile.ZipFile) -> bool:
     names = archive.namelist()
-    return _USERS in names and any(_DAY.fullmatch(name) for name in names)
+    return _USERS in names and any(map(_channel, names))
+
+
+def _channel(name: str) -> str | None:
+    """Whose day a file of the archive is."""
+    folder, _, file = name.rpartition("/")
+    return folder.rpartition("/")[2] or None if _DAY.fullmatch(file) else None
 
 
 def channels(archive: zipfile.ZipFile) -> Iterator[Item]:
@@ -45,8 +51,8 @@ def channels(archive: zipfile.ZipFile) -> Iterator[Item]:
     names = _names(archive)
     days: dict[str, list[str]] = {}
     for name in sorted(archive.namelist()):
-        if found := _DAY.fullmatch(name):
-            days.setdefault(found[1], []).append(name)
+        if channel := _channel(name):
+            days.setdefault(channel, []).append(name)
     for channel, files in days.items():
         messages, size, problem = list[Any](), 0, None
         for name in files:

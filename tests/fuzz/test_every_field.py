@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from schemas.events import Promotion, Remember
+from schemas.halves import read_json
 from tests.crash.chatter import Said
 from tests.fuzz.mutations import with_nasty_values
 from tests.fuzz.records import event, said
@@ -50,7 +51,7 @@ def taken() -> list[list[Said]]:
 
 
 def ending(record: Said) -> list[Said]:
-    fields = orjson.loads(record.value)
+    fields = read_json(record.value)
     if "role" not in fields:
         return []
     end = {"type": "session_end", "timestamp": START, **{name: fields[name] for name in ("user_id", "session_id")}}

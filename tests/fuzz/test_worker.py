@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 from schemas.conversations import ChatMessage
-from schemas.errors import BadRecord
+from schemas.errors import BadRecord, NothingSaid
 from schemas.events import LongTermEvent
 from schemas.settings import Settings
 from schemas.topics import REROUTED_HEADER, partition_of, route_of
@@ -167,11 +167,13 @@ async def assert_dead_letters_are_what_was_refused(worker: Siltstone) -> int:
     """By coordinates and bytes, each once; and of what was not, each message is counted. How many there are."""
     kafka, topics, metrics = worker.settings.kafka, worker.topics, worker.metrics
     refused: dict[tuple[str, int, int], bytes | None] = {}
-    messages = 0
+    messages = wordless = 0
     for name, decode in DECODERS.items():
         for record in await everything(kafka, getattr(topics, name)):
             try:
                 found = decode(record)
+            except NothingSaid:
+                wordless += 1
             except BadRecord:
                 refused[record.topic, record.partition, record.offset] = record.value
             else:
@@ -180,6 +182,7 @@ async def assert_dead_letters_are_what_was_refused(worker: Siltstone) -> int:
     dead = {coordinates(letter): letter.value for letter in letters}
     assert len(letters) == len(dead) == sum(labelled(metrics.dead_letters).values())
     assert dead == refused
+    assert wordless == sum(labelled(metrics.wordless).values())
     assert messages == sum(labelled(metrics.messages).values()) + sum(labelled(metrics.duplicates).values())
     return len(letters)
 

@@ -30,7 +30,7 @@ SAMPLES: dict[str, list[dict[str, Any]]] = {
             "session_id": "s",
             "message_id": "m1",
             "role": "tool",
-            "content": "",
+            "content": "12 °C",
             "timestamp": "2026-01-01T00:00:00Z",
             "emotion": "sad",
             "name": "Ann",

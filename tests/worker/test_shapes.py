@@ -85,6 +85,17 @@ async def test_a_list_of_which_nothing_can_be_taken_is_refused(worker: Siltstone
         assert (await http.post("/v1/messages", json=[*body, {**spoken("s")[0]}])).status_code == 202
 
 
+async def test_halves_of_characters_are_mended_in_every_field(worker: Siltstone) -> None:
+    async with api(worker) as http:
+        said = {**spoken("s")[0], "name": "Ann \ud83d", "metadata": {"mood\udc4d": ["\ud83d", {"a": "\ude00"}]}}
+        answer = await http.post(
+            "/v1/messages", content=json.dumps(said), headers=JSON, params={"wait": "applied", "timeout": "20"}
+        )
+        assert answer.status_code == 202, answer.text
+        shown = await http.get("/v1/sessions/s/exchanges", params={"user_id": "ann"})
+        assert shown.json()["exchanges"][0]["messages"][0]["name"] == "Ann \ufffd"
+
+
 async def test_by_kafka_and_by_the_producer(worker: Siltstone) -> None:
     """What is wrong is a dead letter, and the producer does not send it; what says nothing is passed over."""
     wrong = sum(isinstance(shape, Refused) for _, shape in SHAPES)

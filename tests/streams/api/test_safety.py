@@ -91,9 +91,7 @@ async def test_a_large_body_is_not_read(asked: httpx.AsyncClient) -> None:
     assert read <= 10 << 20
 
 
-@pytest.mark.parametrize(
-    "value", ["NaN", "1e400", "-Infinity", '"\\ud800"', "[" * 3000 + "]" * 3000, "1" + "0" * 400]
-)
+@pytest.mark.parametrize("value", ["NaN", "1e400", "-Infinity", "[" * 3000 + "]" * 3000, "1" + "0" * 400])
 async def test_what_is_no_json_is_422(asked: httpx.AsyncClient, value: str) -> None:
     content = f'{{"user_id": "a", "session_id": "s", "role": "user", "content": "x", "metadata": {{"n": {value}}}}}'
     answer = await asked.post("/v1/messages", headers=JSON, content=content)
