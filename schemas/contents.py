@@ -69,14 +69,14 @@ def _text_of(part: object) -> str | None:
         return part
     if not isinstance(part, Mapping):
         return None
-    if part.get("type") in _THOUGHT_PARTS or part.get("thought") is True:
+    kind, text = part.get("type"), part.get("text")
+    if (isinstance(kind, str) and kind in _THOUGHT_PARTS) or part.get("thought") is True:
         return ""
-    text = part.get("text")
     if isinstance(text, Mapping):
         text = text.get("value")
         return text if isinstance(text, str) else None
     if text is None:
-        return "" if "text" in part or isinstance(part.get("type"), str) else None
+        return "" if "text" in part or isinstance(kind, str) else None
     return text if isinstance(text, str) else None
 
 

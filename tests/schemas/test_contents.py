@@ -83,6 +83,27 @@ def test_what_is_read_twice_is_the_same(text: str) -> None:
     assert once.encode().decode() == once, "it can be written"
 
 
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["type", "text", "value", "thought", "x"]), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(ANYTHING, st.sampled_from(["user", "assistant"]))
+@examples(1_000, few=200)
+def test_any_content_has_words_or_is_refused(content: Any, role: str) -> None:
+    """Nothing else comes of it: what a decoder raises besides would stop a worker."""
+    try:
+        words = words_of(content, role)
+    except ValueError:
+        return
+    assert isinstance(words, str)
+
+
 @given(st.text(alphabet=st.characters() | st.sampled_from("\ud83d\ude00\ud800"), max_size=20))
 @examples(300)
 def test_halves_become_one_character_each_and_pairs_what_they_are(text: str) -> None:

@@ -69,6 +69,7 @@ SHAPES: Final[list[tuple[dict[str, Any], Said | Refused | None]]] = [
     (_of("assistant", [_text("hm", "reasoning"), _text("Tea it is.")]), _TEA),
     (_of("assistant", [{"thought": True, "text": "hm"}, {"text": "Tea it is."}]), _TEA),
     (_of("user", [7, _text("I row")]), _ROW),
+    (_of("user", [{"type": ["text"], "text": "I row"}]), _ROW),
     # no words
     (_of("assistant", None, tool_calls=CALLS), NOTHING),
     ({"role": "assistant", "tool_calls": CALLS}, NOTHING),
@@ -114,6 +115,7 @@ SHAPES: Final[list[tuple[dict[str, Any], Said | Refused | None]]] = [
     (_of("user", {"value": "I row"}), _CONTENT),
     (_of("user", [7]), _CONTENT),
     (_of("user", [{}]), _CONTENT),
+    (_of("user", [{"type": {"a": []}}]), _CONTENT),
     (_of("user", [_text(7)]), _CONTENT),
     (_of("user", [_text({"words": "I row"})]), _CONTENT),
     (_of("user", _LONG + "x"), Refused("32768 bytes")),
