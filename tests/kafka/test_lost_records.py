@@ -42,12 +42,13 @@ async def delete_before(settings: Settings, offset: int, topic: str = "") -> Non
 
 
 async def read_some(settings: Settings) -> None:
-    """A worker reads messages 0 to 3, and is stopped."""
+    """A worker reads messages 0 to 3, commits that, and is stopped: a commit at the end may come too late."""
     await ensure_topics(settings.kafka)
     await say(settings, range(4))
     async with running.started(settings) as worker:
         await running.until_ready(worker)
         await until(lambda: labelled(worker.metrics.messages) == {(): 4}, alive=worker)
+        await until(lambda: sum(worker.hot.committed(worker.topics.conversations).values()) == 4, alive=worker)
 
 
 def lost(worker: Siltstone) -> float:
