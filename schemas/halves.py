@@ -22,6 +22,11 @@ def without_halves(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
+def json_text(value: Any) -> str:
+    """The value as JSON, its texts without halves."""
+    return without_halves(json.dumps(value, ensure_ascii=False))
+
+
 def read_json(raw: bytes) -> Any:
     """The value, its texts without halves. Raises `orjson.JSONDecodeError` where it is otherwise no JSON."""
     return mended(raw)[0]
@@ -36,7 +41,7 @@ def mended(raw: bytes) -> tuple[Any, bytes]:
             raise
         try:
             value = json.loads(raw, parse_constant=_refuse)
-            whole = without_halves(json.dumps(value, ensure_ascii=False)).encode()
+            whole = json_text(value).encode()
             return orjson.loads(whole), whole
         except (ValueError, RecursionError):
             pass

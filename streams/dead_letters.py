@@ -7,6 +7,7 @@ from typing import Any
 
 from schemas.dead_letters import DeadLetter
 from schemas.errors import BadRecord
+from schemas.record_values import REASON_CHARS
 from schemas.times import iso, now_ms
 from schemas.topic_specs import MAX_VALUE_BYTES
 from streams.hotpath import Outbox
@@ -15,7 +16,6 @@ from streams.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
-REASON_CHARS = 500
 MAX_KEY_BYTES = 64 * 1024
 #: Of a value in a second attempt, where the topic takes less than we ask for: the least that brokers are set to.
 LEAST_VALUE_BYTES = 512 * 1024

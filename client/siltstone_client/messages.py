@@ -21,7 +21,7 @@ Moment: TypeAlias = datetime | str | int
 def record_of(message: Message, user_id: str | None, session_id: str) -> dict[str, Any]:
     """With whom it is of, and an id of its own where it has neither id nor time: sent twice, it is taken once.
 
-    With a time, the worker's id follows from session, role, time and content, whoever sends it.
+    With a time, the worker gives it an id that follows from session, role, time and content.
 
     Who somebody is comes from the arguments: a message may come from elsewhere. Raises `ValueError` where it names
     another user or session.
@@ -55,7 +55,7 @@ def as_json(value: Any) -> bytes:
 
 
 def check(record: Mapping[str, Any]) -> None:
-    """Raises `ValueError` for what workers do not take: with a producer, nobody else would tell."""
+    """Raises `ValueError` for a message that no worker takes: a producer gets no answer from the worker."""
     role, content = record.get("role"), record.get("content")
     if role not in ROLES:
         raise ValueError(f"role: must be one of {', '.join(ROLES)}")

@@ -35,6 +35,10 @@ class DefaultsSettings(Section):
     model: ModelName = Field(default="", description="the main conversation's model")
 
 
+#: Of a summary's titles.
+SummaryLanguage = Literal["auto", "zh", "en", "ja", "ko"]
+
+
 class SummarySettings(Section):
     """Daily summaries, as they are written down. `Settings.summaries` says what comes of them."""
 
@@ -42,9 +46,7 @@ class SummarySettings(Section):
     interval: Any = Field(default=10, description="user messages of a session, 0-100; 0: never by count")
     model: ModelName = ""
     max_tokens: Annotated[int, Field(ge=500, le=1_000_000, description="of the answer, at most")] = 4_000
-    language: Literal["auto", "zh", "en", "ja", "ko"] = Field(
-        default="auto", description="auto: most of the conversation's"
-    )
+    language: SummaryLanguage = Field(default="auto", description="auto: most of the conversation's")
     promote: bool = Field(default=False, description="remember the preferences and decisions of each summary")
     fallback_dir: Path | None = Field(default=None, description="second place; null: below ~/.siltstone/memory")
     timezone: Annotated[str, AfterValidator(_known_zone)] = Field(default="UTC", description="whose days they are")

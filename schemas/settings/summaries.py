@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from schemas.settings.agents import AgentsSettings, SummarySettings
+from schemas.settings.agents import AgentsSettings, SummaryLanguage, SummarySettings
 from schemas.settings.services import OPENAI_URL, PROVIDER, ChatSettings, LlmSettings, ProviderSettings
 
 MODEL_VARIABLE = "NANOBOT_SUMMARY_MODEL"
@@ -54,7 +54,7 @@ class SummaryPlan:
     context_tokens: int
     automatic: bool
     interval: int
-    language: Literal["auto", "zh", "en", "ja", "ko"]
+    language: SummaryLanguage
     promote: bool
     timezone: ZoneInfo
     request_phrases: tuple[str, ...]

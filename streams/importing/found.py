@@ -16,7 +16,7 @@ from schemas.settings import MemorySettings
 from streams.importing.formats import NAMES, Format
 
 MOST_NAMES: Final = 12
-"""That are told to somebody who has to choose one."""
+"""So many names an error lists."""
 
 
 @dataclass(frozen=True, slots=True)

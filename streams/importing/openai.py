@@ -29,15 +29,13 @@ def is_openai(value: Mapping[str, Any]) -> bool:
 
 
 def _messages(value: Mapping[str, Any]) -> list[Any] | None:
-    """None where it has no list of messages. An empty list may be one where it is called so."""
+    """The object's list of messages; None where it has none. An empty list is one where it is called `messages`."""
     for name in _LISTS:
-        messages = value.get(name)
-        if not isinstance(messages, list):
+        listed = value.get(name)
+        if not isinstance(listed, list) or not (listed or name == "messages"):
             continue
-        if messages[:1] == [] and name == "messages":
-            return messages
-        if messages and isinstance(messages[0], dict) and "role" in messages[0]:
-            return messages
+        if all(isinstance(one, dict) and "role" in one for one in listed[:1]):
+            return listed
     return None
 
 

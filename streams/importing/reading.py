@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from schemas.errors import BadRecord
-from schemas.halves import read_json, without_halves
+from schemas.halves import json_text, read_json
 
 #: Bytes of a line or of an object, characters of an array's element.
 MOST: Final = 64 * 1024 * 1024
@@ -109,7 +109,7 @@ def _elements(opened: io.BufferedReader) -> Iterator[Item]:
     try:
         text, at, ended, inside = reader.read(_CHUNK), 0, False, False
         while True:
-            at = _after(_BETWEEN, text, at)
+            at = _past_separators(text, at)
             if at == len(text) and not ended:
                 text, at = reader.read(_CHUNK), 0
                 ended = not text
@@ -129,7 +129,7 @@ def _elements(opened: io.BufferedReader) -> Iterator[Item]:
                 text, at, ended = text[at:] + more, 0, not more
                 continue
             if "\\u" in text[at:end]:
-                value = json.loads(without_halves(json.dumps(value, ensure_ascii=False)))
+                value = json.loads(json_text(value))
             yield Item(f"element {number}", value)
             at, number = end, number + 1
     except UnicodeDecodeError as exc:
@@ -139,13 +139,13 @@ def _elements(opened: io.BufferedReader) -> Iterator[Item]:
     except RecursionError:
         yield Item(f"element {number}", problem=BadRecord("not_json", "it is nested too deeply"))
     finally:
-        if not opened.closed:  # whoever reads no further has closed it before this ends
+        if not opened.closed:  # a caller that stops early has closed the file before this generator ends
             reader.detach()
 
 
-def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
-    found = pattern.match(text, at)
-    return found.end() if found else at
+def _past_separators(text: str, at: int) -> int:
+    between = _BETWEEN.match(text, at)
+    return between.end() if between else at
 
 
 def _broken(exc: json.JSONDecodeError, ended: bool, inside: bool) -> BadRecord:

@@ -34,10 +34,10 @@ from tables.paths import quoted, synced
 TABLES = ("memories", "links", "transitions", "archive")
 FILE = "siltstone.duckdb"
 _LEFT_OUT = ("vector", "published")
-#: pandas reads no lists of UUIDs, and Polars makes bytes of them and of JSON.
-_IN_PARQUET = {"UUID": "VARCHAR", "UUID[]": "VARCHAR[]", "JSON": "VARCHAR"}
-#: Of files that were written with other types.
+#: Ids, also of files that an older worker has written.
 _IN_COPY = {"UUID": "VARCHAR", "UUID[]": "VARCHAR[]"}
+#: pandas reads no lists of UUIDs, and Polars makes bytes of them and of JSON.
+_IN_PARQUET = {**_IN_COPY, "JSON": "VARCHAR"}
 #: How often a process that waits for another one's copy looks.
 _LOOK_SECONDS = 0.05
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from schemas.settings.agents import SummaryLanguage
 from schemas.summaries import Decision, Preference, Summary
 from schemas.summary_requests import Reason, said_in
 from streams.rules.exchanges import Limits
 from streams.rules.summary.extracting import extracted
-from streams.rules.summary.labels import Language, language_of
+from streams.rules.summary.labels import language_of
 from streams.rules.summary.reading import reading
 from streams.rules.summary.rendering import rendered
 from streams.rules.summary.turns import Turn, turns_in
@@ -24,7 +25,7 @@ class Order(NamedTuple):
 
     requests: tuple[bytes, ...]
     limits: Limits
-    language: Language | Literal["auto"]
+    language: SummaryLanguage
     timezone: ZoneInfo
     reason: Reason
     written_at: int
