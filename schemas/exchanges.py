@@ -48,6 +48,13 @@ class Message(msgspec.Struct, frozen=True, array_like=True, gc=False):
         )
 
 
+class Emptied(msgspec.Struct, frozen=True, gc=False, rename={"ended_at": "t", "message_ids": "m"}):
+    """What is known of an exchange that has left its window: when it ended (epoch ms), and which messages it had."""
+
+    ended_at: int
+    message_ids: list[str]
+
+
 class Exchange(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One run of user messages and the run of assistant messages that answers it: the unit of promotion.
 
@@ -91,7 +98,7 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     def memory_id(self, user_id: str, session_id: str) -> uuid.UUID:
         """The id of the memory that it becomes."""
-        return memory_id(user_id, session_id, tuple(message.message_id for message in self.messages))
+        return memory_id(user_id, session_id, tuple(self.message_ids))
 
     def metadata(self) -> dict[str, Any]:
         """That of all messages, the latest one's where several have a key, and the emotion."""
@@ -124,6 +131,13 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True, gc=False):
                 return []
         found = self.sources()
         return [] if found == [*USUAL] else found
+
+    @property
+    def message_ids(self) -> list[str]:
+        return [message.message_id for message in self.messages]
+
+    def emptied(self) -> Emptied:
+        return Emptied(self.ended_at, self.message_ids)
 
     def without(self, excluded: Iterable[str]) -> Exchange:
         """What of it none of these sources has said."""

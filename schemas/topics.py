@@ -30,6 +30,8 @@ CLOSED_AT_HEADER = "closed.at"
 #: Of a promotion's record: who said it, a JSON list, where the event does not say it itself and it is not what it
 #: usually is. Beside the value, which has what was decided and nothing else.
 SOURCES_HEADER = "siltstone.sources"
+#: Of `conversations`: who has produced it, a service or a device. How far its clock is off is measured.
+PRODUCER_HEADER = "producer"
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,18 @@ class Metrics:
             "Messages older than what was decided on already: each became an exchange of its own",
             registry=registry,
         )
+        self.clock_corrected = Counter(
+            "siltstone_clock_corrected_messages",
+            "Messages whose time was another clock's: ahead of their record, or behind the message before them",
+            ["why"],
+            registry=registry,
+        )
+        self.clock_skew = Gauge(
+            "siltstone_clock_skew_seconds",
+            "The time of a producer's newest message less that of its record, by the header producer",
+            ["producer"],
+            registry=registry,
+        )
         self.rerouted = Counter(
             "siltstone_rerouted_records",
             "Records produced again with the right key, by topic",

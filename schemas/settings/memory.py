@@ -41,6 +41,9 @@ class MemorySettings(Section):
     exchange_gap_seconds: Annotated[int, Field(ge=1)] = 120
     exchange_messages: Annotated[int, Field(ge=1)] = 16
     session_idle_seconds: Annotated[int, Field(ge=1)] = 1_800
+    clock_skew_seconds: Annotated[
+        int, Field(ge=0, le=3600, description="by how much the clocks of those who write messages may differ")
+    ] = 30
     promote_threshold: Annotated[int, Field(ge=0)] = 10
     notes: Annotated[int, Field(ge=1, le=10_000, description="explicit short-term memories of a session")] = 100
     notes_of_user: Annotated[

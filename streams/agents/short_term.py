@@ -11,7 +11,6 @@ import logging
 import uuid
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from functools import partial
 from itertools import zip_longest
 from operator import attrgetter
 from typing import Any
@@ -19,7 +18,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from schemas.conversations import ChatMessage, ConversationRecord
+from schemas.conversations import ChatMessage, ConversationRecord, Silence
 from schemas.events import Promotion
 from schemas.exchanges import Exchange, Message, render
 from schemas.ids import event_id
@@ -30,6 +29,7 @@ from schemas.times import now_ms
 from schemas.topics import CLOSED_AT_HEADER, SOURCES_HEADER
 from streams.agents.summaries import request_of
 from streams.clock import Clock, ingested
+from streams.clock_skew import ClockSkew
 from streams.event_log import EventLog
 from streams.forgetting import Named
 from streams.hotpath.outbox import Headers
@@ -103,6 +103,7 @@ class ShortTermAgent:
         self._ratings, self._now = ratings, now
         self.idle = IdleTracker() if idle is None else idle
         self._flow = Flow() if flow is None else flow
+        self._skew = ClockSkew(metrics.clock_skew)
         self._at_end: list[SessionEnd] = []
 
     def when_ended(self, call: SessionEnd) -> None:
@@ -113,9 +114,14 @@ class ShortTermAgent:
         """One fetched batch of a partition; what comes back is to be awaited before it counts as processed."""
         by_session: dict[tuple[str, str], list[tuple[int, SessionInput]]] = {}
         leads: dict[tuple[str, str], int] = {}
-        now = self._now()
+        now, skew_ms = self._now(), self._rules.skew_ms
         for record, said in self._inbox.read(records):
             ids, told = (said.user_id, said.session_id), said.told
+            if record.timestamp is not None:
+                if record.headers:
+                    self._skew.note(record.headers, told.timestamp, record.timestamp)
+                if told.timestamp - record.timestamp > skew_ms:
+                    told = self._as_of_its_record(told, record.timestamp)
             of_session = by_session.get(ids)
             if of_session is None:
                 by_session[ids] = [(record.offset, told)]
@@ -137,6 +143,18 @@ class ShortTermAgent:
                     call(partition, outcome.session, outcome.ended_at)
         await self._event_log.deliver()
         return self._ask(partition, advanced)
+
+    def _as_of_its_record(self, told: SessionInput, appended: int) -> SessionInput:
+        """A clock was ahead: nothing is said after it was written."""
+        if isinstance(told, Silence):
+            return told
+        self._metrics.clock_corrected.labels("ahead").inc()
+        if isinstance(told, Message):
+            return msgspec.structs.replace(told, timestamp=appended)
+        return told.model_copy(update={"timestamp": appended})
+
+    def _save(self, partition: int, changes: SessionChanges) -> None:
+        self._store.save(partition, changes.session, changes.closed, changes.gone, changes.left, changes.unknown)
 
     def _follow(self, partition: int, outcomes: Sequence[SessionChanges], records: Sequence[Any] = ()) -> None:
         """Count and promote what was decided, by `records` or by an answer; ask for the summaries that are due.
@@ -179,7 +197,7 @@ class ShortTermAgent:
         if seq not in session.asked:
             return  # its partition has moved, or the session is gone
         outcome = self._rules.answered(session, self._store.exchange(partition, session, seq), rating)
-        self._store.save(partition, outcome.session, outcome.closed, outcome.gone)
+        self._save(partition, outcome)
         self._follow(partition, [outcome])
         await self._event_log.deliver()
 
@@ -194,11 +212,12 @@ class ShortTermAgent:
             records,
             known=store.message_ids(partition, session),
             exchange=store.exchanges_of(partition, session),
+            emptied=store.emptied_of(partition, session),
         )
         if outcome.session.offset != session.offset:  # else all of it was in already
             if lead > session.lead:
                 outcome.session = outcome.session._replace(lead=lead)
-            store.save(partition, outcome.session, outcome.closed, outcome.gone)
+            self._save(partition, outcome)
             self.idle.seen(partition, outcome.session)
             self._clock.observe(outcome.session.last_at)
         return outcome
@@ -223,13 +242,14 @@ class ShortTermAgent:
 
     def _count(self, outcomes: Sequence[SessionChanges]) -> None:
         metrics = self._metrics
-        messages = exchanges = duplicates = late = 0
+        messages = exchanges = duplicates = late = reordered = 0
         decisions: dict[tuple[bool, str], int] = {}
         for outcome in outcomes:
             messages += outcome.messages
             exchanges += outcome.exchanges
             duplicates += outcome.duplicates
             late += outcome.late
+            reordered += outcome.reordered
             for decision in outcome.decisions:
                 what = decision.kept, decision.parts.reason
                 decisions[what] = decisions.get(what, 0) + 1
@@ -237,6 +257,8 @@ class ShortTermAgent:
         metrics.exchanges.inc(exchanges)
         metrics.duplicates.inc(duplicates)
         metrics.late.inc(late)
+        if reordered:
+            metrics.clock_corrected.labels("behind").inc(reordered)
         for (kept, reason), count in decisions.items():
             metrics.decisions.labels("promoted" if kept else "dropped", reason).inc(count)
 
@@ -262,9 +284,12 @@ class ShortTermAgent:
         """
         store = self._store
         self._flow.forget(user_id)
+        store.note_forgotten(partition, user_id, until)
         for session in store.of_user(partition, user_id):
-            outcome = self._rules.forgotten(session, until, partial(store.exchange, partition, session))
-            store.save(partition, outcome.session, (), outcome.gone)
+            outcome = self._rules.forgotten(
+                session, until, store.exchanges_of(partition, session), store.emptied_of(partition, session)
+            )
+            self._save(partition, outcome)
             store.forget_message_ids(partition, session)
 
     def memories_of(self, partition: int, user_id: str) -> list[Named]:
@@ -288,7 +313,7 @@ class ShortTermAgent:
                 exchange = self._store.exchanges_of(partition, session)
                 outcome = self._rules.without(session, seqs, exchange)
                 self._store.message_ids(partition, session)
-                self._store.save(partition, outcome.session, (), outcome.gone)
+                self._save(partition, outcome)
 
     def _held(self, partition: int, session: Session) -> list[Exchange]:
         """The session's closed exchanges: those of its window, and those that somebody is asked about."""

@@ -5,7 +5,8 @@ times only, so a replay of the same records comes to the same decisions.
 
 A message that is late is put where its time says, as long as no exchange after it has been decided on: those
 exchanges are cut again, and come out as they would have if it had been in time. One that is later than that
-becomes an exchange of its own.
+becomes an exchange of its own. One that is older than the message before it, by no more than clocks may differ, is
+not late: the log's order is that in which things were said, and it counts as said when the one before it was.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import attrgetter
+from typing import Final
+
+from msgspec.structs import replace
 
 from schemas.conversations import Role, SessionEnded, Silence
-from schemas.exchanges import Exchange, Message
+from schemas.exchanges import Emptied, Exchange, Message
 from schemas.settings import MemorySettings
 from streams.rules.decision import Decision, RatingNeeded
 from streams.rules.exchanges import Limits, answered, cut, silence_closes
@@ -25,6 +29,8 @@ from streams.rules.summary.trigger_watch import TriggerWatch
 from streams.rules.summary.triggers import Triggers
 from tables.windows.sessions import Session
 
+#: Of so many that have left a session's window it is known which messages they had.
+KNOWN_EXCHANGES: Final = 450
 #: What a session's rules are told, in the order of the log.
 SessionInput = Message | SessionEnded | Silence
 
@@ -38,6 +44,7 @@ class SessionRules:
         self.most_messages = self.limits.messages
         self.capacity = memory.capacity
         self.ttl_ms = memory.ttl_seconds * 1000
+        self.skew_ms = memory.clock_skew_seconds * 1000
         self.promoter, self.triggers = promoter, triggers
 
     def advance(
@@ -47,13 +54,15 @@ class SessionRules:
         *,
         known: set[str],
         exchange: Callable[[int], Exchange],
+        emptied: Callable[[int], Emptied | None] = lambda seq: None,
     ) -> SessionChanges:
         """The session after `records`, which are (offset, record) in the order of the log.
 
         `known` are the ids of the messages that it holds, and is made to hold those of the session that comes back:
-        a copy for each batch would cost as much as the messages. `exchange` gives a closed exchange of its window.
+        a copy for each batch would cost as much as the messages. `exchange` gives a closed exchange of its window,
+        `emptied` what is known of one that has left.
         """
-        return _Advance(self, session, known, exchange).through(records)
+        return _Advance(self, session, known, exchange, emptied).through(records)
 
     def answered(self, session: Session, exchange: Exchange, rating: int | None) -> SessionChanges:
         """The session after the rating of an exchange that it asked about is known, or known not to be had."""
@@ -64,35 +73,49 @@ class SessionRules:
             decisions=[self.promoter.rated(exchange, rating)],
         )
 
-    def forgotten(self, session: Session, until: int, exchange: Callable[[int], Exchange]) -> SessionChanges:
+    def forgotten(
+        self,
+        session: Session,
+        until: int,
+        exchange: Callable[[int], Exchange],
+        emptied: Callable[[int], Emptied | None] = lambda seq: None,
+    ) -> SessionChanges:
         """The session without the exchanges that began up to `until` (epoch ms), decided on or not.
 
-        What is open loses its messages up to then. `exchange` gives a closed exchange of the session. Conversations
-        and commands are two topics, whose records have no common order: what was there at `until` may be dated later
-        by as much as the session's messages are dated ahead of their records.
+        What is open loses its messages up to then, and no message of then is heard again. `exchange` gives a closed
+        exchange of the session, `emptied` what is known of one that has left. Conversations and commands are two
+        topics, whose records have no common order: what was there at `until` may be dated later by as much as the
+        session's messages are dated ahead of their records.
         """
         until += session.lead
-        held = dict.fromkeys((*session.window, *session.asked))
-        gone = {seq: ended for seq in held if (ended := _end_of_what_began(exchange(seq), until))}
-        left = session.without(gone)._replace(
-            open=tuple(message for message in session.open if message.timestamp > until),
-            left_at=max(session.left_at, *gone.values()) if gone else session.left_at,
+        held = map(exchange, dict.fromkeys((*session.window, *session.asked)))
+        gone = [one for one in held if one.started_at <= until]
+        numbers = [one.seq for one in gone]
+        known = {seq: one for seq in session.emptied if (one := emptied(seq)) is not None}
+        return SessionChanges(
+            session.without(numbers)._replace(
+                open=tuple(message for message in session.open if message.timestamp > until),
+                left_at=max([session.left_at, *(one.ended_at for one in gone)]),
+                horizon=max(session.horizon, until),
+            ),
+            gone=numbers,
+            left={one.seq: one.emptied() for one in gone if one.ended_at > until},
+            unknown=[seq for seq, one in known.items() if one.ended_at <= until],
         )
-        return SessionChanges(left, gone=list(gone))
 
     def without(self, session: Session, seqs: Collection[int], exchange: Callable[[int], Exchange]) -> SessionChanges:
         """The session without some of its closed exchanges, decided on or not."""
-        gone = [seq for seq in dict.fromkeys((*session.window, *session.asked)) if seq in seqs]
-        left_at = max([session.left_at, *(exchange(seq).ended_at for seq in gone)])
-        return SessionChanges(session.without(gone)._replace(left_at=left_at), gone=gone)
+        gone = [exchange(seq) for seq in dict.fromkeys((*session.window, *session.asked)) if seq in seqs]
+        left_at = max([session.left_at, *(one.ended_at for one in gone)])
+        numbers = [one.seq for one in gone]
+        return SessionChanges(
+            session.without(numbers)._replace(left_at=left_at),
+            gone=numbers,
+            left={one.seq: one.emptied() for one in gone if one.seq >= session.known},
+        )
 
 
 _time = attrgetter("timestamp")
-
-
-def _end_of_what_began(exchange: Exchange, until: int) -> int:
-    """Epoch ms of the exchange's end where it began up to `until`; else 0."""
-    return exchange.ended_at if exchange.started_at <= until else 0
 
 
 class _Advance:
@@ -106,12 +129,16 @@ class _Advance:
         "_answered",
         "_asked",
         "_due",
+        "_emptied",
         "_ended",
         "_exchanges",
         "_first",
         "_first_ends",
+        "_horizon",
         "_known",
+        "_known_from",
         "_last_at",
+        "_left",
         "_left_at",
         "_missing",
         "_new",
@@ -123,6 +150,7 @@ class _Advance:
         "_rules",
         "_session",
         "_stored",
+        "_unknown",
     )
 
     def __init__(
@@ -131,8 +159,13 @@ class _Advance:
         session: Session,
         known: set[str],
         exchange: Callable[[int], Exchange],
+        emptied: Callable[[int], Emptied | None],
     ) -> None:
         self._rules, self._session, self._known, self._stored = rules, session, known, exchange
+        self._emptied, self._known_from, self._horizon = emptied, session.known, session.horizon
+        #: What stays of exchanges that left the window, and numbers of which nothing does any more.
+        self._left: dict[int, Emptied] = {}
+        self._unknown: list[int] = []
         self._out = SessionChanges(session)
         self._new: dict[int, Exchange] = {}
         self._offset, self._last_at = session.offset, session.last_at
@@ -185,6 +218,8 @@ class _Advance:
             before.summed_up if due is None else due.summed_up,
             before.day_ends if due is None else due.day_ends,
             before.lead,
+            self._known_from,
+            self._horizon,
         )
         self._due = None  # it refers to this object: a circle, which the garbage collector would have to find
         out.closed = list(self._new.values())
@@ -195,6 +230,7 @@ class _Advance:
             out.gone = [seq for seq in held if (seq < self._first or seq in self._missing) and seq not in self._asked]
         else:
             out.gone = list(range(before.first, min(self._first, before.next)))
+        out.left, out.unknown = self._left, self._unknown
         return out
 
     def _hold_what_is_asked(self) -> None:
@@ -211,13 +247,17 @@ class _Advance:
 
     def _hear(self, message: Message) -> None:
         out, known, identity = self._out, self._known, message.message_id
-        if identity in known:
+        if identity in known or message.timestamp <= self._horizon:
             out.duplicates += 1
             return
         out.messages += 1
         known.add(identity)
         opened, at = self._open, message.timestamp
         silent = at - (opened[-1].timestamp if opened else self._said_last())
+        if -self._rules.skew_ms <= silent < 0:  # another clock's: what was written later was said later
+            at -= silent
+            message, silent = replace(message, timestamp=at), 0
+            out.reordered += 1
         if silent < 0:
             self._place(message)
         else:  # it is as new as any
@@ -366,10 +406,22 @@ class _Advance:
                 self._pending.remove(self._first)
                 self._score(leaving, leaving=True)
             self._left_at = max(self._left_at, leaving.ended_at)
-            self._known.difference_update([message.message_id for message in leaving.messages])
+            self._left[self._first] = leaving.emptied()
             self._new.pop(self._first, None)
             self._first += 1
             self._first_ends = None
+            if self._first - self._known_from > KNOWN_EXCHANGES:
+                self._know_no_longer(self._known_from)
+
+    def _know_no_longer(self, seq: int) -> None:
+        """What is so early is known by its time."""
+        self._known_from = seq + 1
+        emptied = self._left.pop(seq, None)
+        if emptied is None and (emptied := self._emptied(seq)) is not None:
+            self._unknown.append(seq)
+        if emptied is not None:
+            self._horizon = max(self._horizon, emptied.ended_at)
+            self._known.difference_update(emptied.message_ids)
 
     def _end(self, at: int) -> None:
         if self._open:

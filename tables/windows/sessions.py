@@ -30,6 +30,9 @@ class Session(NamedTuple):
     or not. `exchanges` counts them since the session began, `offset` is the newest source record that is included.
     `said` counts user messages since the last summary, which held what was said until `summed_up`; at `day_ends` the
     day of what came after is over. `lead` is how far ahead of its record, at the most, a message was dated (ms).
+
+    Of exchanges `known <= seq < first`, and of the missing ones, rows say which messages they had: said again, these
+    are known. All up to `horizon` are known without a row: what is dated so early was here, or is to be no more.
     Times are epoch milliseconds of event time.
     """
 
@@ -50,6 +53,8 @@ class Session(NamedTuple):
     summed_up: int = 0
     day_ends: int = 0
     lead: int = 0
+    known: int = 0
+    horizon: int = 0
 
     @property
     def window(self) -> Sequence[int]:
@@ -61,6 +66,11 @@ class Session(NamedTuple):
     def named(self) -> Collection[int]:
         """The numbers of all exchanges that there are of it: in the window, or their value is waited for."""
         return {*self.window, *self.asked} if self.asked or self.missing else self.window
+
+    @property
+    def emptied(self) -> Collection[int]:
+        """The numbers of those of which there may be rows that say no more than which messages they had."""
+        return {*range(self.known, self.first), *self.missing} - set(self.asked)
 
     def without(self, seqs: Collection[int]) -> Session:
         """The session without these closed exchanges."""
@@ -88,8 +98,16 @@ def session_key(user_id: str, session_id: str) -> bytes:
 
 
 def encode_session(session: Session) -> bytes:
-    # Few messages are dated ahead, and a row is as it always was without them.
-    return encode_row(tuple(session) if session.lead else session[:-1], session.open)
+    # The last fields are left out where they are 0: most sessions are short, and few messages are dated ahead.
+    if session.horizon:
+        fields = tuple(session)
+    elif session.known:
+        fields = session[:-1]
+    elif session.lead:
+        fields = session[:-2]
+    else:
+        fields = session[:-3]
+    return encode_row(fields, session.open)
 
 
 decode_session: Final = msgspec.json.Decoder(Session).decode

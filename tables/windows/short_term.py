@@ -7,13 +7,14 @@ the source offset that it includes: after a restart, records up to it are skippe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date, tzinfo
 from typing import Final, NamedTuple
 
 import msgspec
 
-from schemas.exchanges import Exchange, Message
+from schemas.exchanges import Emptied, Exchange, Message
 from schemas.times import day_of
 from tables.windows.compact_json import encode_row
 from tables.windows.kept_rows import KeptRows
@@ -27,6 +28,21 @@ def _session_of(exchange_key: bytes) -> bytes:
     return exchange_key[: exchange_key.rindex(b"]") + 1]
 
 
+def _number(key: bytes, length: int) -> int:
+    """Of an exchange, whose session's key has this length; of what is known of one that has left, its complement."""
+    return ~int(key[length + 1 :]) if key[length] == _TILDE else int(key[length:])
+
+
+_TILDE: Final = ord("~")
+#: Of a session that is not there.
+_NONE: Final[tuple[Collection[int], int, int, tuple[int, ...]]] = ((), 0, 0, ())
+
+
+def _digest(user_id: str) -> str:
+    """What is kept for good of a forgotten user's id."""
+    return hashlib.blake2b(user_id.encode(), digest_size=16).hexdigest()
+
+
 def _newest_first(said: tuple[str, Exchange]) -> tuple[int, int]:
     return -said[1].ended_at, -said[1].seq
 
@@ -35,15 +51,26 @@ def _newest_first(said: tuple[str, Exchange]) -> tuple[int, int]:
 A_SET: Final = 400
 AN_ID: Final = 130
 
+#: No user's id: its rows say up to when users were forgotten, each under a digest of the user's id.
+NO_USER: Final = ""
+
 #: An exchange's key: its session's key, which ends with a bracket, then its number.
 EXCHANGE_KEY: Final = b"%b%d"
+#: The same of what is known of one that has left: it is written before the exchange is deleted.
+EMPTIED_KEY: Final = b"%b~%d"
 
 
-def encode_exchange(exchange: Exchange) -> bytes:
-    return encode_row(exchange, exchange.messages)
+def encode_exchange(row: Exchange | Emptied) -> bytes:
+    return encode_row(row, row.messages) if type(row) is Exchange else _encode_emptied(row)
 
 
-decode_exchange: Final = msgspec.json.Decoder(Exchange).decode
+def decode_exchange(raw: bytes) -> Exchange | Emptied:
+    return _decode_emptied(raw) if raw.startswith(b"{") else _decode_exchange(raw)
+
+
+_encode_emptied: Final = msgspec.json.Encoder().encode
+_decode_emptied: Final = msgspec.json.Decoder(Emptied).decode
+_decode_exchange: Final = msgspec.json.Decoder(Exchange).decode
 
 
 class KeptTables(NamedTuple):
@@ -61,7 +88,9 @@ class ShortTermStore:
         sessions, exchanges, notes = kept or (None, None, None)
         resident = Resident() if resident is None else resident
         self.sessions = Sessions(kept=sessions, resident=resident)
-        self.exchanges: Rows[Exchange] = Rows(encode_exchange, decode_exchange, kept=exchanges, resident=resident)
+        self.exchanges: Rows[Exchange | Emptied] = Rows(
+            encode_exchange, decode_exchange, kept=exchanges, resident=resident
+        )
         self.notes = Notes(kept=notes, resident=resident)
         self._message_ids: Derived[tuple[int, bytes], set[str]] = Derived(A_SET, AN_ID)
         resident.add(self._message_ids)
@@ -69,10 +98,31 @@ class ShortTermStore:
     def session(self, partition: int, user_id: str, session_id: str) -> Session:
         """The session as it stands; a new one where nothing is known of it."""
         found = self.sessions.get(partition, session_key(user_id, session_id))
-        return found or Session(user_id, session_id)
+        return found or Session(user_id, session_id, horizon=self.forgotten_until(partition, user_id))
+
+    def forgotten_until(self, partition: int, user_id: str) -> int:
+        """Epoch ms up to which what the user says is to be no more; 0 where nothing was forgotten so."""
+        forgotten = self.sessions.get(partition, session_key(NO_USER, _digest(user_id)))
+        return forgotten.horizon if forgotten is not None else 0
+
+    def note_forgotten(self, partition: int, user_id: str, until: int) -> None:
+        """Nothing that the user said up to then (epoch ms) is heard again, in any session."""
+        if until > self.forgotten_until(partition, user_id):
+            digest = _digest(user_id)
+            self.sessions.put(partition, session_key(NO_USER, digest), Session(NO_USER, digest, horizon=until))
 
     def exchange(self, partition: int, session: Session, seq: int) -> Exchange:
         return self.exchanges_of(partition, session)(seq)
+
+    def emptied_of(self, partition: int, session: Session) -> Callable[[int], Emptied | None]:
+        """What is known of an exchange that has left the session's window."""
+        get, key = self.exchanges.get, session_key(session.user_id, session.session_id)
+
+        def emptied(seq: int) -> Emptied | None:
+            found = get(partition, EMPTIED_KEY % (key, seq))
+            return found if type(found) is Emptied else None
+
+        return emptied
 
     def exchanges_of(self, partition: int, session: Session) -> Callable[[int], Exchange]:
         """`exchange` of this session, for whoever asks for many before anything is saved."""
@@ -80,7 +130,7 @@ class ShortTermStore:
 
         def exchange(seq: int) -> Exchange:
             found = get(partition, EXCHANGE_KEY % (key, seq))
-            assert found is not None, f"exchange {seq} of {session.session_id} is missing from its table"
+            assert type(found) is Exchange, f"exchange {seq} of {session.session_id} is missing from its table"
             return found
 
         return exchange
@@ -133,30 +183,48 @@ class ShortTermStore:
         return [said for said in self.said_by(partition, user_id) if day_of(said[1].timestamp, zone) == day]
 
     def message_ids(self, partition: int, session: Session) -> set[str]:
-        """Ids of the messages in the window and of the open exchange; the caller keeps the set up to date."""
+        """Ids of the messages in the window, of the open exchange, and of what has left and is known.
+
+        The caller keeps the set up to date.
+        """
         key = partition, session_key(session.user_id, session.session_id)
         found = self._message_ids.get(key)
         if found is None:
-            found = set()
-            for exchange in self.whole_window(partition, session):
-                found.update(message.message_id for message in exchange.messages)
+            found = {message.message_id for message in session.open}
+            for _, row in self.exchanges.of_partition(partition, key[1]):
+                found.update(row.message_ids)
             self._message_ids.keep(key, found)
         return found
 
-    def save(self, partition: int, session: Session, new: Sequence[Exchange], gone: Sequence[int]) -> None:
-        """Keep a session's new value, the exchanges that closed, and drop those that left the window."""
-        key = session_key(session.user_id, session.session_id)
+    def save(
+        self,
+        partition: int,
+        session: Session,
+        new: Iterable[Exchange],
+        gone: Iterable[int],
+        left: Mapping[int, Emptied] = {},
+        unknown: Iterable[int] = (),
+    ) -> None:
+        """Keep a session's new value, the exchanges that closed, and which messages those had that left.
+
+        Drop the exchanges that are gone, and what was known of those that left long ago.
+        """
+        key, exchanges = session_key(session.user_id, session.session_id), self.exchanges
         for exchange in new:
-            self.exchanges.put(partition, EXCHANGE_KEY % (key, exchange.seq), exchange)
+            exchanges.put(partition, EXCHANGE_KEY % (key, exchange.seq), exchange)
+        for seq, emptied in left.items():
+            exchanges.put(partition, EMPTIED_KEY % (key, seq), emptied)
         for seq in gone:
-            self.exchanges.delete(partition, EXCHANGE_KEY % (key, seq))
+            exchanges.delete(partition, EXCHANGE_KEY % (key, seq))
+        for seq in unknown:
+            exchanges.delete(partition, EMPTIED_KEY % (key, seq))
         self.sessions.put(partition, key, session)
 
     def drop(self, partition: int, session: Session) -> None:
         """Forget a session; its keys get tombstones."""
         key = session_key(session.user_id, session.session_id)
-        for seq in {*session.window, *session.asked}:
-            self.exchanges.delete(partition, EXCHANGE_KEY % (key, seq))
+        for row in list(self.exchanges.keys(partition, key)):
+            self.exchanges.delete(partition, row)
         self.sessions.delete(partition, key)
         self._message_ids.forget((partition, key))
 
@@ -183,9 +251,10 @@ class ShortTermStore:
 
     def _fit_one(self, partition: int, key: bytes) -> int:
         session = self.sessions.get(partition, key)
-        held = {int(one[len(key) :]): one for one in self.exchanges.keys(partition, key)}
+        held = {_number(one, len(key)): one for one in self.exchanges.keys(partition, key)}
         named = session.named if session is not None else ()
-        for seq in held.keys() - set(named):
+        known = {~seq for seq in session.emptied} if session is not None else set[int]()
+        for seq in held.keys() - set(named) - known:
             self.exchanges.delete(partition, held[seq])
         gone = {seq for seq in named if seq not in held}
         if session is not None and gone:
@@ -193,28 +262,35 @@ class ShortTermStore:
         return len(gone)
 
     def _fit_all(self, partition: int) -> int:
-        named = {key: session.named for key, session in self.sessions.of_partition(partition)}
-        held, unknown = dict.fromkeys(named, 0), list[bytes]()
-        for key in self.exchanges.keys(partition):
-            of = _session_of(key)
-            if int(key[len(of) :]) in named.get(of, ()):
-                held[of] += 1
-            else:
-                unknown.append(key)
-        for key in unknown:
-            self.exchanges.delete(partition, key)
-        return sum(self._fit_one(partition, key) for key, seqs in named.items() if len(seqs) > held[key])
+        numbers = {
+            key: (session.named, session.known, session.first, session.missing)
+            for key, session in self.sessions.of_partition(partition)
+        }
+        held, unknown = dict.fromkeys(numbers, 0), list[bytes]()
+        for row in self.exchanges.keys(partition):
+            key = _session_of(row)
+            seq = _number(row, len(key))
+            named, known, first, missing = numbers.get(key, _NONE)
+            if seq >= 0 and seq in named:
+                held[key] += 1
+            elif seq >= 0 or not (known <= ~seq < first or ~seq in missing):
+                unknown.append(row)
+        for row in unknown:
+            self.exchanges.delete(partition, row)
+        return sum(self._fit_one(partition, key) for key, (named, *_) in numbers.items() if len(named) > held[key])
 
     def all_sessions(self) -> Iterator[tuple[int, Session]]:
         for partition, _, session in self.sessions.items():
-            yield partition, session
+            if session.user_id != NO_USER:
+                yield partition, session
 
     def of_user(self, partition: int, user_id: str) -> list[Session]:
         return self.sessions.of_user(partition, user_id)
 
     def of_partition(self, partition: int) -> Iterator[Session]:
         for _, session in self.sessions.of_partition(partition):
-            yield session
+            if session.user_id != NO_USER:
+                yield session
 
     def forget_message_ids(self, partition: int, session: Session) -> None:
         """They are worked out anew where they are asked for."""

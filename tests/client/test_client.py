@@ -194,7 +194,7 @@ def test_both_clients_have_the_same_methods() -> None:
 async def test_what_the_producer_sends_lies_where_the_worker_looks(worker: Siltstone) -> None:
     kafka, topic = worker.settings.kafka, worker.topics.conversations
     tokens = {}
-    async with MessageProducer(kafka.bootstrap_servers, topic=topic) as producer:
+    async with MessageProducer(kafka.bootstrap_servers, topic=topic, client_id="phone") as producer:
         for user in ("ann", "bob", "李雷", "ü" * 40):
             sent = await producer.send({"role": "user", "content": f"of {user}"}, user_id=user, session_id="s")
             assert sent.partition == partition_of(user, kafka.partitions)
@@ -203,3 +203,5 @@ async def test_what_the_producer_sends_lies_where_the_worker_looks(worker: Silts
         for user, token in tokens.items():
             shown = await memory.exchanges(user_id=user, session_id="s", at_least=token)
             assert shown.exchanges[0].messages[0].content == f"of {user}"
+    (skew,) = worker.metrics.clock_skew.collect()
+    assert [sample.labels for sample in skew.samples] == [{"producer": "phone"}]

@@ -38,6 +38,8 @@ SETTINGS: dict[str, Any] = {
 }
 #: At least what a broker adds to a record.
 ENVELOPE_BYTES = 200
+#: When records were appended (epoch ms): after everything that tests say, so that no message is dated ahead.
+APPENDED = START + 30 * 86_400_000
 
 DECODERS = {"conversations": short_term.decode, "long_term": long_term.decode}
 
@@ -51,7 +53,7 @@ class Record:
     key: bytes | None
     value: bytes | None
     headers: Headers = ()
-    timestamp: int = START
+    timestamp: int = APPENDED
     partition: int = 0
 
 

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from schemas.settings import Settings
-from schemas.times import iso
+from schemas.times import iso, now_ms
 from schemas.topics import key_of
 from streams.app import Siltstone
 from streams.cli import running
@@ -18,7 +18,7 @@ from streams.cli.ingest import producing
 from streams.metrics import labelled
 from tests.support.api import api
 from tests.support.making import START
-from tests.support.waiting import until
+from tests.support.waiting import until, until_it_is
 
 pytestmark = pytest.mark.slow
 WAIT = {"wait": "applied", "timeout": "20"}
@@ -79,3 +79,54 @@ async def test_by_mem0s_wire_it_is_one_memory(worker: Siltstone, infer: bool) ->
         once = await add()
         assert once == (1 if infer else 2)
         assert await add() == once
+
+
+def asked(at: int, session: str = "s") -> list[dict[str, Any]]:
+    """A request to remember, its answer, and the end; `at`: epoch ms."""
+    whose = {"user_id": "ann", "session_id": session}
+    return [
+        said(**whose, content="Please remember: my boat is called Seagull", message_id="m1", timestamp=iso(at)),
+        said(**whose, role="assistant", content="I will.", message_id="m2", timestamp=iso(at + 1000)),
+        {**whose, "type": "session_end", "timestamp": iso(at + 2000)},
+    ]
+
+
+async def sent(worker: Siltstone, records: list[dict[str, Any]]) -> None:
+    async with producing(worker.settings.kafka) as producer:
+        for record in records:
+            await producer.send(key_of("ann"), orjson.dumps(record))
+    ends = dict(producer.ends)
+    await until(
+        lambda: all(worker.hot.committed(worker.topics.conversations).get(p, 0) >= end for p, end in ends.items()),
+        alive=worker,
+    )
+
+
+async def memories(http: httpx.AsyncClient) -> list[str]:
+    answer = await http.get("/v1/memories", params={"user_id": "ann", "include_all": "true"})
+    return [one["id"] for one in answer.json()["memories"]]
+
+
+@pytest.mark.parametrize("what", ["memory", "source", "user"])
+async def test_what_is_forgotten_stays_forgotten(settings: Settings, what: str) -> None:
+    """The same messages again, at once and after a restart, also without the end and with more behind them."""
+    at = now_ms() - 60_000
+    async with running.started(settings) as worker, api(worker) as http:
+        await running.until_ready(worker)
+        await sent(worker, asked(at))
+        await until_it_is(lambda: memories(http), alive=worker)
+        (identity,) = await memories(http)
+        path = f"/v1/memories/{identity}" if what == "memory" else "/v1/memories"
+        source = {"source": "user"} if what == "source" else {}
+        assert (await http.delete(path, params={"user_id": "ann", **source, **WAIT})).is_success
+        assert await memories(http) == []
+        await sent(worker, asked(at))
+        assert await contents(http) == []
+    async with running.started(settings) as worker, api(worker) as http:
+        await running.until_ready(worker)
+        hello = said(content="Hello again", message_id="m9", timestamp=iso(now_ms()))
+        await sent(worker, [*asked(at)[:2], hello])
+        assert await contents(http) == ["Hello again"]
+        await sent(worker, asked(at, "another"))
+        elsewhere = [one["content"] for one in asked(at)[:2]]
+        assert await contents(http, "another") == ([] if what == "user" else elsewhere)

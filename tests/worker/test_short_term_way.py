@@ -42,7 +42,7 @@ async def heard(worker: Siltstone, messages: int) -> None:
 async def test_the_newest_ten_exchanges_are_read_in_time_order(worker: Siltstone) -> None:
     """Twelve exchanges; an answer that the log holds out of its turn stands where its time says."""
     said = [
-        line(2 * i + j, "ann", role, at=20 * i + 5 * j)
+        line(2 * i + j, "ann", role, at=100 * i + 5 * j)
         for i in range(12)
         for j, role in enumerate(("user", "assistant"))
     ]
@@ -140,8 +140,8 @@ async def test_the_largest_exchange_survives_a_restart(settings: Settings) -> No
         await say(worker, *said)
         await heard(worker, 17)
     async with running.started(settings) as worker:
-        ((_, session),) = worker.intake.windows.all_sessions()
-        ((_, _, exchange),) = worker.intake.windows.exchanges.items()
+        ((partition, session),) = worker.intake.windows.all_sessions()
+        (exchange,) = worker.intake.windows.window(partition, session)
     assert (len(exchange.messages), len(session.open)) == (16, 1)
 
 

@@ -1,11 +1,17 @@
 """What the short-term agent decides, writes and counts over a long log, down to the byte.
 
-The digests below were taken before any of it was made fast; those that an estimator judges, again when it had learned
-and what is personal became content; all, when the user's emotions alone counted, and when sessions were taken up in
-the order of their keys after a restart: what was decided stayed the same; and when what cannot be read was kept: the
-log has Greek, and no other decision is another one; and when messages without words were no messages: of the same log
-without such, and without the two dead letters that became none, the digests stayed the same. Whoever changes one
-changes what a replay of somebody's topic makes of it: the change has to be wanted, and said in the CHANGELOG.
+A changed digest changes what a replay of a user's topic becomes: it has to be wanted, and said in the CHANGELOG. They
+were first taken before the path was made fast. They have changed:
+
+- where an estimator judges, when it had learned and what is personal became content;
+- when the user's emotions alone counted, and when sessions were taken up in the order of their keys after a restart;
+  no decision changed;
+- when what cannot be read was kept: the log has Greek, and no other decision changed;
+- when messages without words were no messages: of the log without such, and without the two dead letters that became
+  none, the digests stayed the same;
+- when a repeated message was known after its exchange had left the window, and messages of differing clocks kept the
+  log's order: with `clock_skew_seconds` of 0, and by default, the short log promotes 1,253 of the former 1,268, and
+  nothing else; the 15 were repeated.
 """
 
 from __future__ import annotations
@@ -45,28 +51,28 @@ SHORT, WHOLE = 9_000, 120_000
 #: Of a short log and of a long one: posted records by topic, changelog rows by table, counters, quiet sessions.
 DECIDED: dict[str, dict[int, str]] = {
     "defaults": {
-        SHORT: "808293f266255a0b53553c5db818e5b3ae6c2b5a5f96df41ff14f436ea0ad1ce",
-        WHOLE: "f9926e54d264d7b8ff5b32a50b3ac485091fbad8a0e88c6d4ca7a72e3303a189",
+        SHORT: "36f139316e73364047bab53eb83f19b2dc6e60648e37076de46633a842ba0936",
+        WHOLE: "1eb651f83d137a7c032250d786c318ca1b586d6be9a6824940a073e8522b050b",
     },
     "requests not pinned": {
-        SHORT: "f98cef6e750f58889e41dc7c51b8eb8c38e411055b2ef82e07f40a54313e49f1",
-        WHOLE: "4ee5c0ccf42b31f503e121d6bb2b6aec7da4b8bcc5667d02914add8a0238edc0",
+        SHORT: "ac56dada81f9f6038147dc38f36cced05aaf591baec72723fc8e4fe0d868f0bc",
+        WHOLE: "8541e423b891b1400802fcf06228ed880692e9d6fc04b1194c1d7fa13daaf362",
     },
     "small window, everything kept": {
-        SHORT: "31684c3ef8fd4ecccac5afc865e9155fb74b651a437e56aba8164a7ff65b82ae",
-        WHOLE: "4102ddb5923fda62a2eaa904ab96c8d63f06d302140fd3fcc69a2945b970eea9",
+        SHORT: "4927ee00bd1d2cec44d0a9c1a1aac6b745095285c380c8ccb9d4b87f22cfdc0c",
+        WHOLE: "55be93cabdc30ca7f2e1bf98982dbde96b9107aea5357197051b92a65166fb92",
     },
     "asked elsewhere": {
-        SHORT: "1aeec74590ee932ef4a6ddfe1b3a724a4593d6c662e55fcdfe0f56b0c63ae9b8",
-        WHOLE: "a26577520b758ad6c98ea63e5313a4957f36ba5a3bb24aaf5886726ab4eb0833",
+        SHORT: "e9ee2325d12fa27e930d42c478a6ca46d03ade6b15b5d4fa8abb349ec951e9eb",
+        WHOLE: "f2cb172fd538885aaf28b3b3cd790b6f6e128bafb32855e188a6c27eb67655c3",
     },
     "asked elsewhere where it matters": {
-        SHORT: "392dac67759086262f6e985563ee4ed1d4b60de097bb84b5c7f94f9f24a3a3ef",
-        WHOLE: "8eafe0c2db51a431a1e8e4c62c4c144889cebe597adaa73a00ef54fe94a58815",
+        SHORT: "892647d89a9a408f404859477c8d19145728c6ae1f928f1c29a089933463391e",
+        WHOLE: "5af8e3b354bb831b60bb67a9366f0b1c25e30f5877ef209cfa6edccce371ea4d",
     },
     "short gaps": {
-        SHORT: "123fc48b299c4805d00c5042cc79e2d84cb4435397a0179498b1ef310281ad13",
-        WHOLE: "a7e4b7154a1675018926fc5997797046252e8995fe70de28d97a086935751182",
+        SHORT: "01c1afd04314517169130c78f763d9afe32e80886408c5c7841f93c97ecfe391",
+        WHOLE: "33db582b328ba6f9d5064c4c17c50322489555210f233c0be72e208c4cbe789c",
     },
 }
 

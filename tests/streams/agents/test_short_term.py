@@ -22,15 +22,16 @@ from schemas.settings import LifecycleSettings, LongTermSettings, MemorySettings
 from schemas.topics import Topics, route_of
 from streams.agents.short_term import ShortTermAgent, session_record
 from streams.clock import EventClock
+from streams.clock_skew import MOST_PRODUCERS, ClockSkew
 from streams.dead_letters import DeadLetters
 from streams.event_log import EventLog
 from streams.forgetting import Forgetters, Forgetting, Named
 from streams.hotpath import Outbox
 from streams.inbox import Inbox
-from streams.metrics import Metrics
+from streams.metrics import Metrics, labelled
 from streams.rerouting import Rerouting
 from streams.rules.promotion import Promoter
-from streams.rules.session import SessionRules
+from streams.rules.session import KNOWN_EXCHANGES, SessionRules
 from tables.shard.shard import Shard
 from tables.windows.short_term import ShortTermStore
 from tests.support.examples import examples
@@ -67,7 +68,7 @@ class Record:
     key: bytes
     value: bytes
     partition: int
-    timestamp: int = START
+    timestamp: int = NOW
     topic: str = "conversations"
     headers: tuple[tuple[str, bytes], ...] = ()
 
@@ -185,7 +186,8 @@ def test_interleaving_duplicates_and_delays_change_nothing(
         log = chance.choice([log for log in late if log])
         mixed.append(log.pop(0))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(mixed)), max_size=6)))
-    live, reference = Run().read(mixed, cuts), Run().read(ordered, [])
+    agreeing = MemorySettings(clock_skew_seconds=0)
+    live, reference = Run(agreeing).read(mixed, cuts), Run(agreeing).read(ordered, [])
     assert live.exchanges == reference.exchanges
     assert live.promotions == reference.promotions
 
@@ -227,12 +229,16 @@ def _next_costs(exchanges: int) -> int:
     return written(run)
 
 
-@pytest.mark.parametrize("count", [60, 200])
+@pytest.mark.parametrize("count", [60, 200, 700])
 def test_a_sessions_rows_are_bounded_whatever_a_client_sends(count: int) -> None:
-    """50 exchanges, and one that is open with at most 16 messages."""
+    """50 exchanges, the ids of 450 more, and one that is open with at most 16 messages."""
     run = Run().read(talk(count), [])
     ((_, session),) = run.store.all_sessions()
-    assert (len(run.store.exchanges), len(session.window), len(session.open) <= 16) == (50, 50, True)
+    assert (len(run.store.exchanges), len(session.window), len(session.open) <= 16) == (
+        min(count - 1, 50 + KNOWN_EXCHANGES),
+        50,
+        True,
+    )
 
 
 def hear(run: Run, *said: tuple[int, int]) -> None:
@@ -306,3 +312,40 @@ def test_a_record_that_is_dated_ahead_itself_came_when_it_was_read() -> None:
     hear(run, (late + HOUR, late + HOUR), (late + HOUR + 1000, late + HOUR + 1000))
     run.agent.forget_user(0, "u", NOW + 2000)
     assert kept(run) == []
+
+
+def test_a_clock_that_is_far_ahead_harms_nobody_elses_words() -> None:
+    """By a minute and a half, or a year: its message counts as of its record, and what follows is as ever."""
+    run = Run()
+    for ahead in (90_000, 365 * 86_400_000):
+        run = Run()
+        hear(run, (1000, 1000), (2000, 2000), (3000 + ahead, 3000), (4000, 4000), (5000, 5000), (6000, 6000))
+        ((_, session),) = run.store.all_sessions()
+        held = [[message.message_id for message in one.messages] for one in run.store.window(0, session)]
+        assert held == [["m0", "m1"], ["m2", "m3"]]
+        assert session.last_at == START + 6000
+        assert labelled(run.metrics.clock_corrected) == {("ahead",): 1}
+
+
+def test_an_end_that_is_far_ahead_is_of_its_record() -> None:
+    run = Run()
+    hear(run, (1000, 1000), (2000, 2000))
+    ended = orjson.dumps({"type": "session_end", "user_id": "u", "session_id": "s", "timestamp": START + 10**10})
+    asyncio.run(run._handle([Record(2, route_of("u", 1)[0], ended, 0, START + 3000)]))
+    ((_, session),) = run.store.all_sessions()
+    assert (session.ended, session.last_at) == (True, START + 3000)
+
+
+def test_the_skew_of_producers_that_say_who_they_are_is_shown() -> None:
+    run = Run()
+    for place, (name, ahead) in enumerate([(b"phone", 10_000), (b"server", -200), (b"phone", 12_000)]):
+        record = Record(place, route_of("u", 1)[0], _message(place, 1000 * place + ahead), 0, START + 1000 * place)
+        record.headers = (("producer", name), ("trace", b"x"))
+        asyncio.run(run._handle([record]))
+    (family,) = run.metrics.clock_skew.collect()
+    assert {sample.labels["producer"]: sample.value for sample in family.samples} == {"phone": 12.0, "server": -0.2}
+    skew = ClockSkew(Metrics().clock_skew)
+    for number in range(3 * MOST_PRODUCERS):
+        skew.note((("producer", b"%d" % number),), 0, 0)
+    (family,) = skew._gauge.collect()
+    assert len(family.samples) == MOST_PRODUCERS

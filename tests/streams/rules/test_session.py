@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.conversations import ChatMessage, ConversationRecord, SessionEnded, Silence
-from schemas.exchanges import Exchange, Message
+from schemas.exchanges import Emptied, Exchange, Message
 from schemas.settings import MemorySettings, ScoringSettings
 from streams.rules.decision import Decision
 from streams.rules.promotion import Promoter
@@ -27,13 +27,17 @@ def as_input(records: Iterable[tuple[int, ConversationRecord]]) -> list[tuple[in
 
 
 class Window:
-    """A session, advanced batch by batch as the agent does it, with everything that came of it."""
+    """A session, advanced batch by batch as the agent does it, with everything that came of it.
+
+    Its clocks agree, where a test does not say otherwise: what is late by a second is late.
+    """
 
     def __init__(self, **memory: Any) -> None:
-        settings = MemorySettings(**memory)
+        settings = MemorySettings(**{"clock_skew_seconds": 0, **memory})
         self.rules = SessionRules(settings, Promoter(settings, lambda user, assistant: 5))
         self.session = Session("u", "s")
         self.stored: dict[int, Exchange] = {}
+        self.emptied: dict[int, Emptied] = {}
         self.known: set[str] = set()
         self.decisions: list[Decision] = []
         self.questions: list[Exchange] = []
@@ -43,11 +47,20 @@ class Window:
         return self.at([(self.offset + i, record) for i, record in enumerate(records)])
 
     def at(self, records: list[tuple[int, ConversationRecord]]) -> Window:
-        out = self.rules.advance(self.session, as_input(records), known=self.known, exchange=self.stored.__getitem__)
+        out = self.rules.advance(
+            self.session,
+            as_input(records),
+            known=self.known,
+            exchange=self.stored.__getitem__,
+            emptied=self.emptied.get,
+        )
         self.session = out.session
         self.stored |= {exchange.seq: exchange for exchange in out.closed}
+        self.emptied |= out.left
         for seq in out.gone:
             del self.stored[seq]
+        for seq in out.unknown:
+            del self.emptied[seq]
         self.decisions += out.decisions
         self.questions = out.questions
         self.exchanges += out.exchanges
@@ -254,11 +267,33 @@ def test_an_exchange_expires_at_exactly_its_time_to_live() -> None:
         assert [seq for seq in (0, 1) if seq not in window.session.window] == left
 
 
-def test_a_retry_is_known_until_its_exchange_leaves_the_window() -> None:
+def test_a_retry_is_known_when_its_exchange_has_left_the_window() -> None:
     window = Window(capacity=2).hear(*talk(2), message(1, "assistant", at=50))
     assert window.duplicates == 1
     window.hear(*talk(3, start=10), message(0, at=500))
-    assert (window.duplicates, window.session.open[-1].message_id) == (1, "m0")
+    assert (window.duplicates, window.session.open[-1].message_id) == (2, "m25")
+
+
+def test_a_session_that_is_said_again_changes_nothing() -> None:
+    """As at-least-once producers do it, and agents after a restart: longer than a window, and out of it."""
+    said = talk(60)
+    window = Window(capacity=50).hear(*said)
+    before = (window.session._replace(offset=0), dict(window.stored), len(window.decisions))
+    window.hear(*said).hear(*reversed(said))
+    assert (window.session._replace(offset=0), window.stored, len(window.decisions)) == before
+    assert window.duplicates == 240
+
+
+def test_what_left_long_ago_is_known_by_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the rest its ids are known, and none of them is kept for ever."""
+    monkeypatch.setattr("streams.rules.session.KNOWN_EXCHANGES", 4)
+    window = Window(capacity=2).hear(*talk(12))
+    assert sorted(window.emptied) == [5, 6, 7, 8]
+    assert window.session.horizon == START + 4 * 20_000 + 5_000
+    assert len(window.known) == 2 * 7
+    window.hear(*talk(12), message(90, at=11), message(91, at=101))
+    assert window.duplicates == 25
+    assert window.closed[-1] == ["m91"], "of between those that are known it is late, and new"
 
 
 def test_a_retry_is_known_without_an_id() -> None:
@@ -389,8 +424,9 @@ def test_a_crash_anywhere_changes_nothing(kinds: list[str], data: st.DataObject)
             as_input(batch),
             known=store.message_ids(0, session),
             exchange=lambda seq, held=store, of=session: held.exchange(0, of, seq),  # type: ignore[misc]
+            emptied=store.emptied_of(0, session),
         )
-        store.save(0, out.session, out.closed, out.gone)
+        store.save(0, out.session, out.closed, out.gone, out.left, out.unknown)
         decisions += out.decisions
         start += len(batch)
         match data.draw(st.sampled_from(["go on", "commit", "crash", "crash before sessions are written"])):
@@ -408,8 +444,10 @@ def test_a_crash_anywhere_changes_nothing(kinds: list[str], data: st.DataObject)
     session = store.session(0, "u", "s")
     assert session == undisturbed.session
     assert {held.seq: held for held in store.window(0, session)} == undisturbed.stored
-    rows = sorted((held for _, _, held in store.exchanges.items()), key=lambda held: held.seq)  # a walk goes by key
-    assert rows == store.window(0, session)
+    rows = {key.rpartition(b"]")[2]: held for _, key, held in store.exchanges.items()}
+    assert rows == {b"%d" % seq: held for seq, held in undisturbed.stored.items()} | {
+        b"~%d" % seq: held for seq, held in undisturbed.emptied.items()
+    }
     assert store.message_ids(0, session) == undisturbed.known
     assert {decision.exchange.seq: decision for decision in decisions} == {
         decision.exchange.seq: decision for decision in undisturbed.decisions
@@ -597,3 +635,46 @@ def test_an_exchange_that_began_at_the_moment_of_a_forgetting_goes_with_it() -> 
 def test_an_exchange_that_leaves_in_the_batch_that_asks_about_it_is_held_all_the_same() -> None:
     window = asking(ttl_seconds=60).hear(*talk(1), end(30), *talk(1, start=5), end(200))
     assert (list(window.session.window), window.session.asked, sorted(window.stored)) == ([1], (0, 1), [0, 1])
+
+
+#: Of a phone, and of the server that stamps the answers: seconds ahead.
+OFF = st.integers(-15, 15)
+
+
+@given(OFF, OFF, st.lists(st.integers(1, 80), min_size=2, max_size=40), st.data())
+def test_clocks_that_differ_pair_no_answer_with_another_question(
+    user: int, assistant: int, gaps: list[int], data: st.DataObject
+) -> None:
+    """Each speaker's clock is off by a quarter of a minute at the most: the exchanges are as with true clocks."""
+    roles = data.draw(st.lists(st.sampled_from(["user", "assistant"]), min_size=len(gaps), max_size=len(gaps)))
+    at, true, stamped = 0, [], []
+    for number, (role, gap) in enumerate(zip(roles, gaps, strict=True)):
+        at += gap
+        true.append(message(number, role, at=at))
+        stamped.append(message(number, role, at=at + (user if role == "user" else assistant)))
+    expected = Window(clock_skew_seconds=30).hear(*true, end(at + 100))
+    found = Window(clock_skew_seconds=30).hear(*stamped, end(at + 100))
+    assert found.closed == expected.closed
+
+
+def test_a_phone_that_is_ahead_of_the_server_is_answered() -> None:
+    """By ten seconds: by its times alone each answer stands before its question."""
+    said = []
+    for number in range(4):
+        said.append(message(2 * number, "user", at=60 * number + 10))
+        said.append(message(2 * number + 1, "assistant", at=60 * number + 4))
+    window = Window(clock_skew_seconds=30).hear(*said, end(300))
+    assert window.closed == [["m0", "m1"], ["m2", "m3"], ["m4", "m5"], ["m6", "m7"]]
+    for held in window.stored.values():
+        times = [one.timestamp for one in held.messages]
+        assert times == sorted(times)
+    without = Window(clock_skew_seconds=0).hear(*said, end(300))
+    assert without.closed != window.closed
+
+
+def test_what_is_older_than_clocks_differ_is_late() -> None:
+    """It is placed by its time, as ever."""
+    window = Window(clock_skew_seconds=30).hear(message(1, "assistant", at=40), message(2, at=50), message(0, at=5))
+    assert window.closed == [["m0", "m1"]]
+    (open_one,) = window.session.open
+    assert (open_one.message_id, open_one.timestamp) == ("m2", START + 50_000)

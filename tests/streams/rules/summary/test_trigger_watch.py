@@ -33,7 +33,7 @@ class Talk:
     """A session that is told records, in batches."""
 
     def __init__(self, of: SummaryPlan) -> None:
-        memory = MemorySettings()
+        memory = MemorySettings(clock_skew_seconds=0)
         self.rules = SessionRules(memory, Promoter(memory, lambda user, assistant: 0), Triggers(of))
         self.session, self.kept = Session("u", "s"), dict[int, Exchange]()
         self.known, self.offset = set[str](), 0
