@@ -27,6 +27,7 @@ from schemas.events import (
     Unlink,
     Unpin,
 )
+from schemas.ids import beginning_ids
 from schemas.lifecycle import score_of, state_of
 from schemas.memories import Memory, State
 from schemas.settings import LongTermSettings
@@ -121,6 +122,8 @@ class Batch:
     tombstones: list[Tombstone] = field(init=False)
     #: The numbers of the memories that events of the batch gave their words and vectors, by event id.
     worded: dict[uuid.UUID, int] = field(default_factory=dict)
+    #: The memories that beginnings of a promotion's exchange would be, longest first, by event id.
+    beginnings: dict[uuid.UUID, list[uuid.UUID]] = field(init=False)
     #: How many vectors lay in a user's cell before the batch.
     sizes: dict[str, int] = field(default_factory=dict)
     #: What the users had before the batch who may have too many.
@@ -132,7 +135,12 @@ class Batch:
     def run(self) -> Applied:
         """Work out the events, until one of them has to be in before the next: `spaces.changes` names those done."""
         catalog, applied = self.spaces.catalog, self.spaces.changes.applied
-        self.spaces.look_up(_named_ids(self.events))
+        self.beginnings = {
+            one.event_id: beginning_ids(one.user_id, one.session_id, one.message_ids)
+            for one in self.events
+            if isinstance(one, Promotion)
+        }
+        self.spaces.look_up(_named_ids(self.events, self.beginnings))
         tombstones = catalog.tombstones({event.user_id for event in self.events})
         self.tombstones = [tombstone.as_of(self.now) for tombstone in tombstones]
         texts = [
@@ -194,14 +202,14 @@ class Batch:
 
     def _keep(self, event: Promotion | Remember) -> None:
         memory = self._as_memory(event)
-        if self.tombstones and self._is_forgotten(memory):
+        if self.tombstones and (self._is_forgotten(memory) or self._begins_forgotten(event)):
             self.result.forgotten += 1
             return
         if self.space.has(memory.id):
             self.result.repeated += 1
             return
         supersedes = event.supersedes if isinstance(event, Remember) else []
-        twin = self._near_copy(event, supersedes)
+        twin = self._beginning(event) or self._near_copy(event, supersedes)
         if twin is not None:
             self._merge(memory, twin, event)
         else:
@@ -239,6 +247,11 @@ class Batch:
 
     def _is_forgotten(self, memory: Memory) -> bool:
         return any(covers(tombstone, memory.user_id, memory.id, memory.created_at) for tombstone in self.tombstones)
+
+    def _begins_forgotten(self, event: Promotion | Remember) -> bool:
+        """Whether it holds a forgotten exchange as a whole, and goes on."""
+        beginnings = self.beginnings.get(event.event_id, ())
+        return any(one.user_id == event.user_id and one.memory_id in beginnings for one in self.tombstones)
 
     def _forget(self, event: Forget) -> None:
         """Under all its names. One that was removed before has left words in its history, and in summaries."""
@@ -341,6 +354,14 @@ class Batch:
                 continue
             if self.near.says_the_same(event, twin):
                 return twin
+        return None
+
+    def _beginning(self, event: Promotion | Remember) -> Memory | None:
+        """The memory of an exchange that this one holds as a whole, and goes on: a longer export has it again."""
+        for identity in self.beginnings.get(event.event_id, ()):
+            memory = self.space.known.get(self.space.named(identity))
+            if memory is not None and memory.current and memory.kind == "exchange":
+                return memory
         return None
 
     def _as_it_is_now(self, memory: Memory | None) -> Memory | None:
@@ -511,12 +532,13 @@ def covers(tombstone: Tombstone, user_id: str, memory_id: uuid.UUID, created_at:
     )
 
 
-def _named_ids(events: Sequence[LongTermEvent]) -> set[Named]:
+def _named_ids(events: Sequence[LongTermEvent], beginnings: Mapping[uuid.UUID, Sequence[uuid.UUID]]) -> set[Named]:
     """The memories that the events speak of."""
     named: set[Named] = set()
     for event in events:
         if isinstance(event, Promotion):  # most are
             named.add((event.user_id, event.memory_id))
+            named.update([(event.user_id, identity) for identity in beginnings[event.event_id]])
             continue
         match event:
             case Touch():

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from schemas.conversations import ChatMessage, Role, SessionEnded, Silence, content_id, model_of
 from schemas.exchanges import Exchange, Message, render
 from schemas.fields import MAX_CONTENT_BYTES
-from schemas.ids import MAX_ID_CHARS, memory_id
+from schemas.ids import MAX_ID_CHARS, beginning_ids, memory_id
 from schemas.times import EARLIEST_MS, LATEST_MS, iso, parse_timestamp
 from schemas.topics import partition_of
 from tests.support.making import START, message, spoken
@@ -241,6 +241,13 @@ def test_separators_within_ids_do_not_make_two_memories_one() -> None:
     """Ids are the services' own: `tenant/user` is a usual one, and one user's memory must not hide another's."""
     assert memory_id("a/b", "c", ("1",)) != memory_id("a", "b/c", ("1",))
     assert memory_id("u", "s", ("1,2",)) != memory_id("u", "s", ("1", "2"))
+
+
+@given(st.text(max_size=5), st.text(max_size=5), st.lists(st.text(min_size=1, max_size=5), max_size=6))
+def test_ids_of_beginnings_are_those_of_the_shorter_exchanges(user: str, session: str, ids: list[str]) -> None:
+    """Each digest goes on from the one before it, and is the same as a digest of the whole."""
+    shorter = [memory_id(user, session, tuple(ids[:end])) for end in range(len(ids) - 1, 0, -1)]
+    assert beginning_ids(user, session, ids) == shorter
 
 
 def test_memory_ids_are_those_of_earlier_versions() -> None:

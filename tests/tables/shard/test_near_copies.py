@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.events import Edit, Promotion, Remember, Touch
+from schemas.events import Edit, Forget, LongTermEvent, Promotion, Remember, Touch
 from schemas.memories import Memory
 from schemas.settings import LifecycleSettings, LongTermSettings
 from tables.shard.batch import Applied
@@ -139,3 +139,33 @@ def test_it_is_the_same_however_batches_are_cut(
             in_batches(shard, said, places)
             results.append(held(shard))
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("cuts", [(), (1,)])
+def test_a_longer_exchange_replaces_the_one_that_it_begins_with(shard: Shard, cuts: Sequence[int]) -> None:
+    """The last question of an export has its answer in the next one: it is in one memory, under its first id."""
+    question = promotion("Which boat did I buy?", "q1", "q2")
+    whole = promotion("Which boat did I buy?\nThe Seagull.", "q1", "q2", "a", at=START)
+    in_batches(shard, [(question, axis(0)), (whole, axis(3))], cuts)
+    (memory,) = shard.memories_of("u")
+    assert (memory.id, memory.text, memory.message_ids) == (question.memory_id, whole.text, ("q1", "q2", "a"))
+    assert merges(shard, question.memory_id) == [{"before": {"text": question.text}}]
+    other = promotion("Which boat did he buy?\nThe Gull.", "q2", "a")
+    elsewhere = whole.model_copy(update={"session_id": "t", "event_id": uuid.uuid4(), "memory_id": uuid.uuid4()})
+    in_batches(shard, [(other, axis(5)), (elsewhere, axis(6))], ())
+    assert len(shard.memories_of("u")) == 3, "one that begins otherwise, or elsewhere, is another"
+    assert shard.in_step()
+
+
+@pytest.mark.parametrize("cuts", [(), (1,), (1, 2)])
+def test_a_longer_exchange_than_a_forgotten_one_stays_forgotten(shard: Shard, cuts: Sequence[int]) -> None:
+    question = promotion("Which boat did I buy?", "q")
+    forget = Forget(event_id=uuid.uuid4(), user_id="u", timestamp=START + 1, memory_id=question.memory_id)
+    whole = promotion("Which boat did I buy?\nThe Seagull.", "q", "a")
+    events: list[LongTermEvent] = [question, forget, whole]
+    vectors = {question.event_id: axis(0), whole.event_id: axis(3)}
+    for begin, end in pairwise([0, *cuts, 3]):
+        shard.apply(events[begin:end], vectors, START)
+    assert not shard.memories_of("u")
+    shard.apply([promotion("The Seagull.", "a")], {promotion("The Seagull.", "a").event_id: axis(4)}, START)
+    assert len(shard.memories_of("u")) == 1
