@@ -69,8 +69,8 @@ class Session(NamedTuple):
 
     @property
     def emptied(self) -> Collection[int]:
-        """The numbers of those of which there may be rows that say no more than which messages they had."""
-        return {*range(self.known, self.first), *self.missing} - set(self.asked)
+        """The numbers of exchanges of which a row may keep the messages' ids, also while one is asked about."""
+        return {*range(self.known, self.first), *self.missing}
 
     def without(self, seqs: Collection[int]) -> Session:
         """The session without these closed exchanges."""

@@ -337,3 +337,16 @@ def test_of_a_forgotten_user_a_digest_stays_and_no_id(store: ShortTermStore) -> 
     assert fresh.session(0, "forgotten-user", "s").horizon == START
     assert fresh.session(0, "another", "s").horizon == 0
     assert (list(fresh.all_sessions()), fresh.of_user(0, "forgotten-user")) == ([], [])
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_is_known_of_an_exchange_that_is_asked_about_stays(store: ShortTermStore, whole: bool) -> None:
+    """It has left the window and waits for its rating. The whole partition is fitted, or the session alone."""
+    key, asked, held = session_key("u", "s"), exchange(0, "a"), exchange(1, "b")
+    session = Session("u", "s", first=1, next=2, asked=(0,))
+    store.save(0, session, [asked, held], (), {0: asked.emptied()})
+    assert (store._fit_all(0) if whole else store._fit_one(0, key)) == 0
+    answered = session._replace(asked=())
+    store.save(0, answered, (), [0])
+    store.forget_message_ids(0, answered)
+    assert store.message_ids(0, answered) == {"a", "b"}
