@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Self
@@ -21,6 +22,9 @@ SESSIONS = "sessions"
 NOTES = "notes"
 PENDING_SUMMARIES = "pending-summaries"
 TABLES: Final = (SESSIONS, EXCHANGES, NOTES, PENDING_SUMMARIES)
+
+#: Of a Kafka record.
+Headers = Sequence[tuple[str, bytes]]
 
 #: Set on a record that was produced again with its right key; never produced a third time.
 REROUTED_HEADER = "siltstone.rerouted"

@@ -7,9 +7,8 @@ from typing import Any
 
 from schemas.conversations import Silence
 from schemas.events import LongTermEvent
-from schemas.topics import Topics, key_of
+from schemas.topics import Headers, Topics, key_of
 from streams.hotpath import Outbox
-from streams.hotpath.outbox import Headers
 from streams.telemetry.spans import NoSpans, Spans
 
 

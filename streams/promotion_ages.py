@@ -9,8 +9,7 @@ from prometheus_client import Histogram
 
 from schemas.events import LongTermEvent, Promotion
 from schemas.times import EARLIEST_MS, LATEST_MS, now_ms
-from schemas.topics import CLOSED_AT_HEADER
-from streams.hotpath.outbox import Headers
+from schemas.topics import CLOSED_AT_HEADER, Headers
 
 
 class PromotionAges:

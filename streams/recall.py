@@ -25,13 +25,14 @@ from schemas.times import iso
 from schemas.topics import partition_of
 from streams.accesses import Accesses
 from streams.cancellation import cancellable
+from streams.clients.calibration import Scale
 from streams.clock import Clock
 from streams.coming_back import Behind
 from streams.event_log import EventLog
 from streams.metrics import Metrics
 from streams.models import ShardModel
 from streams.rules.filtering import Condition
-from streams.rules.ranking import Scale, bm25, carry, fuse, probe, questions, top
+from streams.rules.ranking import bm25, carry, fuse, probe, questions, top
 from streams.said import SaidLately, ShownWindow, as_memory, matching_rows, repeats, worth_embedding
 from streams.shards import OwnedShards
 from tables.search.candidates import Candidates

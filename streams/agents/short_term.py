@@ -26,13 +26,12 @@ from schemas.plain_messages import plain_message
 from schemas.record_values import conversation_record, json_object
 from schemas.settings import MemorySettings
 from schemas.times import now_ms
-from schemas.topics import CLOSED_AT_HEADER, SOURCES_HEADER
+from schemas.topics import CLOSED_AT_HEADER, SOURCES_HEADER, Headers
 from streams.agents.summaries import request_of
 from streams.clock import Clock, ingested
 from streams.clock_skew import ClockSkew
 from streams.event_log import EventLog
 from streams.forgetting import Named
-from streams.hotpath.outbox import Headers
 from streams.inbox import Inbox
 from streams.jobs.idle_tracker import IdleTracker
 from streams.jobs.ratings import Key, Ratings

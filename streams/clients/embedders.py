@@ -16,7 +16,7 @@ import orjson
 from schemas.errors import SiltstoneError
 from schemas.settings import EmbeddingSettings
 from streams.clients import calibration
-from streams.rules.ranking import COSINES, Scales
+from streams.clients.calibration import COSINES, Scales
 
 Vectors = npt.NDArray[np.float32]
 

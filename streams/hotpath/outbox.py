@@ -33,6 +33,7 @@ from aiokafka.errors import (
 )
 
 from schemas.errors import DataDirError
+from schemas.topics import Headers
 from streams.clients.broker import NOT_ALLOWED
 from streams.hotpath.marks import END, Progress
 from streams.hotpath.positions import Positions
@@ -41,7 +42,6 @@ from tables.windows.window_stores import Begun, WindowStores
 
 log = logging.getLogger(__name__)
 
-Headers = Sequence[tuple[str, bytes]]
 
 #: What a broker says of a record that it will never take, however often it is sent.
 REFUSED_FOR_GOOD: Final = (

@@ -18,14 +18,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from streams.clients.calibration import COSINE, Scale
 from tables.search.terms import MOST, Terms, Words, hash_of
-from tables.search.tokens import has_cjk, tokens, weight
+from tables.search.tokens import tokens, weight
 
 Scores = NDArray[np.float32]
 
@@ -185,61 +185,6 @@ def probe(query: str, speakers: Collection[str]) -> str:
     bare = " ".join(bare.split())
     return bare if re.search(r"\w", bare) else query
 
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """Where a kind of score lies for unrelated memories, and how widely it usually varies.
-
-    ``centre`` is the middle score of a query with the memories that do not answer it; ``spread`` the
-    standard deviation over one user's memories; ``least`` the smallest spread that is believed.
-    """
-
-    centre: float
-    spread: float
-    least: float
-
-    def deviations(self, scores: Scores) -> NDArray[np.float64]:
-        """Scores as deviations from ``centre``, along the last axis (the memories of one user)."""
-        exact = scores.astype(np.float64)
-        n = exact.shape[-1]
-        variance = exact.var(axis=-1, keepdims=True) if n else np.zeros((*exact.shape[:-1], 1))
-        pooled = (n * variance + PRIOR_SCORES * self.spread**2) / (n + PRIOR_SCORES)
-        deviations: NDArray[np.float64] = (exact - self.centre) / np.maximum(np.sqrt(pooled), self.least)
-        return deviations
-
-
-PRIOR_SCORES: Final = 20
-"""How many memories the usual spread outweighs: below, a user's own spread says little."""
-
-COSINE: Final = Scale(centre=0.08, spread=0.08, least=0.04)
-"""Of the ``use`` embeddings; another model needs its own centre (e5's, say, is about 0.75)."""
-
-LEAST_SPREAD: Final = 0.01
-
-
-def scale_of(unrelated: Scores) -> Scale:
-    """The scale of a model, from cosines ``[questions, memories]`` of which none belong together."""
-    spread = max(LEAST_SPREAD, float(unrelated.std(axis=1).mean()))
-    return Scale(centre=float(np.median(unrelated)), spread=spread, least=spread / 2)
-
-
-@dataclass(frozen=True, slots=True)
-class Scales:
-    """A model's scale by the writing of the question.
-
-    To a model that was not taught a language all of it is alike: unrelated Chinese has a cosine of 0.6 in an
-    English one, and unrelated English 0.1.
-    """
-
-    latin: Scale
-    cjk: Scale
-
-    def of(self, query: str) -> Scale:
-        """The scale for a question; with both writings in it, that of Chinese, Japanese and Korean."""
-        return self.cjk if has_cjk(query) else self.latin
-
-
-COSINES: Final = Scales(latin=COSINE, cjk=COSINE)
 
 COVERAGE: Final = Scale(centre=0.01, spread=0.03, least=0.015)
 """Of :meth:`LexicalIndex.scores`."""

@@ -11,8 +11,8 @@ from opentelemetry import trace
 from starlette.types import ASGIApp
 
 from schemas.events import LongTermEvent
+from schemas.topics import Headers
 from streams.hotpath import BatchHandler
-from streams.hotpath.outbox import Headers
 from streams.telemetry.batches import processing
 from streams.telemetry.operations import Operations
 from streams.telemetry.requests import TracedRequests

@@ -10,8 +10,8 @@ from starlette.types import ASGIApp
 
 from schemas.events import LongTermEvent
 from schemas.memories import SearchHit
+from schemas.topics import Headers
 from streams.hotpath import BatchHandler
-from streams.hotpath.outbox import Headers
 
 #: Told what was found.
 Found = Callable[[Sequence[SearchHit]], None]

@@ -13,7 +13,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from streams.hotpath.outbox import Headers
+from schemas.topics import Headers
 
 _W3C: Final = TraceContextTextMapPropagator()
 PARENT, STATE = "traceparent", "tracestate"

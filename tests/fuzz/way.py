@@ -18,10 +18,11 @@ import numpy as np
 from schemas.errors import BadRecord
 from schemas.settings import Settings
 from schemas.topic_specs import MAX_RECORD_BYTES
+from schemas.topics import Headers
 from streams.agents import long_term, short_term
 from streams.app import Siltstone
 from streams.clients.embedding import Model, Vectors
-from streams.hotpath.outbox import Headers, Producer
+from streams.hotpath.outbox import Producer
 from tables.shard.shard import Shard
 from tables.windows.short_term import ShortTermStore
 from tests.crash.chatter import Said

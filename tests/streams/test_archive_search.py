@@ -12,8 +12,8 @@ import pytest
 from schemas.events import Archive, Edit, Forget, ForgetUser, LongTermEvent, Remove, Restore, Supersede
 from schemas.memories import SearchHit, State
 from schemas.settings import LifecycleSettings, LongTermSettings
+from streams.clients.calibration import COSINE
 from streams.recall import PreparedQuery, Query, archived_answers
-from streams.rules.ranking import COSINE
 from tables.search import terms
 from tables.search.archived_rows import ArchivedRows
 from tables.shard.shard import Shard

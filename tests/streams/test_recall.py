@@ -15,9 +15,10 @@ from schemas.lifecycle import DAY_MS, score_of, state_of
 from schemas.memories import SHOWN_FROM, Memory, SearchHit, State, shown_score
 from schemas.settings import LifecycleSettings, LongTermSettings
 from schemas.times import iso
+from streams.clients.calibration import COSINE
 from streams.recall import PreparedQuery, Query, answers
 from streams.rules.filtering import Filter
-from streams.rules.ranking import COSINE, LexicalIndex, carry, fuse, top
+from streams.rules.ranking import LexicalIndex, carry, fuse, top
 from tables.runs import Places
 from tables.shard.shard import Shard
 from tests.support.making import START, axis, promotion

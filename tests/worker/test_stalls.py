@@ -13,10 +13,11 @@ import pytest
 from aiokafka.errors import NotEnoughReplicasError
 
 from schemas.settings import Settings
+from schemas.topics import Headers
 from streams.app import Siltstone
 from streams.cli import running
 from streams.cli.ingest import producing
-from streams.hotpath.outbox import Headers, Producer
+from streams.hotpath.outbox import Producer
 from streams.metrics import labelled
 from tests.support.making import line
 from tests.support.waiting import CLIENT_SECONDS, until

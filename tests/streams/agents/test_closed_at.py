@@ -10,13 +10,12 @@ from typing import Any
 import orjson
 
 from schemas.settings import MemorySettings
-from schemas.topics import CLOSED_AT_HEADER, Topics, route_of
+from schemas.topics import CLOSED_AT_HEADER, Headers, Topics, route_of
 from streams.agents.short_term import ShortTermAgent, session_record
 from streams.clock import EventClock
 from streams.dead_letters import DeadLetters
 from streams.event_log import EventLog
 from streams.hotpath import Outbox
-from streams.hotpath.outbox import Headers
 from streams.inbox import Inbox
 from streams.metrics import Metrics
 from streams.rerouting import Rerouting

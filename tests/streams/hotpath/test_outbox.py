@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
+from schemas.topics import Headers
 from streams.hotpath.marks import END, READ, Progress
-from streams.hotpath.outbox import Headers, Outbox, StateStore
+from streams.hotpath.outbox import Outbox, StateStore
 from tables.windows.rows import Change, Rows
 
 

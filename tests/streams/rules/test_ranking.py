@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from numpy.typing import NDArray
 
+from streams.clients.calibration import COSINE, Scale, Scales, scale_of
 from streams.rules import ranking
 from streams.rules.ranking import (
     LexicalIndex,
-    Scale,
-    Scales,
     Scores,
     bm25,
     carry,
@@ -26,7 +25,6 @@ from streams.rules.ranking import (
     is_question,
     probe,
     questions,
-    scale_of,
     sentences,
     top,
 )
@@ -271,7 +269,7 @@ def test_the_order_is_that_of_z_scores_with_the_believed_spread(scores: tuple[Sc
         return z
 
     if len(scores[0]):
-        z = fused_z(scores[0], ranking.COSINE) + fused_z(scores[1], ranking.COVERAGE)
+        z = fused_z(scores[0], COSINE) + fused_z(scores[1], ranking.COVERAGE)
         relevance = fuse(*scores)[np.argsort(z)]
         assert (np.diff(relevance) >= -1e-6).all()
 

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind, StatusCode
 
-from streams.hotpath.outbox import Headers
+from schemas.topics import Headers
 from streams.telemetry.batches import MOST_LINKS
 from streams.telemetry.recorded import RecordedSpans
 from streams.telemetry.spans import NoSpans
