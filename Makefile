@@ -132,7 +132,7 @@ wheel: $(COMPILED)/.built  ## A wheel with compiled rules, in build/wheels; need
 
 test-compiled: $(COMPILED)/.built  ## Compiled rules decide as the sources do.
 	cd $(COMPILED) && $(abspath $(BIN))/python -m pytest -p no:cacheprovider \
-		tests/streams/rules tests/streams/agents/test_decided.py
+		tests/streams/language tests/streams/intake/test_decided.py
 
 bench: $(COMPILED)/.built  ## Speed beside the peers, with compiled rules; see benchmarks/README.md.
 	$(INSTALL) --editable ".[embedded,bench]"

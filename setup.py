@@ -14,14 +14,14 @@ from setuptools import setup
 #: Their values (structs, protocols that others inherit from) stay Python: decision.py, session_changes.py. So does
 #: what reads texts for the estimator: compiled, it summed up evidence to other numbers.
 COMPILED = [
-    "streams/rules/exchanges.py",
-    "streams/rules/heeding.py",
-    "streams/rules/phrases.py",
-    "streams/rules/promotion.py",
-    "streams/rules/scoring.py",
-    "streams/rules/session.py",
-    "streams/rules/summary/trigger_watch.py",
-    "streams/rules/summary/triggers.py",
+    "streams/intake/rules/exchanges.py",
+    "streams/intake/rules/excluded_sources.py",
+    "streams/language/phrases.py",
+    "streams/intake/rules/promotion.py",
+    "streams/intake/rules/scoring.py",
+    "streams/intake/rules/session.py",
+    "streams/intake/rules/summary_trigger_watch.py",
+    "streams/intake/rules/summary_triggers.py",
 ]
 
 if os.environ.get("SILTSTONE_COMPILE") == "1":

@@ -52,8 +52,8 @@ from benchmarks.intake import SMALL_TALK
 from benchmarks.worker import WorkerProcess, kafka_at, working
 from schemas.settings import KafkaSettings, MemorySettings, ScoringSettings
 from schemas.topics import Topics, key_of, partition_of
-from streams.cli.process import run
-from streams.clients.broker import EmbeddedBroker, embedded_broker
+from streams.doors.cli.process import run
+from streams.kafka.clients.broker import EmbeddedBroker, embedded_broker
 from tests.support.openai_server import Answer, OpenAIServer
 
 Figures = dict[str, float | int]

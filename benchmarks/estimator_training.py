@@ -4,7 +4,7 @@
 
 The files are those of `promotion_quality.py`; `estimator_sentences.tsv` beside this script has sentences of our own,
 which are always learned from. A logistic regression for each language, over the signals' points, what a message is as
-a whole, and hashed n-grams (`streams/rules/evidence.py`); `--write` makes `estimator_weights.bin` of it. The same
+a whole, and hashed n-grams (`streams/language/evidence.py`); `--write` makes `estimator_weights.bin` of it. The same
 data make the same file: nothing is drawn by lot, and BLAS has one thread.
 
 **What counts is the grouped cross-validation**: each user's exchanges are judged by what was learned from the others.
@@ -37,9 +37,9 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.evidence.promotions import Row, figures_of
-from streams.rules import reading_en, reading_zh
-from streams.rules.estimator import bounded, readable, spoken_chinese, told
-from streams.rules.evidence import (
+from streams.language import reading_en, reading_zh
+from streams.language.estimator import bounded, readable, spoken_chinese, told
+from streams.language.evidence import (
     BUCKETS,
     FILE,
     MOST_COURTESIES,

@@ -60,12 +60,12 @@ from schemas.settings.agents import SummarySettings
 from schemas.times import iso
 from schemas.topic_specs import topic_specs
 from schemas.topics import Topics, key_of, partition_of
-from streams.agents.short_term import ShortTermAgent
 from streams.app import Siltstone
-from streams.cli import running
-from streams.cli.process import configure_logging, run
-from streams.clients.broker import admin_client, create_missing, embedded_broker
-from streams.metrics import labelled
+from streams.doors.cli import running
+from streams.doors.cli.process import configure_logging, run
+from streams.intake.agent import ShortTermAgent
+from streams.kafka.clients.broker import admin_client, create_missing, embedded_broker
+from streams.telemetry.metrics import labelled
 
 Figures = dict[str, float | int | None]
 

@@ -42,7 +42,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import estimator_training as training
 from benchmarks.evidence.promotions import Figures, Row, auc, correlation, figures_of
-from streams.rules.estimator import bounded, estimate
+from streams.language.estimator import bounded, estimate
 
 SPEED_SECONDS: Final = 1.0
 """How long the speed is measured: the best of as many passes as fit."""

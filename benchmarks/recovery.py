@@ -37,10 +37,10 @@ from schemas.conversations import Role
 from schemas.exchanges import Exchange, Message
 from schemas.settings import AnalyticsSettings, HttpSettings, KafkaSettings, Settings
 from schemas.topics import Topics, partition_of
-from streams.cli import running
-from streams.cli.process import configure_logging, run
-from streams.clients.broker import client_options, embedded_broker, ensure_topics
-from streams.hotpath.recovery import KeptTable
+from streams.doors.cli import running
+from streams.doors.cli.process import configure_logging, run
+from streams.kafka.clients.broker import client_options, embedded_broker, ensure_topics
+from streams.kafka.recovery import KeptTable
 from tables.windows.sessions import Session, encode_session, session_key
 from tables.windows.short_term import EXCHANGE_KEY, encode_exchange
 

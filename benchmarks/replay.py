@@ -48,19 +48,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.worker import kafka_at
 from schemas.settings import EmbeddingSettings, KafkaSettings, Settings
 from schemas.topics import key_of
-from streams.cli.ingest import producing
-from streams.cli.process import configure_logging, run
-from streams.clients.broker import EMBEDDED_PARTITIONS, embedded_broker, ensure_topics
-from streams.clients.embedders import load_embedder
-from streams.clients.embedding_lanes import SLICE
-from streams.clients.embedding_process import EmbeddingProcess
+from streams.doors.cli.ingest import producing
+from streams.doors.cli.process import configure_logging, run
+from streams.intake.rules import scoring
+from streams.kafka.clients.broker import EMBEDDED_PARTITIONS, embedded_broker, ensure_topics
+from streams.language.estimator import estimated_rating
+from streams.models.embedding.embedders import load_embedder
+from streams.models.embedding.lanes import SLICE
+from streams.models.embedding.process import EmbeddingProcess
 from streams.replay import replay as replays
 from streams.replay.intake import ReplayedIntake
 from streams.replay.plan import EARLIEST, NOW, ReplayOptions, planned
-from streams.rules import scoring
-from streams.rules.estimator import estimated_rating
-from streams.shards import OwnedShards
-from streams.wiring import intake
+from streams.shards.owned import OwnedShards
+from streams.worker.wiring import intake
 
 Figures = dict[str, float | int | str]
 

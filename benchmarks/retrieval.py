@@ -31,7 +31,7 @@ from rich.console import Console
 from rich.table import Table
 
 from schemas.settings import ScoringSettings
-from streams.cli.process import run
+from streams.doors.cli.process import run
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 

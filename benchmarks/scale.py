@@ -47,7 +47,7 @@ from benchmarks.state import legs
 from benchmarks.state.filling import fill as fill_log
 from benchmarks.state.opened_shards import measure as measure_shards
 from schemas.settings import KafkaSettings
-from streams.cli.process import configure_logging, run
+from streams.doors.cli.process import configure_logging, run
 
 Figures = dict[str, Any]
 

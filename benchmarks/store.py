@@ -60,17 +60,17 @@ from schemas.ids import event_id, memory_id
 from schemas.memories import State
 from schemas.settings import LifecycleSettings, LongTermSettings, Settings
 from schemas.topics import Topics
-from streams.cli.process import COLLECT_AFTER
-from streams.clients.embedding import Embedding, Model
-from streams.clock import EventClock
-from streams.event_log import EventLog
-from streams.hotpath import Outbox
-from streams.metrics import Metrics
-from streams.models import Models
-from streams.recall import Query, Recall
-from streams.said import SaidLately
-from streams.shards import OwnedShards
-from tables.shard.shard import Shard
+from streams.doors.cli.process import COLLECT_AFTER
+from streams.kafka.event_log import EventLog
+from streams.kafka.outbox import Outbox
+from streams.models.embedding.embedding import Embedding, Model
+from streams.recall.search import Query, Recall
+from streams.recall.windows import SaidLately
+from streams.runtime.clock import EventClock
+from streams.shards.models import Models
+from streams.shards.owned import OwnedShards
+from streams.telemetry.metrics import Metrics
+from tables.memories.shard import Shard
 from tables.vectors.index import Vectors
 from tables.windows.short_term import ShortTermStore
 

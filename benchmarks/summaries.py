@@ -30,8 +30,8 @@ import orjson
 from schemas.conversations import ChatMessage
 from schemas.settings import MemorySettings
 from schemas.summaries import Summary
-from streams.rules.exchanges import Limits
-from streams.rules.summary import Turn, extracted, turns_of
+from streams.intake.rules.exchanges import Limits
+from streams.summaries.rules import Turn, extracted, turns_of
 
 DRAWN: Final = {"locomo_en": 5, "memdaily_dedup_zh": 2, "memorybank_zh": 3}
 """How many days of each source are in a set of ten."""

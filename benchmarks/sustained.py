@@ -62,8 +62,8 @@ from benchmarks.worker import WorkerProcess, kafka_at, working
 from schemas.errors import SiltstoneError
 from schemas.settings import KafkaSettings
 from schemas.topics import CONVERSATIONS, LONG_TERM, SUMMARY_REQUESTS, Topics, key_of, partition_of
-from streams.cli.process import run
-from streams.clients.broker import EMBEDDED_PARTITIONS, EmbeddedBroker, embedded_broker, ensure_topics
+from streams.doors.cli.process import run
+from streams.kafka.clients.broker import EMBEDDED_PARTITIONS, EmbeddedBroker, embedded_broker, ensure_topics
 
 Figures = dict[str, Any]
 

@@ -21,9 +21,9 @@ import httpx
 
 from benchmarks.state.process_memory import anonymous_bytes
 from schemas.settings import KafkaSettings
-from streams.clients.broker import EMBEDDED_PARTITIONS, EmbeddedBroker
-from streams.clients.children import die_with_parent
-from streams.clients.ports import reserved_port
+from streams.kafka.clients.broker import EMBEDDED_PARTITIONS, EmbeddedBroker
+from streams.runtime.children import die_with_parent
+from streams.runtime.ports import reserved_port
 
 READY_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 30.0
@@ -149,7 +149,14 @@ async def working(
         log = folder / "worker.log"
         with log.open("wb") as output:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-c", "from streams.cli import main; main()", "worker", "--log-level", "WARNING"),
+                *(
+                    sys.executable,
+                    "-c",
+                    "from streams.doors.cli import main; main()",
+                    "worker",
+                    "--log-level",
+                    "WARNING",
+                ),
                 stderr=output,
                 env=kept | {f"SILTSTONE_{name}": value for name, value in given.items()},
                 cwd=folder,

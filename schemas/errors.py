@@ -45,7 +45,7 @@ SiltstoneError                 everything that we raise on purpose
 ├── EmbeddingUnavailable       no vectors for now: the embedding service or model does not answer
 ├── ApiError                   a running worker answered with an error, or did not answer
 │   └── NoWorker               no worker answers at the address
-└── FaustChanged               the installed Faust is not the one that streams/hotpath overrides
+└── FaustChanged               the installed Faust is not the one that streams/kafka overrides
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     half_life = half_life_days × 2^((importance − 70) / 10)                 30 days at 70, 240 at 100
 
 An access raises importance, so what is used lasts as well as what matters. The same formula stands in
-tables/catalog/sql/lifecycle.sql for whole shards; a test holds the two together.
+tables/database/sql/lifecycle.sql for whole shards; a test holds the two together.
 """
 
 from __future__ import annotations

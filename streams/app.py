@@ -8,29 +8,29 @@ from functools import partial
 
 from schemas.settings import Settings
 from schemas.topics import PENDING_SUMMARIES, SESSIONS
-from streams.api.application import build
-from streams.api.forwarding import Forwarding
-from streams.api.server import ApiServer
-from streams.assignment import Assignment
-from streams.effects import Effects
-from streams.forgetting import Forgetters
-from streams.health import WorkerHealth
-from streams.hotpath.kept_partitions import leave_all_but
-from streams.live.live import Live
+from streams.doors.application import build
+from streams.doors.http.forwarding import Forwarding
+from streams.doors.server import ApiServer
+from streams.forgetting.forgetters import Forgetters
+from streams.kafka.kept_partitions import leave_all_but
+from streams.memory.read_your_writes import Effects
+from streams.runtime.timers import Timer, Timers
 from streams.service import MemoryService
 from streams.telemetry.spans import Spans
-from streams.timers import Timer, Timers
-from streams.wiring.access import Access
-from streams.wiring.chats import Chats
-from streams.wiring.checkpoints import Checkpointing
-from streams.wiring.context import WorkerContext
-from streams.wiring.faust_run import FaustRun
-from streams.wiring.intake import Intake, kept_tables, session_notes
-from streams.wiring.jobs import Jobs
-from streams.wiring.long_term import long_term_agent, recall, tombstones
-from streams.wiring.registering import register
-from streams.wiring.storage import Storage
-from streams.wiring.summaries import summaries_agent
+from streams.worker.activity import Live
+from streams.worker.assignment import Assignment
+from streams.worker.health import WorkerHealth
+from streams.worker.jobs import Jobs
+from streams.worker.registering import register
+from streams.worker.wiring.access import Access
+from streams.worker.wiring.chats import Chats
+from streams.worker.wiring.checkpoints import Checkpointing
+from streams.worker.wiring.context import WorkerContext
+from streams.worker.wiring.faust_run import FaustRun
+from streams.worker.wiring.intake import Intake, kept_tables, session_notes
+from streams.worker.wiring.long_term import long_term_agent, recall, tombstones
+from streams.worker.wiring.storage import Storage
+from streams.worker.wiring.summaries import summaries_agent
 from tables.privacy import make_private
 from tables.summaries.pending_summaries import PendingSummaries
 

@@ -29,29 +29,29 @@ from schemas.settings import Settings
 from schemas.sources import any_covered, sources_in
 from schemas.times import day_of, now_ms
 from schemas.topics import Topics, partition_of
-from streams.agents.long_term import LongTermAgent
-from streams.agents.summaries import SummariesAgent
-from streams.clients.broker import NOT_ALLOWED
-from streams.clock import Clock
-from streams.coming_back import Behind, seconds_left
-from streams.effects import Effects
-from streams.event_log import EventLog
-from streams.jobs.analytics import AnalyticsJob
-from streams.jobs.asked_checkpoints import AskedCheckpoints
-from streams.jobs.checkpoints import CheckpointJob
-from streams.jobs.cleanup import CleanupJob
-from streams.jobs.reembedding import Reembedder
-from streams.live.live import Live
-from streams.metrics import Metrics
-from streams.recall import Hits, Query, Recall, prompt_text
-from streams.rules.explaining import Explainer, Explanation
-from streams.rules.importance import Importance
-from streams.said import ShownWindow
-from streams.shards import OwnedShards
+from streams.intake.rules.explaining import Explainer, Explanation
+from streams.intake.rules.importance import Importance
+from streams.kafka.clients.broker import NOT_ALLOWED
+from streams.kafka.event_log import EventLog
+from streams.memory.agent import LongTermAgent
+from streams.memory.analytics import AnalyticsJob
+from streams.memory.cleanup import CleanupJob
+from streams.memory.read_your_writes import Effects
+from streams.memory.reembedding import Reembedder
+from streams.recall.search import Hits, Query, Recall, prompt_text
+from streams.recall.windows import ShownWindow
+from streams.runtime.clock import Clock
+from streams.shards.owned import OwnedShards
+from streams.shards.restore.asked_checkpoints import AskedCheckpoints
+from streams.shards.restore.checkpoint_job import CheckpointJob
+from streams.summaries.agent import SummariesAgent
+from streams.telemetry.metrics import Metrics
+from streams.telemetry.recovery_progress import Behind, seconds_left
 from streams.telemetry.spans import Spans
+from streams.worker.activity import Live
 from tables.analysts.copy import Copy
-from tables.shard.items import is_expired
-from tables.shard.shard import Shard
+from tables.memories.items import is_expired
+from tables.memories.shard import Shard
 from tables.summaries.pending_summaries import PendingSummaries
 from tables.windows.session_notes import Note
 from tables.windows.sessions import Session

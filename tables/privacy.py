@@ -1,7 +1,7 @@
 """What lies in a data directory is its owner's: others of the machine read none of it.
 
 The folder's own mode shuts them out, whatever modes the files below it have. The umask belongs to the whole
-process, so only a command sets it (`streams/cli/process.py`): a Siltstone in another program leaves it alone.
+process, so only a command sets it (`streams/doors/cli/process.py`): a Siltstone in another program leaves it alone.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from hypothesis import settings as properties
 from obstore.store import MemoryStore
 
 from schemas.settings import SUMMARY_VARIABLES, Settings
-from streams.clients.broker import EmbeddedBroker, embedded_broker
+from streams.kafka.clients.broker import EmbeddedBroker, embedded_broker
 from tests.kafka.cluster import Cluster, cluster
 from tests.kafka.source import found
 from tests.support import shared_servers, soak

@@ -19,7 +19,7 @@ from benchmarks.state import changes, filling, legs, silence
 from benchmarks.sustained import in_a_line
 from schemas.settings import KafkaSettings, Settings
 from schemas.topics import partition_of
-from streams.clients.broker import admin_client, ensure_topics
+from streams.kafka.clients.broker import admin_client, ensure_topics
 
 pytestmark = pytest.mark.usefixtures("_like_a_command")
 

@@ -8,7 +8,7 @@ import tomllib
 import duckdb
 import pytest
 
-from streams.rules.estimator import estimate
+from streams.language.estimator import estimate
 from tests.support.budget import MEANING, NOTE, PARTS, Figures, complaints, document, measured, noted, tolerance
 from tests.support.calls import Calls, Statements
 

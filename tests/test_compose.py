@@ -21,9 +21,9 @@ from schemas.errors import SettingsError
 from schemas.settings import SUMMARY_VARIABLES, Settings
 from schemas.topic_specs import MAX_RECORD_BYTES, tokens_spec, topic_specs
 from schemas.topics import Topics
-from streams.cli.token import token
-from streams.metrics import Metrics
-from streams.rules.topic_contract import differences
+from streams.doors.cli.token import token
+from streams.kafka.topics.rules import differences
+from streams.telemetry.metrics import Metrics
 
 ROOT = Path(__file__).parent.parent
 COMPOSE = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")

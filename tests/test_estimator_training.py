@@ -18,8 +18,8 @@ from benchmarks.estimator_training import (
     weights,
 )
 from benchmarks.evidence.promotions import auc, correlation
-from streams.rules.estimator import bounded, estimate, spoken_chinese
-from streams.rules.evidence import WEIGHTS
+from streams.language.estimator import bounded, estimate, spoken_chinese
+from streams.language.evidence import WEIGHTS
 
 LANGUAGES = ["en", "zh"]
 

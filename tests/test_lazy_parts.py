@@ -17,7 +17,7 @@ LOADED = f"""
 import sys
 import streams.app
 before = set(sys.modules)
-from tables.catalog.database import connect
+from tables.database.database import connect
 connect().execute("SELECT unnest([1, NULL]) AS n, unnest(['a', NULL]) AS s, now() AS t").fetchnumpy()
 print([name for name in {LAZY} if f"numpy.{{name}}" in set(sys.modules) - before])
 """

@@ -9,7 +9,7 @@ from tests.mutants.__main__ import ALSO, REMEMBERED, ROOMS, ROOT, modules, room_
 
 def test_what_is_tried_where_nothing_is_named_are_the_rules_and_the_tables() -> None:
     found = modules(ROOMS)
-    assert found.index("streams/rules/session.py") < found.index("tables/windows/rows.py")
+    assert found.index("streams/intake/rules/session.py") < found.index("tables/windows/rows.py")
     assert len(found) == len(set(found)) > 50
 
 

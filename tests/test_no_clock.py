@@ -32,8 +32,8 @@ MAY_ASSERT: Final = {
     "fuzz/test_requests.py:test_every_request_is_answered_in_bounded_work": (
         "seconds of a processor, a hundred times what a request takes: the loop stands still"
     ),
-    "streams/admission/test_oidc.py:test_clocks_may_differ_by_the_leeway_and_no_more": "the times are in a token",
-    "streams/clients/test_embedding_service.py:test_the_pause_that_a_service_asks_for_is_kept": "no load shortens it",
+    "streams/access/test_oidc.py:test_clocks_may_differ_by_the_leeway_and_no_more": "the times are in a token",
+    "streams/models/embedding/test_service.py:test_the_pause_that_a_service_asks_for_is_kept": "no load shortens it",
     "support/waiting.py:_wait": DEADLINE,
     "worker/test_sustained.py:test_a_record_is_as_old_as_its_schedule_says_however_late_the_broker_takes_it": (
         "a timestamp is not before the begin: no load makes it so"
@@ -55,12 +55,12 @@ MAY_SLEEP: Final = {
     "kafka/test_lives.py:two_brokers_are_away": FAULT,
     "kafka/test_lives.py:the_worker_is_paused": FAULT,
     "kafka/test_lives.py:brokers_fall_silent_in_turn": FAULT,
-    "streams/api/test_slow_requests.py:think": "the answer takes longer than a head may",
-    "streams/api/test_slow_requests.py:drip": "a part of `SHORT`: byte by byte",
-    "streams/clients/test_called_process.py:_told": PLAYS,
-    "streams/clients/test_closing.py:test_one_that_waits_to_fetch_again_after_an_error": PLAYS,
-    "streams/clients/test_embedding_process.py:_hang": PLAYS,
-    "streams/hotpath/test_recovery.py:late": "a slow seek: a fetch that was begun before ends meanwhile",
+    "streams/doors/http/test_slow_requests.py:think": "the answer takes longer than a head may",
+    "streams/doors/http/test_slow_requests.py:drip": "a part of `SHORT`: byte by byte",
+    "streams/runtime/test_called_process.py:_told": PLAYS,
+    "streams/kafka/clients/test_closing.py:test_one_that_waits_to_fetch_again_after_an_error": PLAYS,
+    "streams/models/embedding/test_process.py:_hang": PLAYS,
+    "streams/kafka/faust/test_recovery.py:late": "a slow seek: a fetch that was begun before ends meanwhile",
     "support/object_store.py:_pass": PLAYS,
     "support/openai_server.py:_answer_one": PLAYS,
     "support/openai_server.py:_write": "between two bytes of an answer without an end",

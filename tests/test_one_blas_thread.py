@@ -43,7 +43,7 @@ def threads(entry: str, **environment: str) -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads as Linux shows them")
-@pytest.mark.parametrize("entry", ["import streams.cli", "import tests", "import schemas.one_blas_thread"])
+@pytest.mark.parametrize("entry", ["import streams.doors.cli", "import tests", "import schemas.one_blas_thread"])
 def test_an_entry_point_has_one_thread(entry: str) -> None:
     assert threads(entry) == 1
 
@@ -51,7 +51,7 @@ def test_an_entry_point_has_one_thread(entry: str) -> None:
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads as Linux shows them")
 def test_what_the_environment_says_holds() -> None:
     """The count can tell: two are asked for, and there are more than one."""
-    assert threads("import streams.cli", OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="2") > 1
+    assert threads("import streams.doors.cli", OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="2") > 1
 
 
 @pytest.mark.parametrize("benchmark", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.name)

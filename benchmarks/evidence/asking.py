@@ -26,10 +26,10 @@ from schemas.settings import (
     Settings,
 )
 from streams.app import Siltstone
-from streams.cli import running
-from streams.cli.ingest import producing
-from streams.clients.broker import embedded_broker
-from streams.recall import Query
+from streams.doors.cli import running
+from streams.doors.cli.ingest import producing
+from streams.kafka.clients.broker import embedded_broker
+from streams.recall.search import Query
 
 #: More than any user of the sets has: the rank of the evidence is wanted, however low.
 ALL_OF_THEM: Final = 100_000

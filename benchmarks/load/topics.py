@@ -10,7 +10,7 @@ import aiokafka.errors
 import click
 
 from schemas.settings import KafkaSettings
-from streams.clients.broker import admin_client
+from streams.kafka.clients.broker import admin_client
 
 #: What a run tells a process of its own.
 TOLD = {"bootstrap_servers", "topic_prefix", "group_id", "partitions", "replication"}

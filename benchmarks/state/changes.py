@@ -17,7 +17,7 @@ from benchmarks.state.filling import PRODUCED_BYTES, Log, promotion, records_of,
 from schemas.events import Touch
 from schemas.ids import memory_id
 from schemas.settings import KafkaSettings
-from streams.clients.broker import client_options
+from streams.kafka.clients.broker import client_options
 
 #: Of the memories: so many are new, and so many are accessed.
 NEW_SHARE: Final = 0.005

@@ -22,10 +22,10 @@ from schemas.events import LongTermEvent, Parts, Promotion
 from schemas.ids import event_id, memory_id
 from schemas.settings import KafkaSettings, LifecycleSettings, LongTermSettings
 from schemas.topics import Topics, key_of, partition_of
-from streams.cli.process import COLLECT_AFTER
-from streams.clients.broker import client_options
-from streams.clients.embedders import UseEmbedder
-from tables.shard.shard import Shard
+from streams.doors.cli.process import COLLECT_AFTER
+from streams.kafka.clients.broker import client_options
+from streams.models.embedding.embedders import UseEmbedder
+from tables.memories.shard import Shard
 from tables.vectors.index import Vectors
 
 SEED: Final = 20_250_301

@@ -21,7 +21,7 @@ from benchmarks.state.process_memory import REST_SECONDS, bytes_on_disk, settled
 from benchmarks.state.workers import Cluster
 from benchmarks.worker import LOOK_AGAIN_SECONDS, WorkerProcess, kafka_at
 from schemas.topics import Topics
-from streams.clients.broker import EmbeddedBroker, client_options, embedded_broker, ensure_topics
+from streams.kafka.clients.broker import EmbeddedBroker, client_options, embedded_broker, ensure_topics
 
 Figures = dict[str, Any]
 #: A hidden command of the script, in a process of its own.

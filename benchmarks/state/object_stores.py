@@ -17,8 +17,8 @@ from typing import Final
 import click
 from obstore.store import S3Store
 
-from streams.clients.children import die_with_parent
-from streams.clients.ports import reserved_port
+from streams.runtime.children import die_with_parent
+from streams.runtime.ports import reserved_port
 
 BUCKET: Final = "siltstone"
 START_SECONDS: Final = 30.0

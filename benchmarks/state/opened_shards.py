@@ -19,10 +19,10 @@ from benchmarks.state.filling import DIMENSION, MODEL, SEED, unit_vectors, users
 from benchmarks.state.process_memory import anonymous_bytes, bytes_on_disk, drop_from_page_cache, settled
 from benchmarks.store import Siltstone
 from schemas.settings import LifecycleSettings, LongTermSettings
-from streams.cli.process import COLLECT_AFTER
-from streams.memory_shares import LEAST_FOR_A_SHARD
+from streams.doors.cli.process import COLLECT_AFTER
+from streams.runtime.memory_shares import LEAST_FOR_A_SHARD
+from tables.memories.shard import Shard
 from tables.search.recent import Recent
-from tables.shard.shard import Shard
 from tables.vectors.index import Vectors
 
 USERS_ASKED: Final = 200

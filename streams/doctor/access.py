@@ -13,11 +13,11 @@ from schemas.settings.oidc import OidcSettings
 from schemas.times import now_ms
 from schemas.tokens import TokenRecord
 from schemas.topic_specs import tokens_spec
-from streams.clients.broker import admin_client
-from streams.clients.token_log import kept_tokens
-from streams.clients.topic_contract import settings_of
+from streams.access.token_log import kept_tokens
 from streams.doctor.finding import Finding, failed, ok, warning
-from streams.rules.topic_contract import differences, mending
+from streams.kafka.clients.broker import admin_client
+from streams.kafka.topics.contract import settings_of
+from streams.kafka.topics.rules import differences, mending
 
 CHECK = "access"
 SILENT = "look at the broker, and at the OIDC provider"
@@ -92,7 +92,7 @@ def _counted(records: list[TokenRecord], oidc: OidcSettings, now: int) -> Findin
 async def _provider(oidc: OidcSettings) -> list[Finding]:
     if not oidc.issuer:
         return []
-    from streams.clients.oidc_provider import fetched_keys, keys_in_time  # its packages take a tenth of a second
+    from streams.access.oidc_provider import fetched_keys, keys_in_time  # its packages take a tenth of a second
 
     try:
         keys = await keys_in_time(partial(fetched_keys, oidc))

@@ -7,10 +7,10 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from schemas.errors import BrokerRefused
 from schemas.settings import KafkaSettings, Settings
-from streams.clients.broker import client_options, translated
-from streams.clients.topic_contract import compare, partitions_disagree
 from streams.doctor.finding import Finding, failed, ok
 from streams.doctor.topics import contract_findings, topic_findings
+from streams.kafka.clients.broker import client_options, translated
+from streams.kafka.topics.contract import compare, partitions_disagree
 
 CHECK = "broker"
 

@@ -14,11 +14,11 @@ from schemas.errors import CheckpointMismatch, DamagedCheckpoint, StoreUnavailab
 from schemas.settings import CheckpointsSettings, KafkaSettings
 from schemas.times import iso
 from schemas.topics import LONG_TERM, Topics
-from streams.clients.broker import client_options, consumer_options
-from streams.clients.embedding import Model
-from streams.clients.header_names import take_any_header_name
-from streams.clients.topic_ids import GONE, identities
 from streams.doctor.finding import Finding, failed, ok, warning
+from streams.kafka.clients.broker import client_options, consumer_options
+from streams.kafka.clients.header_names import take_any_header_name
+from streams.kafka.topics.ids import GONE, identities
+from streams.models.embedding.embedding import Model
 from tables.checkpoints.checkpoints import Checkpoints
 from tables.checkpoints.manifest import Manifest
 from tables.checkpoints.store import Patience, Store

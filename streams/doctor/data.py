@@ -13,7 +13,7 @@ from pathlib import Path
 
 from schemas.errors import ShardLocked, SiltstoneError
 from streams.doctor.finding import Finding, failed, ok, warning
-from tables.offline.inspection import Inspection, catalogs, inspect_catalog
+from tables.database.inspection import Inspection, catalogs, inspect_catalog
 from tables.partition_record import other_partitions
 
 CHECK, SHARDS = "data", "shards"

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 
 from schemas.errors import SiltstoneError
 from schemas.settings import EmbeddingSettings
-from streams.clients.called_process import CalledProcess, ProcessDied
-from streams.clients.embedders import Model, load_embedder, model_of
 from streams.doctor.data import numbered
 from streams.doctor.finding import Finding, failed, ok
-from tables.offline.inspection import Inspection
+from streams.models.embedding.embedders import Model, load_embedder, model_of
+from streams.runtime.called_process import CalledProcess, ProcessDied
+from tables.database.inspection import Inspection
 
 CHECK = "embedding"
 #: The longest that a service's answer is waited for here, however patient the settings are.
@@ -38,7 +38,7 @@ async def load(settings: EmbeddingSettings) -> Model | Finding:
 
 
 async def _asked(settings: EmbeddingSettings) -> Model | Finding:
-    from streams.clients.embedding_service import EmbeddingService  # its packages take most of a second
+    from streams.models.embedding.service import EmbeddingService  # its packages take most of a second
 
     seconds = min(settings.timeout_seconds, LONGEST_SECONDS)
     service = EmbeddingService(settings.model_copy(update={"timeout_seconds": seconds}))

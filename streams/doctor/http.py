@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 
 from schemas.settings import HttpSettings, Settings
-from streams.coming_back import Behind
 from streams.doctor.finding import Finding, failed, ok, warning
+from streams.telemetry.recovery_progress import Behind
 
 CHECK = "http"
 #: A worker that is very busy, or whose machine is, takes seconds.

@@ -7,9 +7,9 @@ import asyncio
 import httpx
 
 from schemas.settings import Settings
-from streams.api.hosts import names_of
 from streams.doctor.finding import Finding, failed, ok
 from streams.doctor.http import ANSWER_SECONDS
+from streams.doors.http.hosts import names_of
 
 CHECK = "mcp"
 ANEW = "start the worker anew with these settings"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from schemas.settings import Settings
 from streams.doctor.finding import Finding, ok, warning
-from streams.memory_shares import in_units, memory_here, shares
+from streams.runtime.memory_shares import in_units, memory_here, shares
 
 CHECK = "memory"
 

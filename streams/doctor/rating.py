@@ -6,8 +6,8 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from schemas.settings import Settings
-from streams.clients.rating import ModelRater
 from streams.doctor.finding import Finding, failed, ok, warning
+from streams.models.rating import ModelRater
 
 CHECK = "judge"
 HARMLESS = "My name is Ann and I am allergic to peanuts.", "I will remember that, Ann."
@@ -39,7 +39,7 @@ async def check_rating(settings: Settings) -> list[Finding]:
     ]
     if rater is None:
         return unused or [ok(CHECK, "the local estimator: there is no key, so no service is asked")]
-    from streams.clients.chat import ChatModel  # its packages take most of a second
+    from streams.models.chat import ChatModel  # its packages take most of a second
 
     seconds = min(rater.timeout_seconds, LONGEST_SECONDS)
     chat = ChatModel(replace(rater, timeout_seconds=seconds))

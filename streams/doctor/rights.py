@@ -6,8 +6,8 @@ from schemas.errors import BrokerUnavailable, SettingsError
 from schemas.rights import principal
 from schemas.settings import Settings
 from schemas.topic_specs import changelog_specs
-from streams.clients.rights import try_rights
 from streams.doctor.finding import Finding, failed, ok
+from streams.kafka.access.rights import try_rights
 
 CHECK = "rights"
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from schemas.settings import KafkaSettings
 from schemas.topics import Topics
-from streams.clients.topic_contract import Compared
 from streams.doctor.finding import Finding, failed, ok, warning
+from streams.kafka.topics.contract import Compared
 
 TOPICS = "topics"
 

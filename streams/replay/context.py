@@ -13,13 +13,13 @@ from schemas.events import Promotion
 from schemas.settings import Settings
 from schemas.sources import sources_beside
 from schemas.topics import Topics
-from streams.backlog_gate import BacklogGate
-from streams.clock import EventClock
-from streams.hotpath import Outbox
-from streams.metrics import Metrics
+from streams.kafka.outbox import Outbox
 from streams.replay.progress import KeptPromotion, ReplayProgress, WindowRow, message_name
+from streams.runtime.backlog_gate import BacklogGate
+from streams.runtime.clock import EventClock
+from streams.telemetry.metrics import Metrics
 from streams.telemetry.spans import NoSpans
-from streams.wiring.context import Context
+from streams.worker.wiring.context import Context
 
 #: Sends a promotion to the broker; the future is done when it has it.
 Send = Callable[[bytes, bytes | None], Awaitable[asyncio.Future[Any]]]

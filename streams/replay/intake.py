@@ -12,15 +12,15 @@ from aiokafka.errors import KafkaError
 from schemas.errors import SiltstoneError
 from schemas.settings import Settings
 from schemas.topics import EXCHANGES, SESSIONS, Topics
-from streams.hotpath import StateStore
-from streams.jobs.idle_tracker import IdleTracker
-from streams.metrics import Metrics, labelled
+from streams.intake.idle_tracker import IdleTracker
+from streams.kafka.outbox import StateStore
 from streams.replay.context import Kept, Send, replay_context
 from streams.replay.plan import OffsetRange
 from streams.replay.progress import ReplayProgress, message_name
-from streams.shards import OwnedShards
-from streams.wiring.chats import RatingChat
-from streams.wiring.intake import Intake
+from streams.shards.owned import OwnedShards
+from streams.telemetry.metrics import Metrics, labelled
+from streams.worker.wiring.chats import RatingChat
+from streams.worker.wiring.intake import Intake
 
 #: Between two savings; what was read since the last one is read again after a kill.
 SAVE_SECONDS = 2.0

@@ -16,8 +16,8 @@ from schemas.errors import DataDirError, SiltstoneError
 from schemas.rights import Right
 from schemas.settings import KafkaSettings
 from schemas.topics import Topics, partition_of
-from streams.clients.broker import consumer_options, ensure_topics, translated
-from streams.clients.log_reader import ends, records_between
+from streams.kafka.clients.broker import consumer_options, ensure_topics, translated
+from streams.kafka.clients.log_reader import ends, records_between
 from tables.paths import write_whole
 
 EARLIEST, NOW = "earliest", "now"

@@ -10,8 +10,8 @@ A backfill has no third step: what is found is sent to `long-term`, and the work
 Each step is a partition's own. Shards are made of those that are heard while others are still being heard: embedding
 takes longer than all the rest, so it begins as soon as there is anything to embed.
 
-Intake, shards and the agent of `long-term` are built as a worker's (`streams/wiring/`), over records up to the plan's
-ends instead of Faust.
+Intake, shards and the agent of `long-term` are built as a worker's (`streams/worker/wiring/`), over records up to the
+plan's ends instead of Faust.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ from schemas.rights import Right
 from schemas.settings import KafkaSettings, Settings
 from schemas.topic_specs import MAX_RECORD_BYTES
 from schemas.topics import Topics, key_of
-from streams.agents.group_commit import EVENTS_A_TRANSACTION
-from streams.agents.long_term import LongTermAgent, decode
-from streams.clients.broker import translated
-from streams.clients.log_reader import records_between
-from streams.clients.producing import started_producer
-from streams.forgetting import Forgetters
-from streams.inbox import readable
-from streams.metrics import Metrics, labelled
+from streams.forgetting.forgetters import Forgetters
+from streams.kafka.clients.broker import translated
+from streams.kafka.clients.log_reader import records_between
+from streams.kafka.clients.producing import started_producer
+from streams.kafka.inbox import readable
+from streams.memory.agent import LongTermAgent, decode
+from streams.memory.group_commit import EVENTS_A_TRANSACTION
 from streams.replay.context import Kept, Send, replay_context
 from streams.replay.intake import ReplayedIntake
 from streams.replay.plan import EARLIEST, OffsetRange, Plan
 from streams.replay.progress import KeptPromotion, ReplayProgress
-from streams.shards import OwnedShards
-from streams.wiring.chats import Chats, RatingChat
-from streams.wiring.intake import Intake, session_notes
-from streams.wiring.long_term import long_term_agent
-from streams.wiring.storage import Storage
+from streams.shards.owned import OwnedShards
+from streams.telemetry.metrics import Metrics, labelled
+from streams.worker.wiring.chats import Chats, RatingChat
+from streams.worker.wiring.intake import Intake, session_notes
+from streams.worker.wiring.long_term import long_term_agent
+from streams.worker.wiring.storage import Storage
+from tables.database.inspection import catalogs
+from tables.memories.shard import Shard
 from tables.offline.carry_over import Rated, carry_over
-from tables.offline.inspection import catalogs
-from tables.shard.shard import Shard
 
 Batches = AsyncGenerator[Sequence[Any], None]
 

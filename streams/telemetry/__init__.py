@@ -1,5 +1,5 @@
-"""What a worker does, as spans of OpenTelemetry: batches of records, operations on memories, requests.
+"""What a worker tells of itself: metrics, spans of OpenTelemetry, and its activity of the last minutes.
 
-`spans` is all that the rest of the worker knows of it: an object that is made in `streams/wiring/telemetry.py` and
-passed. While telemetry is off, nothing else of this room is imported.
+`spans` is all that the rest of the worker knows of OpenTelemetry: an object that `streams/worker/wiring/telemetry.py`
+makes and passes on. While tracing is off, none of the modules that make spans is imported.
 """

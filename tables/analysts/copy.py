@@ -25,9 +25,9 @@ import duckdb
 
 from schemas.errors import DataDirError, ShardError
 from schemas.settings import LifecycleSettings
-from tables.catalog.database import BRIEFLY, Interruption, connect
-from tables.catalog.migrations import statement
-from tables.offline.inspection import catalogs, inspect_catalog
+from tables.database.database import BRIEFLY, Interruption, connect
+from tables.database.inspection import catalogs, inspect_catalog
+from tables.database.migrations import statement
 from tables.paths import quoted, synced
 
 #: What is copied, as far as the shard has it. The rest of a shard is for the worker's own use.

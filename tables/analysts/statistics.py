@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import duckdb
 
-from tables.catalog.database import connect
-from tables.catalog.migrations import statement
+from tables.database.database import connect
+from tables.database.migrations import statement
 
 DAY_MS = 86_400_000
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tables.checkpoints.manifest import Manifest
 from tables.checkpoints.snapshot import FORMAT
-from tables.shard.reembedding import VectorModel
+from tables.memories.catalog.reembedding import VectorModel
 
 
 def misfit(

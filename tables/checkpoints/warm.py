@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 from schemas.errors import CheckpointMismatch, DamagedCheckpoint
 from tables.checkpoints.checkpoints import Checkpoints
 from tables.checkpoints.manifest import Manifest, decoded, encoded
+from tables.checkpoints.replacing import FORMER, replace_shard
 from tables.checkpoints.restoring import Progress
 from tables.paths import synced, write_whole
-from tables.shard.replacing import FORMER, replace_shard
 
 FILES: Final = "files"
 MANIFEST: Final = "manifest-"

@@ -6,9 +6,9 @@ import uuid
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tables.catalog.catalog import Tombstone
-from tables.catalog.database import connect
-from tables.offline.inspection import inspect_catalog
+from tables.database.database import connect
+from tables.database.inspection import inspect_catalog
+from tables.memories.catalog.catalog import Tombstone
 
 #: Catalogs of earlier versions have it not.
 _HAS_SEEN: Final = "SELECT count(*) FROM duckdb_columns() WHERE (table_name, column_name) = ('tombstones', 'seen_at')"

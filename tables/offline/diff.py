@@ -10,10 +10,10 @@ import duckdb
 import numpy as np
 
 from schemas.errors import ShardError
-from tables.catalog.database import connect
-from tables.catalog.erasing import RECOMPUTED
-from tables.catalog.shard_info import read_info
-from tables.offline.inspection import inspect_catalog
+from tables.database.database import connect
+from tables.database.inspection import inspect_catalog
+from tables.database.shard_info import read_info
+from tables.memories.catalog.erasing import RECOMPUTED
 from tables.vectors.vector_file import Head, VectorFile, path_of
 
 #: Ids that are named of each table.

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from schemas.errors import ShardError
-from tables.catalog.catalog import Catalog
-from tables.shard.mending import mend
+from tables.memories.catalog.catalog import Catalog
+from tables.memories.mending import mend
 from tables.vectors import manifest
 from tables.vectors.index import Seqs
 from tables.vectors.manifest import read_manifest

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from schemas.memories import Memory
-from tables.catalog.archive import ArchiveTable
+from tables.memories.catalog.archive import ArchiveTable
 from tables.runs import Places
 from tables.search.candidates import Candidates
 from tables.search.recent import Recent

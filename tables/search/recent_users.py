@@ -10,7 +10,7 @@ from typing import Final
 import orjson
 
 from schemas.memories import Memory
-from tables.catalog.catalog import Changes
+from tables.memories.catalog.catalog import Changes
 from tables.search.recent import Recent
 
 #: Of a memory beside its text, its metadata and its message ids, about.

@@ -32,8 +32,8 @@ import orjson
 
 from schemas.errors import DataDirError
 from schemas.memories import Memory
-from tables.catalog.catalog import Catalog, Changes
-from tables.catalog.shard_info import ShardInfo
+from tables.database.shard_info import ShardInfo
+from tables.memories.catalog.catalog import Catalog, Changes
 from tables.runs import Places
 from tables.search import bodies, terms_file
 from tables.search.bodies import BodiesFile, body_of, check_of, memory_of

@@ -30,7 +30,7 @@ PORTS = range(20_000, 32_768)
 
 @contextmanager
 def reserved_port() -> Iterator[int]:
-    """As `streams.clients.ports`, which is not in this environment: a UDP socket holds a TCP port for the worker."""
+    """As `streams.runtime.ports`, which is not in this environment: a UDP socket holds a TCP port for the worker."""
     for port in random.sample(PORTS, len(PORTS)):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as holder:
             try:

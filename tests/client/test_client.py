@@ -17,7 +17,7 @@ from schemas.topics import partition_of
 from siltstone_client import AsyncMemory, InvalidRequest, Memory, NotFound, Retries, Unavailable, Unreachable
 from siltstone_client.kafka import MessageProducer
 from streams.app import Siltstone
-from streams.cli import running
+from streams.doors.cli import running
 from tests.support.ports import free_port
 from tests.support.waiting import CLIENT_SECONDS
 

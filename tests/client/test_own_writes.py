@@ -12,7 +12,7 @@ from schemas.settings import Settings
 from siltstone_client import AsyncMemory, Memory, NotYetApplied
 from siltstone_client.own_writes import HEADER, MOST_USERS
 from streams.app import Siltstone
-from streams.cli import running
+from streams.doors.cli import running
 
 NAMES = ("bees", "cats", "dogs")
 

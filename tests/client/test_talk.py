@@ -14,7 +14,7 @@ from siltstone_client.errors import InvalidRequest, Unreachable
 from siltstone_client.memory import Memory
 from siltstone_client.said import MOST_BYTES, MOST_MESSAGES, PORTION_BYTES, portions
 from siltstone_client.talk import Talk
-from streams.api.bodies import MAX_BODY_BYTES
+from streams.doors.http.body_limits import MAX_BODY_BYTES
 
 
 class Worker:

@@ -20,7 +20,7 @@ from aiokafka.errors import UnknownError
 from schemas.ids import SILTSTONE
 from schemas.settings import Settings
 from schemas.topics import Topics
-from streams.clients.broker import client_options
+from streams.kafka.clients.broker import client_options
 from tests.support.making import START, line
 
 USERS = 12

@@ -15,9 +15,9 @@ import orjson
 
 from schemas.settings import MemorySettings, Settings
 from schemas.topics import Topics
-from streams.clients.log_reader import bounds_of, records_between
-from streams.rules.exchanges import Limits
-from streams.rules.summary.drafting import Order, drafted
+from streams.intake.rules.exchanges import Limits
+from streams.kafka.clients.log_reader import bounds_of, records_between
+from streams.summaries.rules.drafting import Order, drafted
 from tests.crash.chatter import USERS
 from tests.support.segments import indexed
 from tests.support.stored import stored_in

@@ -17,7 +17,7 @@ import numpy as np
 import orjson
 
 from schemas.settings import KafkaSettings, Settings
-from streams.clients.broker import ensure_topics
+from streams.kafka.clients.broker import ensure_topics
 from tests.crash.chatter import Said, produce
 from tests.crash.holdings import summaries, tables, vectors, windows
 from tests.support.committed import all_committed

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from schemas.settings import Settings
-from streams.clients.broker import ensure_topics
+from streams.kafka.clients.broker import ensure_topics
 from tests.crash.test_workers import all_found, idle, ready, say
 from tests.support.object_store import Door, environment, make_bucket, s3_server
 from tests.support.ports import free_port

@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from schemas.settings import Settings
-from streams.cli.ingest import producing
-from streams.clients.broker import ensure_topics
+from streams.doors.cli.ingest import producing
+from streams.kafka.clients.broker import ensure_topics
 from tests.support.making import line
 from tests.support.ports import free_port
 from tests.support.waiting import CLIENT_SECONDS, PATIENCE, until

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from schemas.settings import Settings
-from streams.clients.broker import ensure_topics
+from streams.kafka.clients.broker import ensure_topics
 from tests.crash.chatter import portions, produce
 from tests.crash.holdings import assert_summaries_are_of_their_requests
 from tests.crash.lives import GAP_SECONDS, assert_equal, living, of_its_own, peaceful_end, undisturbed

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from schemas.settings import Settings
-from streams.clients.broker import ensure_topics
+from streams.kafka.clients.broker import ensure_topics
 from tests.support.ports import free_port
 from tests.support.waiting import CLIENT_SECONDS, until
 from tests.support.workers import Fleet, asked

@@ -20,7 +20,7 @@ import pytest
 
 from schemas.settings import KafkaSettings, Settings
 from schemas.topics import Topics
-from streams.clients.broker import EmbeddedBroker, embedded_broker, ensure_topics, missing_topics
+from streams.kafka.clients.broker import EmbeddedBroker, embedded_broker, ensure_topics, missing_topics
 from tests.crash.chatter import Said, portions, produce
 from tests.crash.lives import (
     Holdings,

@@ -16,11 +16,11 @@ import pytest
 
 from schemas.lifecycle import DAY_MS
 from schemas.settings import AnalyticsSettings, LifecycleSettings
-from tables.catalog.catalog import Catalog, NewLink
-from tables.catalog.migrations import statement
+from tables.database.migrations import statement
+from tables.memories.catalog.catalog import Catalog, NewLink
 from tests.support.making import START
 from tests.tables.analysts.test_copy import copy_of, shard
-from tests.tables.catalog.test_catalog import adding, memory
+from tests.tables.memories.catalog.test_catalog import adding, memory
 
 PAGE = (Path(__file__).parents[2] / "docs" / "analytics.md").read_text(encoding="utf-8")
 QUERIES = re.findall(r"([^\n]+\?)\n\n```sql\n(.*?)```", PAGE, re.DOTALL)

@@ -13,7 +13,7 @@ import pytest
 
 from schemas.settings import Settings
 from siltstone_client import Memory, errors
-from streams.cli import running
+from streams.doors.cli import running
 
 #: The blocks about agent frameworks run where these are: tests/adapters/test_docs.py.
 PAGE = (Path(__file__).parents[2] / "client" / "README.md").read_text(encoding="utf-8").partition("## Agent fra")[0]

@@ -12,10 +12,10 @@ import orjson
 import pytest
 
 from schemas.settings import Settings
-from streams.cli import running
+from streams.doors.cli import running
 from tests.docs.pages import ROOT
 from tests.mem0.real_client import PYTHON, environment
-from tests.streams.importing.test_memories import ROWS, zipped
+from tests.streams.doors.importing.test_memories import ROWS, zipped
 from tests.support.quick_commands import siltstone
 
 PAGE = (ROOT / "docs" / "migrating-from-mem0.md").read_text(encoding="utf-8")

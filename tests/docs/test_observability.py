@@ -14,7 +14,7 @@ import yaml
 from prometheus_client import Counter, Gauge, Histogram, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from streams.metrics import Metrics
+from streams.telemetry.metrics import Metrics
 from tests.docs.pages import ROOT, anchors
 
 FOLDER = ROOT / "docs" / "observability"

@@ -16,7 +16,7 @@ PACKAGES = ("schemas", "streams", "tables", "client", "tests", "benchmarks")
 NAMED = re.compile(r"(?<![\w./<>{}*$~-])((?:[\w-]+/)*[\w-]+\.(?:py|sql|toml)|docs/[\w-]+\.md)\b(?![\w*/(])")
 FOLDER = re.compile(rf"(?<![\w./<>{{}}*$~-])((?:{'|'.join((*PACKAGES, 'docs'))})/(?:[\w-]+/)*)(?![\w*.{{<])")
 
-EXAMPLES = {"tables/catalog/sql/m002_what_it_does.sql"}
+EXAMPLES = {"tables/database/sql/m002_what_it_does.sql"}
 
 
 def missing(text: str, there: set[str]) -> list[str]:

@@ -18,9 +18,9 @@ from click.testing import CliRunner
 
 from schemas.conversations import ChatMessage, SessionEnded
 from schemas.settings import Settings
-from streams.cli import COMMANDS, cli, running
-from streams.cli.ingest import said
-from streams.cli.process import run
+from streams.doors.cli import COMMANDS, cli, running
+from streams.doors.cli.ingest import said
+from streams.doors.cli.process import run
 from tests.support.late_api import api_of
 from tests.support.quick_commands import siltstone
 from tests.support.waiting import CLIENT_SECONDS
@@ -137,7 +137,7 @@ async def test_the_readmes_commands_answer(settings: Settings, tmp_path: Path) -
 def as_users_do(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """The command as it is started in a shell."""
     return subprocess.run(
-        [sys.executable, "-c", "from streams.cli import main; main()", *words],
+        [sys.executable, "-c", "from streams.doors.cli import main; main()", *words],
         capture_output=True,
         text=True,
         timeout=120,

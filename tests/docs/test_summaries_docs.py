@@ -8,11 +8,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from streams.rules.summary import extracted
-from streams.rules.summary.labels import language_of
-from streams.rules.summary.rendering import rendered
+from streams.summaries.rules import extracted
+from streams.summaries.rules.labels import language_of
+from streams.summaries.rules.rendering import rendered
 from tests.docs.pages import ROOT
-from tests.streams.rules.summary.talking import turns
+from tests.streams.summaries.rules.talking import turns
 
 EXAMPLE: Final = re.compile(
     r"^### (?P<title>[^\n]+)\n\n```text\n(?P<said>.*?)\n```\n\nBefore:\n\n```markdown\n.*?\n```\n\n"

@@ -13,7 +13,7 @@ from aiokafka.record.util import calc_crc32c
 from schemas.settings import KafkaSettings
 from schemas.topic_specs import MAX_RECORD_BYTES
 from schemas.topics import Headers
-from streams.clients.broker import client_options
+from streams.kafka.clients.broker import client_options
 
 #: A header's name whose bytes are sent as `NO_UTF8`; in batches that are not compressed.
 UNREADABLE = "\x01unreadable\x01"

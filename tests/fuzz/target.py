@@ -16,15 +16,16 @@ import atheris
 OURS = [
     "schemas",
     "tables",
-    "streams.agents",
-    "streams.jobs",
-    "streams.rules",
-    "streams.dead_letters",
-    "streams.event_log",
     "streams.forgetting",
-    "streams.inbox",
-    "streams.rerouting",
-    "streams.session_notes",
+    "streams.intake",
+    "streams.kafka.dead_letters",
+    "streams.kafka.event_log",
+    "streams.kafka.inbox",
+    "streams.kafka.rerouting",
+    "streams.language",
+    "streams.memory",
+    "streams.shards",
+    "streams.summaries",
 ]
 
 

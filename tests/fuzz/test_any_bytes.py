@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from schemas.conversations import ConversationRecord
 from schemas.errors import BadRecord
 from schemas.events import LongTermEvent
-from streams.agents import long_term, short_term
+from streams.intake import agent as short_term
+from streams.memory import agent as long_term
 from tests.crash.chatter import Said
 from tests.fuzz.mutations import hostile
 from tests.fuzz.way import DECODERS, Record, Way, refusal

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.times import parse_timestamp
-from streams.importing.formats import Format
-from streams.importing.found import Given, NamesNoSpeaker, NamesNoUser, NotReadable, Record
-from streams.importing.records import records
+from streams.doors.importing.formats import Format
+from streams.doors.importing.found import Given, NamesNoSpeaker, NamesNoUser, NotReadable, Record
+from streams.doors.importing.records import records
 
 NOW = parse_timestamp("2026-03-10T12:00:00Z")
 NAMES = (

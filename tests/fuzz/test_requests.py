@@ -18,8 +18,8 @@ import orjson
 import pytest
 
 from schemas.settings import Settings
-from streams.cli import running
-from streams.rules.filtering import OPERATORS
+from streams.doors.cli import running
+from streams.recall.filtering import OPERATORS
 from tests.support import soak
 from tests.support.api import api
 from tests.support.hostile_ids import HOSTILE

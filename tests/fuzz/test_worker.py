@@ -18,14 +18,14 @@ from schemas.errors import BadRecord, NothingSaid
 from schemas.events import LongTermEvent
 from schemas.settings import Settings
 from schemas.topics import REROUTED_HEADER, partition_of, route_of
-from streams.agents import long_term
 from streams.app import Siltstone
-from streams.cli import running
-from streams.clients.broker import client_options
-from streams.clients.log_reader import ends, records_between
-from streams.metrics import labelled
-from streams.rerouting import Rerouting
-from streams.session_notes import is_short_term
+from streams.doors.cli import running
+from streams.intake.session_notes import is_short_term
+from streams.kafka.clients.broker import client_options
+from streams.kafka.clients.log_reader import ends, records_between
+from streams.kafka.rerouting import Rerouting
+from streams.memory import agent as long_term
+from streams.telemetry.metrics import labelled
 from tests.fuzz import raw
 from tests.fuzz.mutations import hostile
 from tests.fuzz.raw import Raw

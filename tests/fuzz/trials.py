@@ -11,7 +11,7 @@ from pathlib import Path
 import orjson
 
 from schemas.events import Promotion, Remember
-from tables.shard.batch import Batch
+from tables.memories.batch import Batch
 from tests.crash.chatter import Said
 from tests.fuzz.mutations import hostile, mutated
 from tests.fuzz.records import valid

@@ -19,11 +19,12 @@ from schemas.errors import BadRecord
 from schemas.settings import Settings
 from schemas.topic_specs import MAX_RECORD_BYTES
 from schemas.topics import Headers
-from streams.agents import long_term, short_term
 from streams.app import Siltstone
-from streams.clients.embedding import Model, Vectors
-from streams.hotpath.outbox import Producer
-from tables.shard.shard import Shard
+from streams.intake import agent as short_term
+from streams.kafka.outbox import Producer
+from streams.memory import agent as long_term
+from streams.models.embedding.embedding import Model, Vectors
+from tables.memories.shard import Shard
 from tables.windows.short_term import ShortTermStore
 from tests.crash.chatter import Said
 from tests.support.making import START, axis

@@ -17,7 +17,7 @@ END_TO_END = (
     "tests/worker/test_replay.py",
     "tests/worker/test_memories.py",
     "tests/worker/test_short_term_way.py",
-    "tests/streams/hotpath",
+    "tests/streams/kafka",
 )
 #: Kills in the middle of the work and right after a write, and what one worker leaves to another.
 LIVES = (

@@ -20,8 +20,8 @@ import aiokafka.errors
 from aiokafka.admin import AIOKafkaAdminClient
 
 from schemas.settings import KafkaSettings
-from streams.clients.broker import EMBEDDED_PARTITIONS
-from streams.clients.ports import reserved_port
+from streams.kafka.clients.broker import EMBEDDED_PARTITIONS
+from streams.runtime.ports import reserved_port
 from tests.kafka.source import Running, Source
 from tests.support.groups import LONG_MISSED
 from tests.support.one_fleet import one_fleet

@@ -15,7 +15,7 @@ from typing import IO, Protocol
 
 import yaml
 
-from streams.clients.children import die_with_parent
+from streams.runtime.children import die_with_parent
 
 ROOT = Path(__file__).parent.parent.parent
 MISSING = (

@@ -11,8 +11,8 @@ import duckdb
 import pytest
 
 from schemas.settings import Settings
-from streams.cli.ingest import producing
-from streams.clients.broker import ensure_topics
+from streams.doors.cli.ingest import producing
+from streams.kafka.clients.broker import ensure_topics
 from tests.crash.lives import living, of_its_own, stop, until_idle
 from tests.support.committed import all_committed
 from tests.support.making import line

@@ -9,7 +9,7 @@ import uuid
 import pytest
 
 from schemas.settings import Settings
-from streams.cli import running
+from streams.doors.cli import running
 from tests.kafka.cluster import Cluster
 from tests.support.waiting import until
 
@@ -18,13 +18,13 @@ async def test_each_broker_is_told_when_it_goes_and_when_it_is_back(
     three: Cluster, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One is killed and one is paused; the worker goes on, and takes no broker for away that is there."""
-    caplog.set_level(logging.INFO, "streams.clients.broker_watch")
+    caplog.set_level(logging.INFO, "streams.kafka.broker_watch")
     name = uuid.uuid4().hex[:8]
     kafka = three.settings(settings.kafka).model_copy(update={"topic_prefix": f"{name}.", "group_id": name})
     killed, paused = three.nodes[0], three.nodes[1]
 
     def told() -> list[tuple[str, str]]:
-        ours = [record for record in caplog.records if record.name == "streams.clients.broker_watch"]
+        ours = [record for record in caplog.records if record.name == "streams.kafka.broker_watch"]
         words = [(record.levelname, record.getMessage().removeprefix("Kafka broker ")) for record in ours]
         return sorted((level, said.split(" since ")[0].split(", after ")[0]) for level, said in words)
 

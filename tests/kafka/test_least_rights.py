@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from schemas.settings import KafkaSettings, Settings
-from streams.clients.rights import try_rights
+from streams.kafka.access.rights import try_rights
 from tests.kafka.secured import USER, Secured
 from tests.kafka.test_missing_rights import say, worker
 from tests.kafka.test_rights import create, fresh, rights_of

@@ -16,8 +16,8 @@ import pytest
 
 from schemas.settings import Settings
 from schemas.topics import Topics
-from streams.clients.broker import ensure_topics
-from streams.clients.producing import started_producer
+from streams.kafka.clients.broker import ensure_topics
+from streams.kafka.clients.producing import started_producer
 from tests.crash.lives import idle, living, stop, until_idle
 from tests.kafka.cluster import Cluster, Node
 from tests.support.groups import SOON_MISSED

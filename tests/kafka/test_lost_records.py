@@ -11,11 +11,11 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from schemas.settings import Settings
 from schemas.topics import Topics, partition_of
 from streams.app import Siltstone
-from streams.cli import running
-from streams.cli.ingest import producing
-from streams.clients.broker import client_options, ensure_topics
-from streams.clients.log_reader import end_of
-from streams.metrics import labelled
+from streams.doors.cli import running
+from streams.doors.cli.ingest import producing
+from streams.kafka.clients.broker import client_options, ensure_topics
+from streams.kafka.clients.log_reader import end_of
+from streams.telemetry.metrics import labelled
 from tests.support.making import line
 from tests.support.waiting import CLIENT_SECONDS, until
 
@@ -140,7 +140,7 @@ async def test_emptied_changelogs_are_told(settings: Settings, caplog: pytest.Lo
             pipeline = (await client.get(f"http://127.0.0.1:{worker.api.port}/v1/stats/pipeline")).json()
         assert pipeline["emptied_changelogs"] == dict.fromkeys(ends, 1)
         assert pipeline["lost_records"] == ends
-    said = [record.getMessage() for record in caplog.records if record.name == "streams.losses"]
+    said = [record.getMessage() for record in caplog.records if record.name == "streams.kafka.losses"]
     partition = partition_of(USER, settings.kafka.partitions)
     assert sorted(line.split(" of ")[0] for line in said) == [
         f"{topic}[{partition}]: restored 0 rows although offset 4" for topic in sorted(ends)

@@ -8,7 +8,7 @@ from pathlib import Path
 from subprocess import Popen
 
 from schemas.settings import Settings
-from streams.clients.broker import ensure_topics
+from streams.kafka.clients.broker import ensure_topics
 from tests.crash.lives import living, stop
 from tests.support.ports import free_port
 from tests.support.waiting import until

@@ -9,9 +9,9 @@ import pytest
 from schemas.settings import Settings
 from schemas.topics import Topics, partition_of
 from streams.app import Siltstone
-from streams.cli import running
-from streams.clients.broker import client_options
-from streams.metrics import labelled
+from streams.doors.cli import running
+from streams.kafka.clients.broker import client_options
+from streams.telemetry.metrics import labelled
 from tests.support.waiting import CLIENT_SECONDS, until
 from tests.worker.test_losses import USER, read_some, say, told
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from schemas.settings import Settings
-from streams.clients.producing import started_producer
+from streams.kafka.clients.producing import started_producer
 
 
 @pytest.mark.parametrize(("idempotence", "idempotent"), [("auto", True), ("always", True), ("never", False)])

@@ -10,10 +10,10 @@ from pydantic import SecretStr
 
 from schemas.errors import BrokerRefused
 from schemas.settings import KafkaSettings, Settings
-from streams.cli import running
-from streams.clients.broker import ensure_topics, missing_topics
 from streams.doctor.broker import check_broker
 from streams.doctor.finding import Outcome
+from streams.doors.cli import running
+from streams.kafka.clients.broker import ensure_topics, missing_topics
 from tests.kafka.secured import Secured
 
 Wrong = Callable[[Secured, KafkaSettings], KafkaSettings]

@@ -14,8 +14,8 @@ from schemas.rights import Right, group_right, topic_rights
 from schemas.settings import KafkaSettings
 from schemas.topic_specs import tokens_spec
 from schemas.topics import TABLES, changelog_of
-from streams.clients.rights import try_rights
-from streams.clients.token_log import kept_tokens
+from streams.access.token_log import kept_tokens
+from streams.kafka.access.rights import try_rights
 from tests.kafka.acls import grant
 from tests.kafka.secured import USER, Secured
 

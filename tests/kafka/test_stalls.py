@@ -13,10 +13,10 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from schemas.settings import KafkaSettings, Settings
 from streams.app import Siltstone
-from streams.cli import running
-from streams.cli.ingest import producing
-from streams.clients.broker import client_options
-from streams.metrics import labelled
+from streams.doors.cli import running
+from streams.doors.cli.ingest import producing
+from streams.kafka.clients.broker import client_options
+from streams.telemetry.metrics import labelled
 from tests.kafka.cluster import Cluster
 from tests.support.making import line
 from tests.support.waiting import CLIENT_SECONDS, until, until_it_is

@@ -13,10 +13,10 @@ from schemas.errors import TopicsUnfit
 from schemas.settings import Settings
 from schemas.topic_specs import changelog_specs, topic_specs
 from schemas.topics import SESSIONS, Topics, changelog_of
-from streams.cli import running
-from streams.clients.broker import admin_client
-from streams.clients.topic_contract import compare, settings_of, worker_topics
 from streams.doctor.broker import check_broker
+from streams.doors.cli import running
+from streams.kafka.clients.broker import admin_client
+from streams.kafka.topics.contract import compare, settings_of, worker_topics
 from tests.kafka.cluster import Cluster, Node
 
 

@@ -16,12 +16,12 @@ from schemas.errors import BrokerUnavailable, SettingsError
 from schemas.settings import KafkaSettings, Settings
 from schemas.times import now_ms
 from schemas.topics import Topics
-from streams.cli import running
-from streams.cli.ingest import Done, _ingest
-from streams.clients.broker import client_options, ensure_topics
-from streams.clients.log_reader import end_of
-from streams.clients.producing import started_producer
-from streams.importing.found import Given
+from streams.doors.cli import running
+from streams.doors.cli.ingest import Done, _ingest
+from streams.doors.importing.found import Given
+from streams.kafka.clients.broker import client_options, ensure_topics
+from streams.kafka.clients.log_reader import end_of
+from streams.kafka.clients.producing import started_producer
 from streams.replay.plan import EARLIEST, NOW, ReplayOptions, planned
 from tests.kafka.cluster import Cluster, cluster
 from tests.kafka.source import Source

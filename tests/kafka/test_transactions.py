@@ -13,12 +13,12 @@ import pytest
 from schemas.settings import Settings
 from schemas.topics import Topics, partition_of
 from streams.app import Siltstone
-from streams.cli import running
-from streams.clients import log_reader
-from streams.clients.broker import client_options, ensure_topics
-from streams.clients.log_reader import records_between
-from streams.clients.remains import remains_of
-from streams.metrics import labelled
+from streams.doors.cli import running
+from streams.forgetting.kafka_remains import remains_of
+from streams.kafka.clients import log_reader
+from streams.kafka.clients.broker import client_options, ensure_topics
+from streams.kafka.clients.log_reader import records_between
+from streams.telemetry.metrics import labelled
 from tests.support.committed import committed
 from tests.support.making import line
 from tests.support.waiting import until

@@ -11,9 +11,9 @@ import pytest
 from schemas.settings import AccessSettings, Settings
 from schemas.times import now_ms
 from schemas.tokens import Scope, TokenRecord, issue
+from streams.access.token_log import write_token
 from streams.app import Siltstone
-from streams.cli import running
-from streams.clients.token_log import write_token
+from streams.doors.cli import running
 from tests.mem0.real_client import RealClient, Refused, real_client
 from tests.support.waiting import until_it_is
 

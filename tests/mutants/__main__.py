@@ -29,12 +29,23 @@ ROOT: Final = Path(__file__).parents[2]
 OUTPUT: Final = ROOT / "build" / "mutants"
 LAYERS: Final = ("schemas", "tables", "streams")
 #: What is tried where nothing is named, in this order: a wrong rule costs most.
-ROOMS: Final = ("streams/rules", "schemas/lifecycle.py", "tables")
+ROOMS: Final = (
+    "streams/intake/rules",
+    "streams/language",
+    "streams/recall/filtering.py",
+    "streams/recall/ranking.py",
+    "streams/summaries/rules",
+    "schemas/lifecycle.py",
+    "tables",
+)
 #: The tests of a module are those of its room; of these, others too.
 ALSO: Final = {
-    "schemas/lifecycle.py": ("tests/tables/catalog/test_catalog.py", "tests/tables/catalog/test_ageing.py"),
-    "streams/rules/session.py": ("tests/streams/rules/summary/test_trigger_watch.py",),
-    "tables/windows/short_term.py": ("tests/streams/rules/test_session.py",),
+    "schemas/lifecycle.py": (
+        "tests/tables/memories/catalog/test_catalog.py",
+        "tests/tables/memories/catalog/test_ageing.py",
+    ),
+    "streams/intake/rules/session.py": ("tests/streams/intake/rules/test_summary_trigger_watch.py",),
+    "tables/windows/short_term.py": ("tests/streams/intake/rules/test_session.py",),
 }
 #: mutmut leaves decorated functions alone, and what was remembered before the fork would hide a change.
 REMEMBERED: Final = re.compile(r"^@lru_cache\(.*\)\n", re.MULTILINE)

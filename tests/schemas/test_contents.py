@@ -15,7 +15,7 @@ from schemas.contents import said, words_of
 from schemas.errors import BadRecord, NothingSaid
 from schemas.exchanges import Message
 from schemas.halves import read_json, without_halves
-from streams.agents.short_term import session_record
+from streams.intake.agent import session_record
 from tests.support.examples import examples
 from tests.support.making import START
 from tests.support.shapes import NOTHING, SHAPES, Refused, Said

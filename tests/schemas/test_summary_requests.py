@@ -17,7 +17,7 @@ from schemas.events import SummaryRequest
 from schemas.exchanges import Message
 from schemas.fields import MAX_CONTENT_BYTES
 from schemas.summary_requests import heading_of, plain_heading, request_in, said_in
-from streams.agents.summary_requests import decode
+from streams.summaries.requests import decode
 from tests.support.examples import examples
 from tests.support.making import START
 

@@ -11,7 +11,7 @@ import pytest
 from schemas.errors import SiltstoneError
 from schemas.settings import Settings
 from streams.app import Siltstone
-from streams.cli import running
+from streams.doors.cli import running
 from tests.support.api import api
 from tests.support.untouched import Settings as ProcessSettings
 

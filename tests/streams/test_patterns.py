@@ -29,15 +29,15 @@ MOST_A_CHARACTER: Final = 400
 BOUNDED: Final = {
     "schemas.settings.summaries._DIGITS": "a setting",
     "schemas.settings.summaries._MODEL": "a setting",
-    "streams.api.pages._INLINE_SCRIPT": "a page of a package's",
-    "streams.clients.refiner._NUMBER": "at the beginning of a model's answer",
-    "streams.clients.summary_answer._SHORT_ID": "all of an id that a model has named",
-    "streams.rules.asking._PAST": "behind a phrase that was found: what is between two of them is looked at once",
-    "streams.rules.reading_zh.LEXICON": "of a text's first characters, see READ_CHARS",
-    "streams.ui.my_memory._COMMENT": "of notes, in which markup is escaped",
+    "streams.doors.http.pages._INLINE_SCRIPT": "a page of a package's",
+    "streams.models.refiner._NUMBER": "at the beginning of a model's answer",
+    "streams.summaries.summary_answer._SHORT_ID": "all of an id that a model has named",
+    "streams.language.asking._PAST": "behind a phrase that was found: what is between two of them is looked at once",
+    "streams.language.reading_zh.LEXICON": "of a text's first characters, see READ_CHARS",
+    "streams.doors.ui.my_memory._COMMENT": "of notes, in which markup is escaped",
 }
-#: Summaries are made in a process of their own, and `tests/streams/rules/summary/test_cues.py` holds their patterns.
-ELSEWHERE: Final = ("streams.rules.summary.",)
+#: Summaries are made in a process of their own; `tests/streams/summaries/rules/test_cues.py` holds their patterns.
+ELSEWHERE: Final = ("streams.summaries.rules.",)
 
 
 def patterns(value: Any, depth: int = 4) -> Iterator[re.Pattern[str]]:

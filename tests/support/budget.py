@@ -30,10 +30,10 @@ from schemas.events import Promotion
 from schemas.memories import State
 from schemas.settings import LifecycleSettings, LongTermSettings, Settings
 from streams.app import Siltstone
-from streams.hotpath.outbox import Producer
-from streams.recall import Query
-from streams.rules.filtering import MOST_CONDITIONS, Condition, Filter
-from tables.shard.shard import Shard
+from streams.kafka.outbox import Producer
+from streams.recall.filtering import MOST_CONDITIONS, Condition, Filter
+from streams.recall.search import Query
+from tables.memories.shard import Shard
 from tables.vectors.index import Vectors
 from tests.fuzz.way import DIMENSION as TOY_DIMENSION
 from tests.fuzz.way import Log, Record, Toy

@@ -10,8 +10,8 @@ from aiokafka.errors import KafkaError
 
 from schemas.settings import KafkaSettings
 from schemas.topics import Topics
-from streams.clients.broker import consumer_options
-from streams.clients.log_reader import ends
+from streams.kafka.clients.broker import consumer_options
+from streams.kafka.clients.log_reader import ends
 from tests.support.waiting import NoAnswer
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tables.shard.shard import Shard
+from tables.memories.shard import Shard
 
 
 def died(shard: Shard) -> None:

@@ -13,10 +13,10 @@ from starlette.types import Receive, Scope, Send
 
 from schemas.settings import Settings
 from streams import app
-from streams.admission.admission import Admission
-from streams.api.application import build
-from streams.api.forwarding import Forwarding
+from streams.access.admission import Admission
 from streams.app import Siltstone
+from streams.doors.application import build
+from streams.doors.http.forwarding import Forwarding
 from streams.service import MemoryService
 
 

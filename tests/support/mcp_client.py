@@ -34,7 +34,7 @@ async def over_stdio(url: str, token: str = "") -> AsyncIterator[Client]:
     """By `siltstone mcp`, as an assistant starts it."""
     command = StdioServerParameters(
         command=sys.executable,
-        args=["-c", "from streams.cli import main; main()", "mcp", "--url", url],
+        args=["-c", "from streams.doors.cli import main; main()", "mcp", "--url", url],
         env={**os.environ, "SILTSTONE_TOKEN": token},
     )
     async with Client(command) as client:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 from contextlib import ExitStack
 
-from streams.clients.ports import reserved_port
+from streams.runtime.ports import reserved_port
 from tests.support.untouched import lasting
 
 _until_the_end = ExitStack()

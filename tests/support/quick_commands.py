@@ -18,9 +18,9 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from streams.cli import COMMANDS
-from streams.cli import main as command
-from streams.clients.children import die_with_parent
+from streams.doors.cli import COMMANDS
+from streams.doors.cli import main as command
+from streams.runtime.children import die_with_parent
 from tests.support.shared_servers import accepted, connected
 from tests.support.waiting import PATIENCE
 
@@ -57,7 +57,7 @@ def _answered(asked: Asked) -> subprocess.CompletedProcess[str]:
 def serve(listening: int, alive: int) -> None:
     """Fork for each command."""
     for place in COMMANDS.values():
-        pkgutil.resolve_name(f"streams.cli.{place}")
+        pkgutil.resolve_name(f"streams.doors.cli.{place}")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     waiting, connections = os.getpid(), accepted(listening, alive)
     for connection in connections:

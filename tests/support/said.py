@@ -6,9 +6,9 @@ from pathlib import Path
 
 import orjson
 
-from streams.clients import calibration
+from streams.models.embedding import calibration
 
-_CHATS = Path(calibration.__file__).parents[1] / "samples" / "chats.jsonl"
+_CHATS = Path(calibration.__file__).parents[2] / "samples" / "chats.jsonl"
 _RECORDS = [orjson.loads(line) for line in _CHATS.read_bytes().splitlines()]
 
 SAID: list[str] = [record["content"] for record in _RECORDS if "content" in record] + calibration.samples()

@@ -1,6 +1,6 @@
 """A new shard's catalog begins as a copy of one that was migrated, which takes longer than most tests.
 
-`tests/tables/catalog/test_migrations.py` has them run.
+`tests/tables/database/test_migrations.py` has them run.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tables.catalog import catalog
-from tables.catalog.catalog_file import CatalogFile
-from tables.catalog.database import connect
-from tables.catalog.migrations import migrate
+from tables.database.database import connect
+from tables.database.migrations import migrate
+from tables.memories.catalog import catalog
+from tables.memories.catalog.catalog_file import CatalogFile
 
 
 @contextlib.contextmanager

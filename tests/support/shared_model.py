@@ -16,13 +16,13 @@ from typing import Any, TypeVar, TypeVarTuple, cast
 import pytest
 
 from schemas.settings import EmbeddingSettings
-from streams.clients import embedding_process
-from streams.clients.called_process import CalledProcess
-from streams.clients.calls import LENGTH_BYTES, answered, frame
-from streams.clients.embedders import Model, model_of
-from streams.clients.embedding_process import EmbeddingProcess
-from streams.clients.extraction_process import ExtractionProcess
-from streams.wiring import summaries
+from streams.models.embedding import process as embedding_process
+from streams.models.embedding.embedders import Model, model_of
+from streams.models.embedding.process import EmbeddingProcess
+from streams.runtime.called_process import CalledProcess
+from streams.runtime.calls import LENGTH_BYTES, answered, frame
+from streams.summaries.extraction_process import ExtractionProcess
+from streams.worker.wiring import summaries
 from tests.support.shared_servers import accepted, connected
 from tests.support.untouched import lasting
 

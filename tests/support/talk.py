@@ -20,12 +20,12 @@ from schemas.events import LongTermEvent
 from schemas.memories import SearchHit, State
 from schemas.settings import Settings
 from schemas.topics import key_of
-from streams.api.application import build
 from streams.app import Siltstone
-from streams.clients.embedding import Model, Vectors
-from streams.health import WorkerHealth
-from streams.hotpath.outbox import Producer
-from streams.recall import Query
+from streams.doors.application import build
+from streams.kafka.outbox import Producer
+from streams.models.embedding.embedding import Model, Vectors
+from streams.recall.search import Query
+from streams.worker.health import WorkerHealth
 from tables.search.tokens import tokens
 from tests.fuzz.way import Log, Record
 from tests.support.window_stores import close_stores

@@ -7,7 +7,7 @@ import httpx
 from schemas.settings import Settings
 from schemas.times import now_ms
 from schemas.tokens import Scope, TokenRecord, issue
-from streams.clients.token_log import write_token
+from streams.access.token_log import write_token
 from tests.support.waiting import until_it_is
 
 

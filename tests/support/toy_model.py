@@ -17,9 +17,9 @@ from unittest.mock import patch
 import numpy as np
 
 from schemas.settings import EmbeddingSettings
-from streams.clients import embedding
-from streams.clients.embedders import Model, UseEmbedder, Vectors, unit
-from streams.clients.embedding_process import EmbeddingProcess
+from streams.models.embedding import embedding
+from streams.models.embedding.embedders import Model, UseEmbedder, Vectors, unit
+from streams.models.embedding.process import EmbeddingProcess
 
 #: It is recorded as the model in whose place it stands: a test's settings say nothing of it.
 MODEL: Final = Model(UseEmbedder.name, UseEmbedder.dimension)

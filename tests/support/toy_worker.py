@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from streams.cli import main
+from streams.doors.cli import main
 from tests.support.toy_model import toy
 
 

@@ -23,7 +23,7 @@ from tests.support.ports import free_port
 from tests.support.signals import default_signals
 from tests.support.waiting import PACE, PATIENCE, NoAnswer, told_of
 
-SILTSTONE = (sys.executable, "-c", "from streams.cli import main; main()")
+SILTSTONE = (sys.executable, "-c", "from streams.doors.cli import main; main()")
 #: The same for whom retrieval is not the subject: no model is loaded, and no process started for it.
 WITH_TOY = (sys.executable, "-m", "tests.support.toy_worker")
 

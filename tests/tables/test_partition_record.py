@@ -8,9 +8,9 @@ import pytest
 
 from schemas.errors import DataDirError, SettingsError
 from schemas.settings import Settings
-from streams.cli import running
 from streams.doctor.data import partition_findings
 from streams.doctor.finding import Outcome
+from streams.doors.cli import running
 from tables.partition_record import record_partitions, recorded_partitions, require_partitions
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from schemas.settings import Settings
 from streams.app import Siltstone
-from streams.cli import running
+from streams.doors.cli import running
 from tests.support.api import api
 
 

@@ -18,10 +18,10 @@ from schemas.memories import Memory
 from schemas.settings import CleanupSettings, Settings
 from schemas.topics import key_of
 from streams.app import Siltstone
-from streams.cli import cli, running
-from streams.clock import EventClock
-from streams.metrics import labelled
-from tables.shard.shard import Shard
+from streams.doors.cli import cli, running
+from streams.runtime.clock import EventClock
+from streams.telemetry.metrics import labelled
+from tables.memories.shard import Shard
 from tests.support.api import api
 from tests.support.making import START, some_id
 from tests.support.quick_commands import siltstone
@@ -279,7 +279,7 @@ async def test_while_it_is_paused_nothing_is_cleaned(settings: Settings) -> None
 @pytest.mark.slow
 async def test_the_log_counts_what_became_deprecated(worker: Siltstone, caplog: pytest.LogCaptureFixture) -> None:
     """Which ones, at DEBUG; never a text."""
-    caplog.set_level("DEBUG", "streams.jobs.lifecycle")
+    caplog.set_level("DEBUG", "streams.memory.lifecycle")
     key, _ = await keep(worker, KEY, TEA)
     go_to(worker, LATE)
     await worker.jobs.lifecycle.recompute()

@@ -11,9 +11,9 @@ import pytest
 
 from schemas.settings import CheckpointsSettings, Settings
 from streams.app import Siltstone
-from streams.cli import running
-from streams.clients.embedding import Vectors
-from streams.jobs.checkpoints import CheckpointJob
+from streams.doors.cli import running
+from streams.models.embedding.embedding import Vectors
+from streams.shards.restore.checkpoint_job import CheckpointJob
 from tests.support.api import api
 from tests.support.waiting import until, until_it_is
 

@@ -6,7 +6,7 @@ import gc
 import weakref
 
 from schemas.settings import Settings
-from streams.cli import running
+from streams.doors.cli import running
 from tests.support.api import api
 from tests.support.routes_forgotten import forget_routes
 

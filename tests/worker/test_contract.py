@@ -13,9 +13,9 @@ import pytest
 from schemas.settings import AccessSettings, CheckpointsSettings, Settings
 from schemas.topics import partition_of
 from streams.app import Siltstone
-from streams.cli import running
-from streams.clients.broker import ensure_topics
-from streams.metrics import labelled
+from streams.doors.cli import running
+from streams.kafka.clients.broker import ensure_topics
+from streams.telemetry.metrics import labelled
 from tests.support.api import api
 from tests.support.groups import side_by_side
 from tests.support.tokens import known, made

@@ -11,10 +11,10 @@ import pytest
 
 from schemas.topics import partition_of
 from streams.app import Siltstone
-from streams.cli.ingest import producing
-from streams.clients.newest_records import newest_records, record_at
-from streams.metrics import labelled
-from streams.ui.session import COOKIE, form_token
+from streams.doors.cli.ingest import producing
+from streams.doors.ui.session import COOKIE, form_token
+from streams.kafka.clients.newest_records import newest_records, record_at
+from streams.telemetry.metrics import labelled
 from tests.support.making import line
 from tests.support.waiting import CLIENT_SECONDS, until
 

@@ -19,11 +19,6 @@ from aiokafka.admin import AIOKafkaAdminClient
 from pydantic import SecretStr
 
 from schemas.settings import AccessSettings, EmbeddingSettings, KafkaSettings, Settings
-from streams.cli import running
-from streams.clients import calibration
-from streams.clients.broker import EmbeddedBroker, client_options, ensure_topics
-from streams.clients.embedding import Model
-from streams.clients.topic_contract import Compared, Unfit, partitions_disagree
 from streams.doctor import Finding, Outcome, ReadSettings, examine
 from streams.doctor.broker import check_broker
 from streams.doctor.data import LITTLE_BYTES, NONE_BYTES, Shards, check_folder, shard_findings
@@ -33,8 +28,13 @@ from streams.doctor.mcp import check_mcp
 from streams.doctor.memory import check_memory
 from streams.doctor.rating import check_rating
 from streams.doctor.topics import contract_findings, topic_findings
-from tables.catalog.catalog import Catalog
-from tables.offline.inspection import Inspection
+from streams.doors.cli import running
+from streams.kafka.clients.broker import EmbeddedBroker, client_options, ensure_topics
+from streams.kafka.topics.contract import Compared, Unfit, partitions_disagree
+from streams.models.embedding import calibration
+from streams.models.embedding.embedding import Model
+from tables.database.inspection import Inspection
+from tables.memories.catalog.catalog import Catalog
 from tests.support.openai_server import DIMENSIONS, Answer, OpenAIServer
 from tests.support.ports import free_port
 from tests.support.quick_commands import siltstone

@@ -14,14 +14,14 @@ import pytest
 from schemas.errors import EmbeddingUnavailable, SettingsError, ShardError
 from schemas.settings import EmbeddingSettings, LifecycleSettings, Settings
 from streams.app import Siltstone
-from streams.backoff import Backoff
-from streams.cli import running
-from streams.cli.ingest import producing
-from streams.clients.embedding import QUESTION_SECONDS
-from streams.metrics import labelled
+from streams.doors.cli import running
+from streams.doors.cli.ingest import producing
+from streams.models.embedding.embedding import QUESTION_SECONDS
+from streams.runtime.backoff import Backoff
 from streams.service import WAIT_SECONDS
-from tests.streams.clients.test_embedding import transformer
-from tests.streams.clients.test_embedding_process import kill
+from streams.telemetry.metrics import labelled
+from tests.streams.models.embedding.test_embedding import transformer
+from tests.streams.models.embedding.test_process import kill
 from tests.support.making import line
 from tests.support.openai_server import DIMENSIONS, Answer, OpenAIServer
 from tests.support.quick_commands import siltstone
@@ -37,7 +37,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short pauses, and no proxy and no hub."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setattr("streams.clients.embedding.BACKOFF", Backoff(first=0.01, longest=0.2))
+    monkeypatch.setattr("streams.models.embedding.embedding.BACKOFF", Backoff(first=0.01, longest=0.2))
 
 
 def with_embedding(settings: Settings, **fields: object) -> Settings:
@@ -156,7 +156,7 @@ async def test_a_search_has_its_answer_in_time_while_the_service_hangs(
         await until(lambda: written(worker) == 1, alive=worker)
         server.gate.clear()
         with monkeypatch.context() as patch:
-            patch.setattr("streams.clients.embedding.QUESTION_SECONDS", 0.5)
+            patch.setattr("streams.models.embedding.embedding.QUESTION_SECONDS", 0.5)
             status, body = await search(worker, "what does box 0 hold?")
         assert (status, body["detail"]) == (503, "the embedding model is busy, or being started; ask again")
         server.gate.set()

@@ -12,10 +12,10 @@ from click.testing import CliRunner
 from schemas.settings import Settings
 from schemas.topics import Topics, key_of
 from streams.app import Siltstone
-from streams.cli import cli
-from streams.cli.forget import _until
-from streams.cli.ingest import producing
-from streams.clients.remains import RecordSpan, Remains, remains_of
+from streams.doors.cli import cli
+from streams.doors.cli.forget import _until
+from streams.doors.cli.ingest import producing
+from streams.forgetting.kafka_remains import RecordSpan, Remains, remains_of
 from tests.support.making import line
 from tests.support.ports import free_port
 from tests.support.quick_commands import siltstone
@@ -128,7 +128,7 @@ def test_when_retention_ends_is_said(retention: int | None, compacted: bool, end
 
 async def test_another_users_records_are_not_listed_though_they_name_this_one(settings: Settings) -> None:
     """An id that is part of another's, or of a text, is not the user's."""
-    from streams.clients.broker import ensure_topics
+    from streams.kafka.clients.broker import ensure_topics
 
     await ensure_topics(settings.kafka)
     async with producing(settings.kafka) as producer:

@@ -22,8 +22,8 @@ from schemas.settings import CheckpointsSettings, Settings
 from schemas.times import now_ms
 from schemas.topics import partition_of
 from streams.app import Siltstone
-from streams.cli.ingest import producing
-from streams.timers import Timer, Timers
+from streams.doors.cli.ingest import producing
+from streams.runtime.timers import Timer, Timers
 from tests.support.api import api
 from tests.support.groups import LONG_MISSED
 from tests.support.making import START, line

@@ -15,8 +15,8 @@ from pydantic import SecretStr
 from schemas.ids import memory_id
 from schemas.settings import Settings
 from streams.app import Siltstone
-from streams.cli import cli, running
-from streams.cli.ingest import producing
+from streams.doors.cli import cli, running
+from streams.doors.cli.ingest import producing
 from tests.support.making import START, line
 from tests.support.openai_server import OpenAIServer
 from tests.support.waiting import CLIENT_SECONDS, until

@@ -19,8 +19,8 @@ from schemas.memories import Memory
 from schemas.settings import Settings
 from schemas.times import iso, now_ms
 from streams.app import Siltstone
-from streams.cli import running
-from tables.shard.shard import Shard
+from streams.doors.cli import running
+from tables.memories.shard import Shard
 from tests.support.api import api
 from tests.support.making import START
 from tests.support.quick_commands import siltstone

@@ -11,7 +11,7 @@ import pytest
 
 from schemas.settings import CheckpointsSettings, Settings
 from streams.app import Siltstone
-from streams.cli import running
+from streams.doors.cli import running
 from tests.support.api import api
 from tests.support.quick_commands import siltstone
 from tests.support.waiting import until_it_is

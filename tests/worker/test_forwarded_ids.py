@@ -12,8 +12,8 @@ import pytest
 from schemas.settings import Settings
 from schemas.topics import partition_of
 from streams.app import Siltstone
-from streams.cli.client import session_path
-from streams.clients.broker import ensure_topics
+from streams.doors.cli.client import session_path
+from streams.kafka.clients.broker import ensure_topics
 from tests.support.api import api
 from tests.support.groups import side_by_side
 from tests.support.hostile_ids import HOSTILE

@@ -9,7 +9,7 @@ import pytest
 
 from schemas.settings import Settings
 from schemas.topics import partition_of
-from streams.clients.broker import ensure_topics
+from streams.kafka.clients.broker import ensure_topics
 from tests.support.api import api
 from tests.support.groups import side_by_side
 from tests.worker.test_moving import PARTITIONS, at_work, settled

@@ -10,8 +10,8 @@ import pytest
 from schemas.settings import AccessSettings, Settings
 from schemas.tokens import Scope
 from schemas.topics import partition_of
-from streams.cli import running
-from streams.clients.broker import ensure_topics
+from streams.doors.cli import running
+from streams.kafka.clients.broker import ensure_topics
 from tests.support.api import api
 from tests.support.groups import side_by_side
 from tests.support.tokens import known, made

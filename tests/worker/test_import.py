@@ -10,9 +10,9 @@ import orjson
 
 from schemas.times import iso, now_ms
 from streams.app import Siltstone
-from streams.metrics import labelled
-from tables.shard.shard import Shard
-from tests.streams.importing.test_records import chatgpt
+from streams.telemetry.metrics import labelled
+from tables.memories.shard import Shard
+from tests.streams.doors.importing.test_records import chatgpt
 from tests.support.quick_commands import siltstone
 from tests.support.waiting import until_it_is
 

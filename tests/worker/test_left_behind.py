@@ -21,16 +21,16 @@ from schemas.conversations import Role
 from schemas.events import ForgetUser, LongTermEvent, Remember
 from schemas.exchanges import Message
 from schemas.topics import key_of
-from streams.agents.summaries import summary_request
-from streams.clients.embedding import Vectors
-from tables.shard.shard import Shard
+from streams.models.embedding.embedding import Vectors
+from streams.summaries.agent import summary_request
+from tables.memories.shard import Shard
 from tests.crash.chatter import Said
 from tests.fuzz.way import DIMENSION, Toy, Way
 from tests.support.examples import examples
 from tests.support.making import START, line, promotion
 from tests.support.sparse import held
 from tests.tables.commands import event
-from tests.tables.shard.test_forgetting import COMMANDS, PROMOTED, SECRETS, found_in
+from tests.tables.memories.test_forgetting import COMMANDS, PROMOTED, SECRETS, found_in
 
 SPOKEN, NOTED, OTHERS = "unmistakable-spoken", "unmistakable-noted", "keepsake of another"
 #: Whoever has a text's vector can guess the text.
@@ -94,7 +94,7 @@ class InProcess:
     """Sums up without a process of its own."""
 
     async def drafted(self, orders: Sequence[Any]) -> list[Any]:
-        from streams.rules.summary.drafting import drafted
+        from streams.summaries.rules.drafting import drafted
 
         return [drafted(order) for order in orders]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from schemas.settings import Settings
-from streams.cli import running
-from streams.cli.ingest import producing
-from streams.metrics import labelled
+from streams.doors.cli import running
+from streams.doors.cli.ingest import producing
+from streams.telemetry.metrics import labelled
 from tests.support.making import line
 from tests.support.waiting import until
 
@@ -30,7 +30,7 @@ async def read_some(settings: Settings) -> None:
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.name == "streams.losses"]
+    return [record.getMessage() for record in caplog.records if record.name == "streams.kafka.losses"]
 
 
 async def test_a_worker_that_comes_back_has_lost_nothing(

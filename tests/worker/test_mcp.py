@@ -19,8 +19,8 @@ from schemas.settings import AccessSettings, Settings
 from schemas.tokens import Scope
 from schemas.topics import partition_of
 from streams.app import Siltstone
-from streams.cli import running
-from streams.clients.broker import EmbeddedBroker, ensure_topics
+from streams.doors.cli import running
+from streams.kafka.clients.broker import EmbeddedBroker, ensure_topics
 from tests.support.api import api
 from tests.support.groups import side_by_side
 from tests.support.mcp_client import answered, over_http, over_stdio, refused, told

@@ -13,10 +13,10 @@ import pytest
 from schemas.memories import Memory
 from schemas.times import now_ms
 from streams.app import Siltstone
-from streams.cli.ingest import producing
-from streams.jobs.retention import watermark_at
+from streams.doors.cli.ingest import producing
+from streams.memory.retention import watermark_at
 from tables.analysts.statistics import DAY_MS
-from tables.shard.shard import Shard
+from tables.memories.shard import Shard
 from tests.support.quick_commands import siltstone
 from tests.support.waiting import until_it_is
 

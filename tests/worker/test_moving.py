@@ -10,8 +10,8 @@ import pytest
 
 from schemas.settings import Settings
 from streams.app import Siltstone
-from streams.cli import running
-from streams.clients.broker import ensure_topics
+from streams.doors.cli import running
+from streams.kafka.clients.broker import ensure_topics
 from tables.reached import reached
 from tests.support.waiting import until
 

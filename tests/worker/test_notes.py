@@ -18,10 +18,10 @@ from schemas.settings import Settings
 from schemas.times import iso
 from schemas.topics import key_of
 from streams.app import Siltstone
-from streams.cli import cli, running
-from streams.hotpath.overrides import _Consumer
-from streams.metrics import labelled
-from tables.shard.shard import Shard
+from streams.doors.cli import cli, running
+from streams.kafka.faust_overrides import _Consumer
+from streams.telemetry.metrics import labelled
+from tables.memories.shard import Shard
 from tests.support.late_api import api_of
 from tests.support.making import START, line
 from tests.support.waiting import CLIENT_SECONDS, until

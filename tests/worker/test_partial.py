@@ -14,10 +14,10 @@ import pytest
 
 from schemas.settings import Settings
 from streams import service
-from streams.agents.long_term import LongTermAgent
 from streams.app import Siltstone
-from streams.cli import running
-from streams.clients.embedding import Embedding, Vectors
+from streams.doors.cli import running
+from streams.memory.agent import LongTermAgent
+from streams.models.embedding.embedding import Embedding, Vectors
 from tests.support.api import api
 from tests.support.making import START
 from tests.support.quick_commands import siltstone

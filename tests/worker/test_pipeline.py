@@ -16,12 +16,12 @@ from schemas.settings import KafkaSettings, Settings
 from schemas.topic_specs import MAX_RECORD_BYTES, MAX_VALUE_BYTES
 from schemas.topics import REROUTED_HEADER, Topics, partition_of
 from streams.app import Siltstone
-from streams.broker_link import LOOK_SECONDS
-from streams.cli import running
-from streams.cli.ingest import producing
-from streams.clients.broker import client_options, ensure_topics
-from streams.metrics import labelled
-from tables.offline.inspection import users
+from streams.doors.cli import running
+from streams.doors.cli.ingest import producing
+from streams.kafka.broker_link import LOOK_SECONDS
+from streams.kafka.clients.broker import client_options, ensure_topics
+from streams.telemetry.metrics import labelled
+from tables.database.inspection import users
 from tests.support.api import api
 from tests.support.making import START, line
 from tests.support.waiting import PATIENCE, until, until_it_is

@@ -11,11 +11,11 @@ import pytest
 from schemas.memories import Memory
 from schemas.settings import LlmSettings, Settings
 from streams.app import Siltstone
-from streams.cli import running
-from streams.cli.ingest import producing
-from streams.clients.rating import quoted
-from streams.metrics import labelled
-from tables.shard.shard import Shard
+from streams.doors.cli import running
+from streams.doors.cli.ingest import producing
+from streams.models.rating import quoted
+from streams.telemetry.metrics import labelled
+from tables.memories.shard import Shard
 from tests.support.making import START, line
 from tests.support.openai_server import Answer, OpenAIServer
 from tests.support.waiting import until

@@ -15,11 +15,11 @@ from schemas.settings import LlmSettings, Settings
 from schemas.times import now_ms
 from schemas.topics import partition_of
 from streams.app import Siltstone
-from streams.cli import running
-from streams.clients.broker import ensure_topics
-from streams.clients.embedding import Embedding, Vectors
-from streams.effects import Effects
-from streams.metrics import labelled
+from streams.doors.cli import running
+from streams.kafka.clients.broker import ensure_topics
+from streams.memory.read_your_writes import Effects
+from streams.models.embedding.embedding import Embedding, Vectors
+from streams.telemetry.metrics import labelled
 from tests.support.api import api
 from tests.support.groups import side_by_side
 from tests.support.late_api import api_of

@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from schemas.settings import LifecycleSettings, LongTermSettings
-from tables.shard.shard import Shard
+from tables.memories.shard import Shard
 from tables.vectors.index import cell_of
 from tables.vectors.manifest import Stamp, segment_files
 from tables.vectors.segmented import SegmentedIndex
@@ -80,7 +80,7 @@ async def test_every_file_holds_the_catalogs_vectors_afterwards(data: Path, capl
     answer, _ = await rebuilt("--data", str(data))
     assert answer["held"] == []
     assert was(answer["rebuilt"]) == {0: "missing", 1: "damaged", 2: "stale", 3: "stale", 4: "in step"}
-    caplog.set_level(logging.INFO, "tables.shard.shard")
+    caplog.set_level(logging.INFO, "tables.memories.shard")
     for partition in range(5):
         shard = opened(data, partition)
         memories = shard.memories_of("u")

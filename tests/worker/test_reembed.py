@@ -27,12 +27,12 @@ from schemas.events import Remember
 from schemas.settings import EmbeddingSettings, Settings
 from schemas.topics import key_of, partition_of
 from streams.app import Siltstone
-from streams.cli import running
-from streams.clients import calibration
-from tables.catalog.catalog import Catalog
-from tables.offline.inspection import catalogs
-from tables.shard.reembedding import VectorModel
-from tables.shard.shard import Shard
+from streams.doors.cli import running
+from streams.models.embedding import calibration
+from tables.database.inspection import catalogs
+from tables.memories.catalog.catalog import Catalog
+from tables.memories.catalog.reembedding import VectorModel
+from tables.memories.shard import Shard
 from tests.support.api import api
 from tests.support.late_api import api_of
 from tests.support.making import START, some_id
@@ -80,7 +80,7 @@ def vector(model: str, text: str, size: int = DIMENSIONS) -> list[float]:
 @pytest.fixture
 def service(monkeypatch: pytest.MonkeyPatch) -> Service:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr("streams.jobs.reembedding.ROWS", 8)
+    monkeypatch.setattr("streams.memory.reembedding.ROWS", 8)
     return Service()
 
 
@@ -378,7 +378,7 @@ async def interrupted(*words: str, **environment: str) -> AsyncIterator[Any]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",
-        "from streams.cli import main; main()",
+        "from streams.doors.cli import main; main()",
         *words,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

@@ -14,9 +14,9 @@ import pytest
 from schemas.memories import Memory
 from schemas.settings import LlmSettings, ScoringSettings, Settings, SupersedeSettings
 from streams.app import Siltstone
-from streams.cli import running
-from streams.metrics import labelled
-from tables.shard.shard import Shard
+from streams.doors.cli import running
+from streams.telemetry.metrics import labelled
+from tables.memories.shard import Shard
 from tests.support.api import api
 from tests.support.openai_server import Answer, OpenAIServer, Received
 from tests.support.waiting import until, until_it_is

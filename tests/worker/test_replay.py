@@ -22,23 +22,23 @@ from schemas.events import Archive, Edit, Forget, ForgetUser, Link, LongTermEven
 from schemas.ids import memory_id
 from schemas.settings import LifecycleSettings, MemorySettings, ScoringSettings, Settings
 from schemas.topics import Topics, key_of, partition_of
-from streams.agents.long_term import decode
 from streams.app import Siltstone
-from streams.cli import running
-from streams.clients.broker import EmbeddedBroker, client_options, ensure_topics
-from streams.clients.log_reader import records_between
+from streams.doors.cli import running
+from streams.kafka.clients.broker import EmbeddedBroker, client_options, ensure_topics
+from streams.kafka.clients.log_reader import records_between
+from streams.memory.agent import decode
 from streams.replay import intake
 from streams.replay import replay as replays
 from streams.replay.plan import EARLIEST, NOW, ReplayOptions, planned
+from tables.database.inspection import catalogs
+from tables.memories.shard import Shard
 from tables.offline.diff import differences
-from tables.offline.inspection import catalogs
-from tables.shard.shard import Shard
 from tests.support import sparse
 from tests.support.making import START, line
 from tests.support.openai_server import Answer, OpenAIServer
 from tests.support.quick_commands import siltstone
 from tests.support.waiting import until, until_it_is
-from tests.tables.shard.test_shard import HELD
+from tests.tables.memories.test_shard import HELD
 from tests.worker.test_pipeline import Records, feed, samples
 from tests.worker.test_reembed import interrupted
 

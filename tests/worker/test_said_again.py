@@ -13,9 +13,9 @@ from schemas.settings import Settings
 from schemas.times import iso, now_ms
 from schemas.topics import key_of
 from streams.app import Siltstone
-from streams.cli import running
-from streams.cli.ingest import producing
-from streams.metrics import labelled
+from streams.doors.cli import running
+from streams.doors.cli.ingest import producing
+from streams.telemetry.metrics import labelled
 from tests.support.api import api
 from tests.support.making import START
 from tests.support.waiting import until, until_it_is

@@ -15,9 +15,9 @@ from schemas.topics import key_of
 from siltstone_client import AsyncMemory, InvalidRequest
 from siltstone_client.kafka import MessageProducer
 from streams.app import Siltstone
-from streams.cli import running
-from streams.cli.ingest import producing
-from streams.metrics import labelled
+from streams.doors.cli import running
+from streams.doors.cli.ingest import producing
+from streams.telemetry.metrics import labelled
 from tests.support.api import api
 from tests.support.making import START
 from tests.support.shapes import NOTHING, SHAPES, Refused, Said

@@ -13,10 +13,10 @@ import pytest
 
 from schemas.settings import Settings
 from streams.app import Siltstone
-from streams.cli import running
-from streams.cli.ingest import producing
-from streams.clients.embedding_process import EmbeddingProcess
-from streams.metrics import labelled
+from streams.doors.cli import running
+from streams.doors.cli.ingest import producing
+from streams.models.embedding.process import EmbeddingProcess
+from streams.telemetry.metrics import labelled
 from tests.support.api import api
 from tests.support.making import START, line
 from tests.support.quick_commands import siltstone

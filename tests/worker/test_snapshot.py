@@ -9,8 +9,8 @@ import duckdb
 import orjson
 
 from schemas.settings import Settings
-from streams.cli import running
-from streams.metrics import labelled
+from streams.doors.cli import running
+from streams.telemetry.metrics import labelled
 from tests.support.quick_commands import siltstone
 from tests.support.waiting import until
 from tests.worker.test_statistics import remember

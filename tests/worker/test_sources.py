@@ -11,8 +11,8 @@ import pytest
 from schemas.events import Remember
 from schemas.settings import AccessSettings, Settings
 from schemas.sources import SOURCES
-from streams.api.shown import command
 from streams.app import Siltstone
+from streams.doors.http.shown import command
 from tests.support.mcp_client import answered, over_http
 from tests.support.quick_commands import siltstone
 from tests.support.tokens import known, made

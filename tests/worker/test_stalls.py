@@ -15,10 +15,10 @@ from aiokafka.errors import NotEnoughReplicasError
 from schemas.settings import Settings
 from schemas.topics import Headers
 from streams.app import Siltstone
-from streams.cli import running
-from streams.cli.ingest import producing
-from streams.hotpath.outbox import Producer
-from streams.metrics import labelled
+from streams.doors.cli import running
+from streams.doors.cli.ingest import producing
+from streams.kafka.outbox import Producer
+from streams.telemetry.metrics import labelled
 from tests.support.making import line
 from tests.support.waiting import CLIENT_SECONDS, until
 
@@ -108,7 +108,7 @@ async def test_what_cannot_be_committed_is_lag_and_makes_the_worker_unready(
     stalling: Settings, caplog: pytest.LogCaptureFixture, error: BaseException, why: str
 ) -> None:
     """Four messages are in their window, their changelog takes no row; as soon as it does, all is well again."""
-    caplog.set_level(logging.INFO, "streams.stalls")
+    caplog.set_level(logging.INFO, "streams.kafka.stalls")
     async with running.started(stalling) as worker:
         await running.until_ready(worker)
         producer = Refusing(worker, lambda topic: error if topic.endswith("exchanges-changelog") else None)
@@ -123,7 +123,8 @@ async def test_what_cannot_be_committed_is_lag_and_makes_the_worker_unready(
         assert reason.startswith("nothing could be committed for ")
         assert worker.hot.lag()[worker.topics.conversations] == 4
         await until(
-            lambda: [r.levelname for r in caplog.records if r.name == "streams.stalls"] == ["ERROR"], alive=worker
+            lambda: [r.levelname for r in caplog.records if r.name == "streams.kafka.stalls"] == ["ERROR"],
+            alive=worker,
         )
 
         producer.refuses = lambda topic: None
@@ -131,7 +132,7 @@ async def test_what_cannot_be_committed_is_lag_and_makes_the_worker_unready(
             await until(lambda: worker.health.ready, alive=worker)
             await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0, alive=worker)
             await until(
-                lambda: [r.levelname for r in caplog.records if r.name == "streams.stalls"][1:] == ["INFO"],
+                lambda: [r.levelname for r in caplog.records if r.name == "streams.kafka.stalls"][1:] == ["INFO"],
                 alive=worker,
             )
 

@@ -16,8 +16,8 @@ from schemas.lifecycle import DAY_MS
 from schemas.settings import Settings
 from schemas.topics import key_of
 from streams.app import Siltstone
-from streams.cli import cli, running, show
-from streams.metrics import labelled
+from streams.doors.cli import cli, running, show
+from streams.telemetry.metrics import labelled
 from tests.support.api import api
 from tests.support.making import START, some_id
 from tests.support.quick_commands import siltstone
@@ -139,7 +139,7 @@ async def test_after_a_restart_statistics_are_of_the_newest_change(settings: Set
                 assert (await client.get(f"/v1/stats/{kind}")).json()["at"] == "2026-01-01T00:00:01.000Z"
 
 
-WITHOUT_MATPLOTLIB = "import sys; sys.modules['matplotlib'] = None; from streams.cli import main; main()"
+WITHOUT_MATPLOTLIB = "import sys; sys.modules['matplotlib'] = None; from streams.doors.cli import main; main()"
 
 
 def test_without_matplotlib_stats_says_what_to_install() -> None:

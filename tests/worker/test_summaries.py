@@ -24,10 +24,10 @@ from schemas.lifecycle import DAY_MS
 from schemas.settings import SUMMARY_VARIABLES, AgentsSettings, LlmSettings, Settings
 from schemas.topics import key_of
 from streams.app import Siltstone
-from streams.cli import cli, running
-from streams.clients.broker import EmbeddedBroker
-from streams.metrics import labelled
-from tests.streams.clients.test_summariser import GOOD
+from streams.doors.cli import cli, running
+from streams.kafka.clients.broker import EmbeddedBroker
+from streams.telemetry.metrics import labelled
+from tests.streams.summaries.test_summariser import GOOD
 from tests.support.api import api
 from tests.support.late_api import api_of
 from tests.support.making import START, line, message

@@ -18,7 +18,7 @@ from benchmarks.load.open_loop import Delivered, OpenLoop, Record
 from benchmarks.load.processes import Processes
 from benchmarks.load.samples import PROMOTED, SAID, Samples, What, asking_times
 from benchmarks.sustained import kept_per_s, search
-from streams.metrics import Metrics
+from streams.telemetry.metrics import Metrics
 
 INFINITE = float("inf")
 

@@ -21,11 +21,11 @@ from schemas.settings import AccessSettings, Settings
 from schemas.times import now_ms
 from schemas.tokens import Scope, TokenRecord
 from schemas.topic_specs import tokens_spec
-from streams.admission.known_tokens import KnownTokens
-from streams.api.mcp.endpoint import McpEndpoint
-from streams.api.policies import POLICIES, About
+from streams.access.known_tokens import KnownTokens
+from streams.access.token_log import TokenFollower, all_tokens, write_token
 from streams.app import Siltstone
-from streams.clients.token_log import TokenFollower, all_tokens, write_token
+from streams.doors.http.policies import POLICIES, About
+from streams.doors.mcp.endpoint import McpEndpoint
 from tests.support.quick_commands import siltstone
 from tests.support.tokens import bearing, known, made
 from tests.support.waiting import until, until_it_is
@@ -51,12 +51,12 @@ async def test_every_route_has_a_policy_and_none_answers_without_a_token(
     templates = {template: re.sub(r":\w+\}", "}", template) for template in POLICIES}
     policies = {templates[name]: policy for name, policy in POLICIES.items()}
     routes = {f"{method.upper()} {path}" for path, methods in described.items() for method in methods}
-    assert routes <= policies.keys(), "streams/api/policies.py lacks a route"
+    assert routes <= policies.keys(), "streams/doors/http/policies.py lacks a route"
     beside = {
         name for name, one in policies.items() if one.about is About.PUBLIC or name.split()[1].startswith("/ui")
     }
     undescribed = policies.keys() - routes
-    assert undescribed == MCP | beside, "tests/streams/api/test_policies.py has those of the dashboard"
+    assert undescribed == MCP | beside, "tests/streams/doors/http/test_policies.py has those of the dashboard"
     for route in sorted(routes | MCP):
         method, _, path = route.partition(" ")
         path = re.sub(r"\{memory_id\}", str(uuid.uuid4()), path)

@@ -14,8 +14,8 @@ from opentelemetry.trace import SpanContext
 from schemas.settings import Settings
 from schemas.topics import Topics
 from streams.app import Siltstone
-from streams.cli import running
-from streams.clients.broker import client_options
+from streams.doors.cli import running
+from streams.kafka.clients.broker import client_options
 from tests.support.api import api
 from tests.support.making import line
 from tests.support.spans import KeptSpans, texts_in

@@ -14,7 +14,7 @@ import pytest
 
 from schemas.settings import Settings
 from schemas.topics import partition_of
-from streams.clients.broker import ensure_topics
+from streams.kafka.clients.broker import ensure_topics
 from tables.checkpoints.checkpoints import Checkpoints
 from tables.checkpoints.warm import WarmCopies
 from tests.crash.test_workers import USERS, all_found, idle, ready, say

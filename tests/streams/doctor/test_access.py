@@ -11,10 +11,10 @@ from schemas.settings import AccessSettings, Settings
 from schemas.settings.oidc import OidcSettings
 from schemas.times import now_ms
 from schemas.topic_specs import tokens_spec
-from streams.clients.broker import client_options
-from streams.clients.token_log import write_token
+from streams.access.token_log import write_token
 from streams.doctor.access import check_access
 from streams.doctor.finding import Finding, Outcome
+from streams.kafka.clients.broker import client_options
 from tests.support.oidc_provider import KEYS, Provider
 from tests.support.tokens import made
 

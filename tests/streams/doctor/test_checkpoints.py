@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from schemas.settings import CheckpointsSettings
-from streams.clients.embedding import Model
 from streams.doctor.checkpoints import Bounds, Kept, checkpoint_findings, model_findings
 from streams.doctor.finding import Finding, Outcome
+from streams.models.embedding.embedding import Model
 from tables.checkpoints.checkpoints import Checkpoints
 from tables.checkpoints.manifest import Manifest
 from tables.checkpoints.snapshot import Position

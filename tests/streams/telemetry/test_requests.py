@@ -9,7 +9,7 @@ from fastapi import FastAPI, HTTPException, Request
 from fastapi.testclient import TestClient
 from opentelemetry.trace import SpanKind, StatusCode
 
-from streams.api.policies import route_of
+from streams.doors.http.policies import route_of
 from tests.support.spans import KeptSpans, texts_in
 
 TRACE, PARENT = f"{7:032x}", f"00-{7:032x}-{9:016x}-01"

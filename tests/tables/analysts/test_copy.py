@@ -19,10 +19,10 @@ from schemas.lifecycle import DAY_MS, score_of, state_of
 from schemas.settings import LifecycleSettings
 from tables.analysts.copy import FILE, Copy, Fingerprint, assemble, snapshot_of_files
 from tables.analysts.statistics import distribution
-from tables.catalog.catalog import Catalog, Changes, NewLink
-from tables.catalog.database import Interruption
+from tables.database.database import Interruption
+from tables.memories.catalog.catalog import Catalog, Changes, NewLink
 from tests.support.making import START
-from tests.tables.catalog.test_catalog import DIMENSION, HALVED, adding, dropping, memory
+from tests.tables.memories.catalog.test_catalog import DIMENSION, HALVED, adding, dropping, memory
 
 LIFECYCLE = LifecycleSettings()
 

@@ -12,10 +12,10 @@ import pytest
 from schemas.lifecycle import DAY_MS
 from schemas.settings import LifecycleSettings
 from tables.analysts.statistics import StateChange, StateOnDay, added, day_of, distribution, first_moment, rates
-from tables.catalog.archive import ToArchive
-from tables.catalog.catalog import Catalog, Changes, Move
+from tables.memories.catalog.archive import ToArchive
+from tables.memories.catalog.catalog import Catalog, Changes, Move
 from tests.support.making import START
-from tests.tables.catalog.test_catalog import HALVED, adding, dropping, memory, opened
+from tests.tables.memories.catalog.test_catalog import HALVED, adding, dropping, memory, opened
 
 
 def test_ten_bins_of_ten_points() -> None:

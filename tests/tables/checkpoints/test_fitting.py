@@ -10,7 +10,7 @@ import pytest
 from schemas.errors import DamagedCheckpoint
 from tables.checkpoints.fitting import misfit
 from tables.checkpoints.manifest import File, Manifest, checksum_of, decoded, encoded
-from tables.shard.reembedding import VectorModel
+from tables.memories.catalog.reembedding import VectorModel
 from tests.tables.checkpoints.made import facts
 
 HERE: dict[str, Any] = {

@@ -18,18 +18,18 @@ from schemas.events import Edit, ForgetUser, LongTermEvent, Touch
 from schemas.lifecycle import DAY_MS
 from schemas.memories import Memory
 from schemas.settings import LifecycleSettings, LongTermSettings
+from tables.memories.shard import Shard
 from tables.search import row_file
 from tables.search.appended import AppendedFile
 from tables.search.bodies import BodiesFile
 from tables.search.candidates import Candidates
 from tables.search.recent import Recent
 from tables.search.tokens import RULES
-from tables.shard.shard import Shard
 from tests.support import sparse
 from tests.support.examples import examples
 from tests.support.making import START, axis, promotion
 from tests.tables.commands import COMMANDS, WHO, event, vectors_of
-from tests.tables.shard.test_shard import forget, let_go, touch
+from tests.tables.memories.test_shard import forget, let_go, touch
 
 FILES = ("search.rows", "search.terms", "search.bodies")
 

@@ -13,16 +13,16 @@ from typing import Literal
 import pytest
 
 from schemas.settings import LifecycleSettings, LongTermSettings
-from tables.shard import mending
-from tables.shard import shard as module
-from tables.shard.shard import Shard
+from tables.memories import mending
+from tables.memories import shard as module
+from tables.memories.shard import Shard
 from tables.vectors import merging, segmented
 from tables.vectors.index import cell_of
 from tables.vectors.manifest import Manifest, write_manifest
 from tests.support.died import died
 from tests.support.making import START, axis, promotion
 from tests.support.segments import copied, indexed, lose, put_back
-from tests.tables.shard.test_shard import apply, forget, placed, texts
+from tests.tables.memories.test_shard import apply, forget, placed, texts
 
 Open = Callable[[], Shard]
 
@@ -137,7 +137,7 @@ def test_a_rebuilding_tells_how_far_it_is(
     shard.close()
     monkeypatch.setattr(mending, "_AT_A_TIME", 1)
     monkeypatch.setattr(module, "_TOLD_ROWS", 2)
-    with caplog.at_level(logging.INFO, logger="tables.shard.shard"):
+    with caplog.at_level(logging.INFO, logger="tables.memories.shard"):
         reopen().close()
         assert caplog.messages == []
         lose(tmp_path)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from schemas.events import Touch
 from schemas.settings import LifecycleSettings, LongTermSettings
-from tables.shard.shard import Shard
+from tables.memories.shard import Shard
 from tables.vectors.known_ids import KnownIds, hashes_of, hashes_of_bytes, hashes_of_names
 from tests.support.examples import examples
 from tests.support.making import START, axis, promotion
@@ -113,7 +113,7 @@ def reopen(tmp_path: Path) -> Iterator[Open]:
 def test_a_hash_that_another_id_has_as_well_changes_nothing(reopen: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if all ids had the same hash: each of them is looked up, and found to be new."""
     for name in ("hashes_of", "hashes_of_names"):
-        monkeypatch.setattr(f"tables.catalog.catalog.{name}", lambda ids: np.ones(len(list(ids)), np.uint64))
+        monkeypatch.setattr(f"tables.memories.catalog.catalog.{name}", lambda ids: np.ones(len(list(ids)), np.uint64))
     shard = reopen()
     for place in range(3):
         said = promotion(f"text {place}", str(place))

@@ -1,0 +1,51 @@
+"""Who asks: every way in has its principal from here, whatever the request proves it with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from schemas.errors import TokenRefused
+from schemas.tokens import PREFIX
+from streams.access.authorize import Principal
+from streams.access.known_tokens import REFUSED, KnownTokens
+
+if TYPE_CHECKING:
+    from streams.access.oidc import OidcTokens
+
+#: A longer secret is not looked at: characters.
+LONGEST_SECRET: Final = 8192
+
+
+class Admission:
+    """Asked before each request. An HTTP request brings its secret in a header; `principal` is for other ways in."""
+
+    def __init__(self, tokens: KnownTokens, oidc: OidcTokens | None = None) -> None:
+        self._tokens, self._oidc = tokens, oidc
+
+    async def asking(self, headers: Iterable[tuple[bytes, bytes]]) -> Principal:
+        """Whose request it is that has these headers (ASGI's). Raises `TokenRefused` and `NotReady`."""
+        return await self.principal(bearer(headers))
+
+    async def principal(self, secret: str) -> Principal:
+        """Whose secret it is. Raises `TokenRefused`, with one text for whatever is wrong with it, and `NotReady`.
+
+        Only what is none of our own tokens is the provider's: that it does not answer stops nobody else.
+        """
+        if len(secret) > LONGEST_SECRET:
+            raise TokenRefused(REFUSED)
+        if self._oidc is not None and not secret.startswith(f"{PREFIX}_"):
+            return await self._oidc.principal(secret)
+        return self._tokens.principal(secret)
+
+
+def bearer(headers: Iterable[tuple[bytes, bytes]]) -> str:
+    """The secret in `Authorization: Bearer …`, or `Token …`, as mem0's clients say it.
+
+    Raises `TokenRefused` where there is none, or more than one.
+    """
+    given = [value for name, value in headers if name == b"authorization"]
+    kind, _, secret = given[0].decode("latin-1").partition(" ") if len(given) == 1 else ("", "", "")
+    if kind.lower() not in ("bearer", "token") or not secret.strip():
+        raise TokenRefused(REFUSED)
+    return secret.strip()

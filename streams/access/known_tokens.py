@@ -1,0 +1,47 @@
+"""The tokens that a worker knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from schemas.errors import NotReady, TokenRefused
+from schemas.tokens import Scope, TokenRecord, id_of
+from streams.access.authorize import Principal
+
+#: One text for whatever is wrong with a token: it tells nobody which ids there are.
+REFUSED: Final = "this takes a valid token, as `Authorization: Bearer slt_…`: siltstone token add makes one"
+#: Compared with where there is no token of an id, so that it takes as long.
+_NOBODY: Final = TokenRecord(id="0" * 16, name="-", sha256="0" * 64, users=("-",), scopes=(Scope.READ,), created_at=0)
+
+
+class KnownTokens:
+    """Filled from the topic; asked by each request. `clock` gives epoch milliseconds."""
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self._clock = clock
+        self._records: dict[str, TokenRecord] = {}
+        #: Whether the topic has been read to where it ended when reading began.
+        self.complete = False
+
+    def fill(self, records: Mapping[str, TokenRecord]) -> None:
+        """Replace all known tokens by those of the topic, by their ids."""
+        self._records, self.complete = dict(records), True
+
+    def take(self, record: TokenRecord) -> None:
+        """What the topic says of a token now."""
+        self._records[record.id] = record
+
+    def drop(self, identity: str) -> None:
+        """Its record was deleted."""
+        self._records.pop(identity, None)
+
+    def principal(self, secret: str) -> Principal:
+        """Whose secret it is. Raises `TokenRefused`, and `NotReady` until the topic has been read."""
+        if not self.complete:
+            raise NotReady("the tokens are not read yet; ask again")
+        found = self._records.get(id_of(secret) or "")
+        opened = (found or _NOBODY).opened_by(secret)
+        if found is None or not opened or not found.valid(self._clock()):
+            raise TokenRefused(REFUSED)
+        return Principal.of(found.name, found.users, found.scopes)

@@ -1,0 +1,93 @@
+"""Tokens of an OpenID Connect provider: whose they are, and what they allow, by their claims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+import jwt
+from pydantic import TypeAdapter, ValidationError
+
+from schemas.errors import TokenRefused
+from schemas.ids import Id
+from schemas.settings.oidc import OidcSettings
+from schemas.tokens import EVERYBODY, Scope
+from streams.access.authorize import Principal
+from streams.access.known_tokens import REFUSED
+
+#: Before the name of who asks by such a token, so that none of our own tokens is meant.
+OIDC: Final = "oidc/"
+_LONGEST_KEY_ID: Final = 256
+_ID: Final[TypeAdapter[str]] = TypeAdapter(Id)
+
+
+class Keys(Protocol):
+    """The provider's public keys."""
+
+    async def key(self, kid: str) -> jwt.PyJWK | None:
+        """None where there is no such key. Raises `ProviderUnavailable`."""
+
+
+class OidcTokens:
+    """Checks signature, issuer, audience and times, then reads the claims. It keeps nothing of a token."""
+
+    def __init__(self, oidc: OidcSettings, keys: Keys) -> None:
+        self._oidc, self._keys = oidc, keys
+
+    async def principal(self, secret: str) -> Principal:
+        """Raises `TokenRefused`, with one text for whatever is wrong, and `ProviderUnavailable`."""
+        try:
+            key = await self._keys.key(self._key_id(secret))
+            if key is None:
+                raise TokenRefused(REFUSED)
+            claims = jwt.decode(
+                secret,
+                key,
+                algorithms=self._oidc.algorithms,
+                audience=self._oidc.audience,
+                issuer=self._oidc.issuer,
+                leeway=self._oidc.leeway_seconds,
+                options={"require": ["exp", "iss", "aud"]},
+            )
+            return principal_of(claims, self._oidc)
+        except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as exc:
+            raise TokenRefused(REFUSED) from exc
+
+    def _key_id(self, secret: str) -> str:
+        """Of the key that is to have signed it, where the algorithm is one of ours: nobody is asked for others."""
+        header = jwt.get_unverified_header(secret)
+        kid = header.get("kid")
+        if header.get("alg") not in self._oidc.algorithms or not isinstance(kid, str) or len(kid) > _LONGEST_KEY_ID:
+            raise TokenRefused(REFUSED)
+        return kid
+
+
+def principal_of(claims: Mapping[str, Any], oidc: OidcSettings) -> Principal:
+    """What the claims grant. Raises `ValueError` where they name no user.
+
+    `*` is everybody in `users_claim` alone: in `user_claim` it would be a user who chose that name.
+    """
+    several = claims.get(oidc.users_claim) if oidc.users_claim else None
+    if several is None:
+        users = [_ID.validate_python(claims.get(oidc.user_claim))]
+        if EVERYBODY in users:
+            raise ValueError("a user cannot be everybody")
+    else:
+        listed = several if isinstance(several, list) else [several]
+        users = [one if one == EVERYBODY else _ID.validate_python(one) for one in listed]
+    if not users:
+        raise ValueError("the token names no user")
+    given = claims.get(oidc.scopes_claim, "")
+    words = given if isinstance(given, list) else str(given).split()
+    scopes = [scope for scope in Scope if f"{oidc.scope_prefix}{scope.value}" in words]
+    return Principal.of(OIDC + _client(claims), users, scopes)
+
+
+def _client(claims: Mapping[str, Any]) -> str:
+    """The application that the token was made for, by whichever name the provider gives it; else its subject."""
+    for name in ("azp", "client_id", "sub"):
+        try:
+            return _ID.validate_python(claims.get(name))
+        except ValidationError:
+            continue
+    return "-"

@@ -1,0 +1,162 @@
+"""The keys of an OpenID Connect provider: where its discovery document says, or at `access.oidc.jwks_url`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import httpx
+import jwt
+from pydantic import TypeAdapter, ValidationError
+
+from schemas.errors import ProviderUnavailable
+from schemas.settings.oidc import OidcSettings, ProviderUrl
+from streams.runtime.background import in_background
+
+log = logging.getLogger(__name__)
+
+#: Of one answer of the provider, and of all that it takes to have the keys.
+ANSWER_SECONDS: Final = 5.0
+ALL_SECONDS: Final = 12.0
+#: For so long keys are taken without a look at whether they are still there.
+FRESH_SECONDS: Final = 300.0
+#: Keys of up to this age are used while they are renewed in the background. Later tokens wait for the renewal.
+LOOKED_AT_SECONDS: Final = 2 * FRESH_SECONDS
+#: … and for so long while the provider does not answer: what was known stays good.
+KEPT_SECONDS: Final = 3600.0
+#: The provider is asked no more often than that, whatever tokens arrive.
+PAUSE_SECONDS: Final = 10.0
+
+_SETTINGS_TODO: Final = "correct access.oidc.issuer, or set access.oidc.jwks_url"
+_WAY_TODO: Final = "look at the provider, and at the way to it"
+_Keys = Mapping[str, jwt.PyJWK]
+
+
+class ProviderKeys:
+    """The provider's keys by their ids; asked for when a token needs them, by one request at a time.
+
+    `clock` gives seconds that only go on. A key that the provider withdraws stays valid for `FRESH_SECONDS`, and
+    then until the renewal that the next token starts. A provider that hangs delays no token with a known key.
+    """
+
+    def __init__(self, fetch: Callable[[], _Keys], clock: Callable[[], float]) -> None:
+        self._fetch, self._clock = fetch, clock
+        self._keys: _Keys = {}
+        self._had_at = self._tried_at = float("-inf")
+        self._failure: ProviderUnavailable | None = None
+        self._asking: asyncio.Task[None] | None = None
+
+    async def key(self, kid: str) -> jwt.PyJWK | None:
+        """None where the provider has no such key. Raises `ProviderUnavailable` where that cannot be known."""
+        found = self._keys.get(kid)
+        if found is not None and self._age < FRESH_SECONDS:
+            return found
+        if found is not None and self._good_meanwhile:
+            self._look()
+            return found
+        if (asking := self._look()) is not None:
+            await asyncio.shield(asking)  # other requests wait for the same renewal
+        if self._failure is None:
+            return self._keys.get(kid)
+        if kid in self._keys and self._age < KEPT_SECONDS:
+            return self._keys[kid]
+        raise self._failure
+
+    async def close(self) -> None:
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.gather(self._asking, return_exceptions=True)
+
+    @property
+    def _age(self) -> float:
+        return self._clock() - self._had_at
+
+    @property
+    def _good_meanwhile(self) -> bool:
+        """Whether a known key may be used while the keys are renewed."""
+        troubled = self._failure is not None or self._asking is not None
+        return self._age < (KEPT_SECONDS if troubled else LOOKED_AT_SECONDS)
+
+    def _look(self) -> asyncio.Task[None] | None:
+        """The renewal under way; None if the last one ended less than `PAUSE_SECONDS` ago."""
+        if self._asking is None and self._clock() - self._tried_at >= PAUSE_SECONDS:
+            self._asking = asyncio.create_task(self._renew())
+        return self._asking
+
+    async def _renew(self) -> None:
+        self._tried_at = self._clock()
+        try:
+            self._keys = await keys_in_time(self._fetch)
+            self._had_at, self._failure = self._clock(), None
+        except ProviderUnavailable as exc:
+            log.warning("access.oidc: its tokens cannot be checked: %s; %s", exc.why, exc.todo)
+            self._failure = exc
+        finally:
+            self._tried_at, self._asking = self._clock(), None
+
+
+async def keys_in_time(fetch: Callable[[], _Keys]) -> _Keys:
+    """Fetched beside the event loop. Raises `ProviderUnavailable`, also where it takes too long."""
+    try:
+        async with asyncio.timeout(ALL_SECONDS):
+            return await in_background(fetch, "oidc-keys")
+    except TimeoutError as exc:
+        raise ProviderUnavailable("there was no answer in time", _WAY_TODO) from exc
+
+
+def fetched_keys(oidc: OidcSettings) -> dict[str, jwt.PyJWK]:
+    """Those that sign, by their ids; keys without an id are passed over. Blocks. Raises `ProviderUnavailable`."""
+    url = oidc.jwks_url or _discovered(oidc)
+    client = jwt.PyJWKClient(url, cache_jwk_set=False, timeout=ANSWER_SECONDS)
+    try:
+        found = client.get_signing_keys()
+    except jwt.PyJWKClientConnectionError as exc:
+        raise ProviderUnavailable(
+            f"{_where(url)} does not give them", "look at the provider, or correct access.oidc.jwks_url"
+        ) from exc
+    except (jwt.PyJWTError, ValueError, OSError, RecursionError) as exc:
+        raise ProviderUnavailable(
+            f"what {_where(url)} gives are no keys ({type(exc).__name__})", "correct access.oidc.jwks_url"
+        ) from exc
+    usable = {key.key_id: key for key in found if key.key_id and key.algorithm_name in oidc.algorithms}
+    if not usable:
+        kinds = ", ".join(sorted({key.algorithm_name for key in found}))
+        raise ProviderUnavailable(
+            f"{_where(url)} has no keys for {', '.join(oidc.algorithms)} (it has some for {kinds})",
+            "name the provider's algorithm in access.oidc.algorithms",
+        )
+    return usable
+
+
+def _discovered(oidc: OidcSettings) -> str:
+    """The address of the keys. The document must be the issuer's own: another's keys would be taken for its."""
+    url = f"{oidc.issuer.rstrip('/')}/.well-known/openid-configuration"
+    try:
+        answer = httpx.get(url, timeout=ANSWER_SECONDS)
+    except (httpx.HTTPError, httpx.InvalidURL) as exc:
+        raise ProviderUnavailable(f"{_where(url)} does not answer ({type(exc).__name__})", _WAY_TODO) from exc
+    if answer.status_code != HTTPStatus.OK:
+        raise ProviderUnavailable(f"{_where(url)} has no discovery document ({answer.status_code})", _SETTINGS_TODO)
+    try:
+        document: Any = answer.json()
+        issuer, address = document["issuer"], document["jwks_uri"]
+        keys_at = TypeAdapter(ProviderUrl).validate_python(address)
+    except (ValueError, KeyError, TypeError, ValidationError, RecursionError) as exc:
+        raise ProviderUnavailable(
+            f"the discovery document of {_where(url)} names no issuer, or no keys at https://", _SETTINGS_TODO
+        ) from exc
+    if issuer != oidc.issuer or not keys_at:
+        raise ProviderUnavailable(
+            f"the discovery document of {_where(url)} is another issuer's",
+            "write access.oidc.issuer as the document does, to the last slash",
+        )
+    return str(keys_at)
+
+
+def _where(url: str) -> str:
+    """Host and port: a path may hold what is nobody's business."""
+    return urlsplit(url).netloc

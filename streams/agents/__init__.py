@@ -1,1 +1,0 @@
-"""The agents: each turns a batch of records of one partition into what follows from them."""

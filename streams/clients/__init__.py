@@ -1,1 +1,0 @@
-"""The outside: the embedded broker, topics, and embedding models."""

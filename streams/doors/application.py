@@ -1,0 +1,274 @@
+"""The HTTP API (FastAPI, on the worker's own event loop); its OpenAPI page is at `/docs`."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Annotated, Any
+
+import orjson
+from fastapi import FastAPI, HTTPException, Response
+from fastapi import Query as Parameter
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.routing import Route
+
+from schemas.errors import MemoryElsewhere, ShardNotHere
+from schemas.fields import Timestamp
+from schemas.ids import Id
+from schemas.settings import Settings
+from schemas.times import iso, now_ms
+from streams.access.admission import Admission
+from streams.doors.entrance import put_before
+from streams.doors.http.accepted import Accepted, AcceptedMessages
+from streams.doors.http.archive import archive_routes
+from streams.doors.http.asker import Asker, sources_by
+from streams.doors.http.checkpoints import checkpoint_routes
+from streams.doors.http.cleanup import cleanup_routes
+from streams.doors.http.consistency import Consistency, Wait, consistency_routes
+from streams.doors.http.decisions import DecisionsResponse, decisions_of
+from streams.doors.http.erasures import erasure_routes
+from streams.doors.http.export import export_routes
+from streams.doors.http.forwarding import Forwarding, retry_after
+from streams.doors.http.memories import memory_routes
+from streams.doors.http.messages import Given, add_messages
+from streams.doors.http.notes import NewMemory, NotesResponse, ShownNote
+from streams.doors.http.pages import page_routes
+from streams.doors.http.partial import ShownBehind
+from streams.doors.http.reembedding import reembedding_routes
+from streams.doors.http.refusals import REFUSALS, because
+from streams.doors.http.relations import relation_routes
+from streams.doors.http.searching import search_routes
+from streams.doors.http.sessions import Limit, session_routes
+from streams.doors.http.statistics import (
+    ScoresResponse,
+    StatesResponse,
+    TransitionsResponse,
+    scores_of,
+    states_of,
+    transitions_of,
+)
+from streams.doors.http.summaries import summary_routes
+from streams.doors.mem0.routes import mem0_routes
+from streams.doors.ui.dashboard import add_dashboard
+from streams.service import MemoryService
+from streams.telemetry.metrics import labelled
+from streams.telemetry.recovery_progress import seconds_left
+from tables.analysts.copy import described
+
+if TYPE_CHECKING:
+    from streams.doors.mcp.endpoint import McpEndpoint
+
+Days = Annotated[int, Parameter(ge=1, le=3650)]
+At = Annotated[Timestamp | None, Parameter(description="ISO 8601 or epoch milliseconds")]
+
+
+class NewSessionEnd(BaseModel):
+    """Whose session is over, and when."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    user_id: Id | None = None
+    timestamp: Timestamp | None = Field(default=None, description="now, by lifecycle.clock, where it is not given")
+
+
+class Readiness(BaseModel):
+    ready: bool
+    waiting_for: list[str] = Field(description="why it is not ready")
+    warnings: list[str] = Field(description="what is amiss, though the worker works")
+    coming_back: list[ShownBehind] = Field(description="what of which partition is not back yet, and how far it is")
+    eta_seconds: float | None = Field(description="until what is done now is done; null while that is not known")
+
+
+def build(service: MemoryService, forwarding: Forwarding, admission: Admission | None = None) -> FastAPI:
+    """The API of a worker's memory; what is another worker's is forwarded. With an admission, who asks is proven."""
+    settings = service.settings
+    mcp = _mcp(settings)
+    api = FastAPI(
+        title="Siltstone",
+        summary="Conversation memory",
+        version="1",
+        docs_url=None,
+        redoc_url=None,
+        responses=REFUSALS,
+        lifespan=mcp.lifespan if mcp else None,
+    )
+    if mcp is not None:
+        api.routes.append(Route(mcp.path, mcp, methods=mcp.methods))
+    api.exception_handler(ShardNotHere)(forwarding.to_owner)
+    api.exception_handler(MemoryElsewhere)(forwarding.to_others)
+    put_before(api, settings, admission, service.spans)
+    if settings.http.dashboard:
+        add_dashboard(api, service, forwarding, admission)
+    api.include_router(page_routes(api))
+    consistency = Consistency(service)
+
+    @api.post("/v1/messages", status_code=202, tags=["conversations"])
+    async def add_message(given: Given, wait: Wait, asker: Asker) -> Accepted | AcceptedMessages:
+        """Produce a chat message, or a list; without `timestamp` it is from now, without `message_id` it gets one.
+
+        With `wait=applied` it is answered when the message is in its window, where searches find it; of a list, when
+        all are. Then the list is to be one user's.
+        """
+        return await add_messages(service, given, wait, sources_by(asker))
+
+    @api.get(
+        "/v1/sessions/{session_id:path}/decisions",
+        tags=["conversations"],
+        dependencies=consistency.reads,
+        responses=because(404, "The worker holds nothing of this session"),
+    )
+    async def decisions(session_id: Id, user_id: Id, limit: Limit = None) -> DecisionsResponse:
+        """What became of each exchange of a session, oldest first: promoted, dropped or undecided, and why.
+
+        It is worked out from the window, under the worker's settings as they are now, and changes nothing.
+        """
+        return await decisions_of(service, user_id, session_id, limit)
+
+    @api.post("/v1/sessions/{session_id:path}/end", status_code=202, tags=["conversations"])
+    async def end_session(
+        session_id: Id, wait: Wait, end: NewSessionEnd | None = None, user_id: Id | None = None
+    ) -> Accepted:
+        """Say that a session is over, now or at `timestamp`: what is undecided of it is decided on.
+
+        The user is named in the body, or as a parameter. The session goes on where something more is said in it.
+        """
+        named = {one for one in (user_id, end.user_id if end else None) if one is not None}
+        if len(named) != 1:
+            raise HTTPException(422, "user_id: name the user whose session it is, in the body or as a parameter")
+        event_id, (user,) = str(uuid.uuid4()), named
+        record = {
+            "type": "session_end",
+            "user_id": user,
+            "session_id": session_id,
+            "timestamp": iso(end.timestamp if end and end.timestamp is not None else service.clock.now() or now_ms()),
+            "event_id": event_id,
+        }
+        said = orjson.dumps(record)
+        return await Accepted.after(service, user, event_id, wait, lambda: service.add_message(user, said))
+
+    @api.post("/v1/memories", status_code=202, tags=["memories"])
+    async def remember(memory: NewMemory, wait: Wait, asker: Asker) -> Accepted:
+        """Have a text remembered: for good, or for `ttl_seconds` with its session.
+
+        The memory's id is `memory_id`, or the event's where that is not given; its importance, without one, is that
+        of the text.
+        """
+        for older in memory.supersedes:
+            await service.one(memory.user_id, older)
+        written = memory.model_copy(update={"sources": sources_by(asker)})
+        return await Accepted.written(service, service.importance.weighed(written), wait)
+
+    for routes in (
+        session_routes,
+        search_routes,
+        memory_routes,
+        erasure_routes,
+        relation_routes,
+        archive_routes,
+        cleanup_routes,
+        checkpoint_routes,
+        reembedding_routes,
+        summary_routes,
+        export_routes,
+        consistency_routes,
+    ):
+        api.include_router(routes(service))
+    api.include_router(mem0_routes(service, forwarding))
+
+    @api.get("/v1/sessions/{session_id:path}/memories", tags=["memories"], dependencies=consistency.reads)
+    async def notes(session_id: Id, user_id: Id) -> NotesResponse:
+        """The session's short-term memories, oldest first; expired ones never appear."""
+        noted = [ShownNote.of(note) for note in service.notes(user_id, session_id)]
+        return NotesResponse(session_id=session_id, user_id=user_id, memories=noted)
+
+    @api.get("/v1/stats/states", tags=["statistics"])
+    async def states(at: At = None, days: Days | None = None) -> StatesResponse:
+        """Memories by state, with percentages, now or as of `at`; nothing is changed by asking.
+
+        With `days`, also at the end of each of the last `days` days (UTC, with today), from the recorded changes of
+        state: docs/analytics.md says what those cannot know.
+        """
+        async with service.own_shards():
+            return await states_of(service, at or await service.moment(), days)
+
+    @api.get("/v1/stats/transitions", tags=["statistics"])
+    async def transitions(days: Days = 30, at: At = None) -> TransitionsResponse:
+        """Changes of state on the last `days` days (UTC, with today): by day and pair, and each pair's rate."""
+        async with service.own_shards():
+            return await transitions_of(service, at or await service.moment(), days)
+
+    @api.get("/v1/stats/scores", tags=["statistics"])
+    async def scores(at: At = None) -> ScoresResponse:
+        """The histogram of the scores, now or as of `at`, with the clusters and the outliers in it."""
+        async with service.own_shards():
+            return await scores_of(service, at or await service.moment())
+
+    @api.get("/v1/stats/pipeline", tags=["statistics"])
+    async def pipeline() -> dict[str, Any]:
+        """What this worker has done since it started, and what waits."""
+        metrics = service.metrics
+        decisions = labelled(metrics.decisions)
+        return {
+            "messages": sum(labelled(metrics.messages).values()),
+            "exchanges": sum(labelled(metrics.exchanges).values()),
+            "decisions": {
+                outcome: {reason: n for (kind, reason), n in decisions.items() if kind == outcome}
+                for outcome in ("promoted", "dropped")
+            },
+            "memories": {effect: n for (effect,), n in labelled(metrics.memories).items()},
+            "notes": {effect: n for (effect,), n in labelled(metrics.notes).items()},
+            "summaries": {outcome: n for (outcome,), n in labelled(metrics.summaries).items()},
+            "dead_letters": sum(labelled(metrics.dead_letters).values()),
+            "lost_records": {topic: n for (topic,), n in labelled(metrics.lost_records).items()},
+            "emptied_changelogs": {topic: n for (topic,), n in labelled(metrics.emptied_changelogs).items()},
+            "lag": service.health.lag() if service.health.recovered else {},
+            "coming_back": [one.model_dump() for one in ShownBehind.each(service.health.behind())],
+        }
+
+    @api.post("/v1/snapshot", tags=["statistics"])
+    async def snapshot() -> dict[str, Any]:
+        """Make the analysts' copy now, and answer when it is in its place; a backlog of messages goes first."""
+        made = await service.snapshot()
+        return {**described(made, settings.data_dir), "at": iso(made.at)}
+
+    @api.get("/healthz", tags=["operations"])
+    async def healthz() -> dict[str, str]:
+        """The worker's event loop runs."""
+        return {"status": "ok"}
+
+    @api.get("/readyz", tags=["operations"])
+    async def readyz(response: Response) -> Readiness:
+        """200 when tables are recovered, the model is loaded, the shards are open and offsets are committed.
+
+        Else 503 and why not; and for each partition that is on its way back, what is done for it, how far that is,
+        and how long it will take. Warnings are of what is amiss while the worker works.
+        """
+        reasons, behind = service.health.not_ready(), service.health.behind()
+        left = seconds_left(behind)
+        if reasons:
+            response.status_code = 503
+            response.headers["Retry-After"] = retry_after(left or 1.0)
+        return Readiness(
+            ready=not reasons,
+            waiting_for=reasons,
+            warnings=service.health.warnings(),
+            coming_back=ShownBehind.each(behind),
+            eta_seconds=left,
+        )
+
+    @api.get("/metrics", tags=["operations"], response_class=Response)
+    async def metrics() -> Response:
+        """Prometheus metrics."""
+        service.metrics.behind(service.health.behind())
+        return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+    return api
+
+
+def _mcp(settings: Settings) -> McpEndpoint | None:
+    """Its packages take half a second to import: who has no MCP does not wait for them."""
+    if not settings.http.mcp:
+        return None
+    from streams.doors.mcp.endpoint import McpEndpoint
+
+    return McpEndpoint()

@@ -1,0 +1,182 @@
+"""`siltstone archive`."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import click
+
+from streams.doors.cli import show
+from streams.doors.cli.client import ask, filter_option, json_option, url_option
+
+VERDICTS = {"archive": "[yellow]is archived[/]", "remove": "[red]is removed[/]", "stay": "stays: {exemption}"}
+
+user_option = click.option("--user", required=True, help="Whose memories.")
+ids_argument = click.argument("memory_ids", nargs=-1, required=True, type=click.UUID, metavar="MEMORY_ID...")
+
+
+@click.group()
+def archive() -> None:
+    """Memories that no search finds but the archive's own: look at them, put some in, take some out.
+
+    Cleanup archives by itself what has been deprecated for long, where lifecycle.cleanup.enabled is set.
+    """
+
+
+@archive.command("list")
+@user_option
+@filter_option
+@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many at the most.")
+@click.option("--after", type=click.UUID, metavar="MEMORY_ID", help="Those behind this one.")
+@url_option
+@json_option
+def listed(user: str, filters: tuple[str, ...], limit: int, after: uuid.UUID | None, url: str, as_json: bool) -> None:
+    """What lies in a user's archive, oldest first."""
+    asked: dict[str, Any] = {"user_id": user, "filter": filters, "limit": limit}
+    answer = ask(url, "GET", "/v1/archive", params=asked | ({"after": str(after)} if after else {}))
+    if as_json:
+        show.as_json(answer)
+        return
+    console = show.console()
+    if not answer["memories"]:
+        console.print("The archive holds none of these.")
+        return
+    rows = [
+        (
+            f"{show.plain(one['memory'])}\n[dim]{one['id']}[/]",
+            one["created_at"][:10],
+            one["archived_at"][:10],
+            one["reason"],
+        )
+        for one in answer["memories"]
+    ]
+    title = f"{answer['total']} archived memories of {show.plain(user)}"
+    console.print(show.table(title, ("memory, and its id", "from", "archived", "why"), rows))
+    if answer["next"]:
+        console.print(f"There are more: --after {answer['next']}")
+
+
+@archive.command("search")
+@click.argument("query")
+@user_option
+@click.option("--top-k", type=click.IntRange(1, 1000), help="How many at the most.  [default: the worker's, 10]")
+@click.option("--explain", is_flag=True, help="Why each was found: cosine and BM25, with their ranks.")
+@url_option
+@json_option
+def search(query: str, user: str, top_k: int | None, explain: bool, url: str, as_json: bool) -> None:
+    """Find a user's archived memories that answer QUERY."""
+    body = {"user_id": user, "query": query, "top_k": top_k, "explain": explain}
+    answer = ask(url, "POST", "/v1/archive/search", json=body)
+    if as_json:
+        show.as_json(answer)
+        return
+    console = show.console()
+    if not answer["results"]:
+        console.print("No archived memory answers this.")
+        return
+    console.print(show.hits(f"Archived memories of {show.plain(user)}", answer["results"]))
+    if explain:
+        console.print(show.reasons(answer["results"]))
+
+
+@archive.command("add")
+@click.argument("memory_ids", nargs=-1, type=click.UUID, metavar="[MEMORY_ID...]")
+@user_option
+@click.option("--deprecated", is_flag=True, help="All that are deprecated, but for pinned ones.")
+@url_option
+@json_option
+def add(memory_ids: tuple[uuid.UUID, ...], user: str, deprecated: bool, url: str, as_json: bool) -> None:
+    """Archive memories: those that are named, or with --deprecated all that nobody needs any more."""
+    if deprecated == bool(memory_ids):
+        raise click.UsageError("Name memories, or give --deprecated.")
+    if deprecated:
+        answer = ask(url, "POST", "/v1/archive/deprecated", json={"user_id": user})
+    else:
+        body = {"user_id": user, "memory_ids": [str(memory_id) for memory_id in memory_ids]}
+        answer = ask(url, "POST", "/v1/archive", json=body)
+    if as_json:
+        show.as_json(answer)
+    else:
+        click.echo(f"{answer['archiving']} memories go to the archive")
+
+
+@archive.command("restore")
+@ids_argument
+@user_option
+@url_option
+@json_option
+def restore(memory_ids: tuple[uuid.UUID, ...], user: str, url: str, as_json: bool) -> None:
+    """Take memories back out of the archive, as if they had just been accessed."""
+    written = [ask(url, "POST", f"/v1/archive/{one}/restore", json={"user_id": user}) for one in memory_ids]
+    if as_json:
+        show.as_json({"restoring": len(written), "event_ids": [one["event_id"] for one in written]})
+    else:
+        click.echo(f"{len(written)} memories come back")
+
+
+@archive.command("remove")
+@ids_argument
+@user_option
+@url_option
+@json_option
+def remove(memory_ids: tuple[uuid.UUID, ...], user: str, url: str, as_json: bool) -> None:
+    """Remove memories from the archive for good. That they were there stays in the audit trail."""
+    written = [ask(url, "DELETE", f"/v1/archive/{one}", params={"user_id": user}) for one in memory_ids]
+    if as_json:
+        show.as_json({"removing": len(written), "event_ids": [one["event_id"] for one in written]})
+    else:
+        click.echo(f"{len(written)} memories are removed")
+
+
+@archive.command("cleanup")
+@click.option("--dry-run", is_flag=True, help="Only show what would go, and what would stay and why.")
+@click.option("--user", help="One user's memories only.")
+@click.option("--limit", type=click.IntRange(0, 1000), default=50, show_default=True, help="How many to show.")
+@url_option
+@json_option
+def cleanup(dry_run: bool, user: str | None, limit: int, url: str, as_json: bool) -> None:
+    """Archive what has been deprecated for long, and remove what has been archived for long.
+
+    That is done now and unasked, also where lifecycle.cleanup.enabled is not set, but not while it is paused.
+    """
+    asked: dict[str, Any] = {"limit": limit} | ({"user_id": user} if user else {})
+    if dry_run:
+        answer = ask(url, "GET", "/v1/archive/cleanup", params=asked)
+    else:
+        answer = ask(url, "POST", "/v1/archive/cleanup", json=asked)
+    if as_json:
+        show.as_json(answer)
+        return
+    console = show.console()
+    if answer["candidates"]:
+        rows = [
+            (
+                show.plain(one["memory"], 80),
+                show.plain(one["user_id"]),
+                f"{one['since'][:10]}\n[dim]{one['cause']}[/]",
+                str(int(one["score"])),
+                VERDICTS[one["verdict"]].format(**one),
+            )
+            for one in answer["candidates"]
+        ]
+        title = f"Cleanup as of {answer['at']}"
+        console.print(show.table(title, ("memory", "user", "since", ">score", "verdict"), rows))
+    for line in _summary(answer, dry_run):
+        console.print(line, markup=False)
+
+
+def _summary(answer: dict[str, Any], dry_run: bool) -> list[str]:
+    due = answer["archive"] + answer["remove"]
+    verb = "would be" if dry_run else "are"
+    lines = [f"{answer['archive']} memories {verb} archived, {answer['remove']} {verb} removed from the archive."]
+    if answer["exempt"]:
+        exempt = ", ".join(f"{number} {exemption}" for exemption, number in sorted(answer["exempt"].items()))
+        lines.append(f"Exempt: {exempt}.")
+    if not dry_run and due > answer["asked"]:
+        lines.append(f"{due - answer['asked']} of them wait for the next time.")
+    if dry_run and answer["paused"]:
+        lines.append("Cleanup is paused (lifecycle.cleanup.paused).")
+    elif dry_run and not answer["enabled"]:
+        lines.append("It does not happen by itself (lifecycle.cleanup.enabled).")
+    return lines

@@ -1,0 +1,166 @@
+"""Asking a running worker over HTTP."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+from urllib.parse import quote
+
+import click
+import httpx
+
+from schemas.errors import ApiError, NoWorker
+from schemas.places import Place
+from streams.doors.http.error_detail import detail_of
+
+#: What a worker waits for at the most before it answers: seconds.
+LONGEST_WAIT: Final = 60.0
+LOOK_AGAIN_SECONDS: Final = 0.1
+#: What a request may take beside what it waits for.
+_ANSWER_SECONDS: Final = 30.0
+
+
+def session_path(session_id: str, what: str) -> str:
+    """The address of something of a session. Any text is an id; dots alone would be other addresses.
+
+    >>> session_path("a/b", "end"), session_path("..", "end")
+    ('/v1/sessions/a%2Fb/end', '/v1/sessions/%2E%2E/end')
+    """
+    return f"/v1/sessions/{quote(session_id, safe='').replace('.', '%2E')}/{what}"
+
+
+def own_worker() -> str:
+    """Where a worker with the settings of this machine serves. Raises `SettingsError`."""
+    from schemas.settings import Settings  # not before it is asked for: a command starts sooner without
+
+    http = Settings.load().http
+    return f"http://{f'[{http.host}]' if ':' in http.host else http.host}:{http.port}"
+
+
+url_option = click.option(
+    "--url",
+    envvar="SILTSTONE_URL",
+    default=own_worker,
+    show_default="http.host and http.port",
+    help="The worker's address.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+touch_option = click.option(
+    "--touch/--no-touch",
+    default=True,
+    show_default=True,
+    help="Whether being found counts as an access; not for evaluation or prefetch.",
+)
+short_term_option = click.option(
+    "--short-term/--no-short-term",
+    default=True,
+    show_default=True,
+    help="Also what was said and is no memory: short-term windows, in all sessions.",
+)
+partial_option = click.option(
+    "--partial",
+    is_flag=True,
+    help="While the user's partition comes back to its worker: answer from what is there already.",
+)
+filter_option = click.option(
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="FIELD:OPERATOR:VALUE",
+    help="For example importance:gte:80; repeatable.",
+)
+
+
+def not_back(answer: dict[str, Any]) -> str:
+    """What a partial answer lacks, as a line; nothing where it is whole."""
+    if not answer.get("partial"):
+        return ""
+    return f"Not all of it is back yet: {'; '.join(map(coming_back, answer['behind']))}"
+
+
+def coming_back(behind: dict[str, Any]) -> str:
+    """What a worker says of a partition that is on its way back, in words."""
+    from streams.telemetry.recovery_progress import Behind  # not before it is asked for
+
+    return str(Behind(**behind))
+
+
+def bearer() -> dict[str, str]:
+    """The header that names the token of `SILTSTONE_TOKEN`; none where that is not set."""
+    token = os.environ.get("SILTSTONE_TOKEN", "").strip()
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def written(url: str, method: str, path: str, what: str, seconds: float, **options: Any) -> dict[str, Any]:
+    """The answer to a write, when its effect can be read. Raises `ApiError` where that takes too long: `what`."""
+    waited = min(seconds, LONGEST_WAIT)
+    options["params"] = {**options.get("params", {}), "wait": "applied", "timeout": waited}
+    answer: dict[str, Any] = ask(url, method, path, seconds=waited + _ANSWER_SECONDS, **options)
+    if not answer["applied"]:
+        until_applied(url, answer["token"], what, seconds - waited)
+    return answer
+
+
+def until_applied(url: str, token: str, what: str, seconds: float) -> None:
+    """Wait until what a consistency token stands for can be read; while its partition moves, too."""
+    deadline = time.monotonic() + seconds
+    while True:
+        left = max(0.0, deadline - time.monotonic())
+        waited = min(left, LONGEST_WAIT)
+        try:
+            asked = {"at_least": token, "timeout": waited}
+            ask(url, "GET", "/v1/applied", params=asked, seconds=waited + _ANSWER_SECONDS)
+            return
+        except ApiError as exc:
+            if exc.status != 503:
+                raise
+        if time.monotonic() >= deadline:
+            where = Place.of_token(token)
+            raise ApiError(f"{what}, and may still come: look at the worker's log, and at the lag: it is {where}")
+        time.sleep(min(LOOK_AGAIN_SECONDS, left))
+
+
+def no_worker(url: str, exc: Exception) -> NoWorker:
+    """Because this came of asking."""
+    return NoWorker(
+        f"no worker answers at {url} ({type(exc).__name__}): start one with `siltstone dev`, or pass --url"
+    )
+
+
+def ask(url: str, method: str, path: str, *, seconds: float = _ANSWER_SECONDS, **options: Any) -> Any:
+    """The worker's JSON answer. Raises `NoWorker` where it does not answer in time, `ApiError` where it refuses."""
+    written_in = {"Content-Type": "application/json"} if method in ("POST", "PATCH") else {}
+    options["headers"] = {**written_in, **bearer(), **options.get("headers", {})}
+    try:
+        response = httpx.request(method, url.rstrip("/") + path, timeout=seconds, trust_env=False, **options)
+    except (httpx.HTTPError, httpx.InvalidURL) as exc:
+        raise no_worker(url, exc) from exc
+    if response.is_success:
+        return response.json()
+    raise _refused(url, response)
+
+
+def lines(url: str, path: str, *, params: dict[str, Any], seconds: float = _ANSWER_SECONDS) -> Iterator[bytes]:
+    """The lines of the worker's answer, as they come, each with its end. Raises as `ask` does."""
+    address = url.rstrip("/") + path
+    try:
+        with httpx.stream(
+            "GET", address, params=params, headers=bearer(), timeout=seconds, trust_env=False
+        ) as response:
+            if not response.is_success:
+                response.read()
+                raise _refused(url, response)
+            rest = b""
+            for part in response.iter_bytes():
+                *whole, rest = (rest + part).split(b"\n")
+                yield from (line + b"\n" for line in whole)
+            if rest:
+                yield rest
+    except (httpx.HTTPError, httpx.InvalidURL) as exc:
+        raise no_worker(url, exc) from exc
+
+
+def _refused(url: str, response: httpx.Response) -> ApiError:
+    return ApiError(f"{url} answered {response.status_code}: {detail_of(response.content)}", response.status_code)

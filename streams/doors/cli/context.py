@@ -1,0 +1,48 @@
+"""`siltstone context`."""
+
+from __future__ import annotations
+
+import click
+
+from streams.doors.cli import show
+from streams.doors.cli.client import (
+    ask,
+    json_option,
+    not_back,
+    partial_option,
+    short_term_option,
+    touch_option,
+    url_option,
+)
+
+
+@click.command()
+@click.argument("query", default="")
+@click.option("--user", required=True, help="Whose session.")
+@click.option("--session", required=True, help="The session's id.")
+@short_term_option
+@touch_option
+@partial_option
+@url_option
+@json_option
+def context(
+    query: str, user: str, session: str, short_term: bool, touch: bool, partial: bool, url: str, as_json: bool
+) -> None:
+    """What an assistant needs before it answers: newest exchanges, notes, top memories, as one prompt text.
+
+    Without QUERY, what the user said last is the query.
+    """
+    asked = {"user_id": user, "session_id": session, "q": query, "touch": touch, "include_short_term": short_term}
+    if partial:
+        asked["partial"] = "allow"
+    answer = ask(url, "GET", "/v1/context", params=asked)
+    if as_json:
+        show.as_json(answer)
+        return
+    console = show.console()
+    if missing := not_back(answer):
+        console.print(missing, markup=False)
+    if not answer["prompt"]:
+        console.print("Nothing is known of this session, and no memory of this user answers.")
+        return
+    console.print(answer["prompt"], markup=False)

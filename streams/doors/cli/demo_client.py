@@ -1,0 +1,43 @@
+"""The last lines of `siltstone demo`: the same question, asked from Python."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from streams.app import Siltstone
+from streams.doors.cli import show
+
+try:
+    from siltstone_client import Memory
+except ModuleNotFoundError:  # a distribution of its own, which a worker does not need
+    HAS_CLIENT = False
+else:
+    HAS_CLIENT = True
+
+
+async def show_client(worker: Siltstone, question: Mapping[str, Any], console: Console) -> None:
+    """Two lines, and what they gave; nothing where the client is not installed."""
+    if not HAS_CLIENT:
+        return
+    url, user, query = f"http://127.0.0.1:{worker.api.port}", question["user_id"], question["question"]
+
+    def ask() -> str | None:
+        with Memory(url) as memory:
+            found = memory.search(query, user_id=user, include_short_term=False).results
+        return found[0].memory if found else None
+
+    answer = await asyncio.to_thread(ask)
+    if answer is None:
+        return
+    console.print(
+        "The same from Python, with a worker that runs (from siltstone_client import Memory):", style="bold"
+    )
+    console.print(escape(f">>> memory = Memory({url!r})"), soft_wrap=True)
+    console.print(escape(f">>> memory.search({query!r}, user_id={user!r}).results[0].memory"), soft_wrap=True)
+    console.print(show.plain(repr(answer), 200), soft_wrap=True)
+    console.print()

@@ -1,0 +1,31 @@
+"""`siltstone end-session`."""
+
+from __future__ import annotations
+
+import click
+
+from streams.doors.cli import show
+from streams.doors.cli.client import ask, json_option, session_path, url_option
+
+
+@click.command()
+@click.option("--user", required=True, help="Whose session.")
+@click.option("--session", required=True, help="The session's id.")
+@click.option("--at", metavar="TIME", help="When it was over: ISO 8601 or epoch milliseconds.  [default: now]")
+@url_option
+@json_option
+def end_session(user: str, session: str, at: str | None, url: str, as_json: bool) -> None:
+    """Say that a session is over, without waiting until it is silent for half an hour.
+
+    What is undecided of it is decided on: what is worth keeping becomes memories, and so do its important notes.
+    """
+    timestamp = int(at) if at is not None and at.isdecimal() else at
+    path = session_path(session, "end")
+    written = ask(url, "POST", path, json={"user_id": user, "timestamp": timestamp})
+    if as_json:
+        show.as_json(written)
+        return
+    where = f"{written['topic']}[{written['partition']}]@{written['offset']}"
+    console = show.console()
+    console.print(f"Session {session} of {user} ends: {where}.", markup=False)
+    console.print("`siltstone explain` shows what comes of it.")

@@ -1,0 +1,40 @@
+"""`siltstone import`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import click
+
+from streams.doors.cli.ingest import file_argument, take_in, taking_options
+from streams.doors.importing.formats import Format
+
+#: What somebody who moves in calls them; `jsonl` is what `siltstone export` writes, or messages of our own format.
+FORMATS: Final = {
+    "mem0": Format.MEM0,
+    "openmemory": Format.OPENMEMORY,
+    "jsonl": Format.SILTSTONE,
+    "openai": Format.OPENAI,
+    "sharegpt": Format.SHAREGPT,
+    "chatgpt": Format.CHATGPT,
+    "claude": Format.CLAUDE,
+    "whatsapp": Format.WHATSAPP,
+    "telegram": Format.TELEGRAM,
+    "slack": Format.SLACK,
+}
+
+
+@click.command("import")
+@click.argument("name", type=click.Choice(list(FORMATS)), metavar=f"[{'|'.join(FORMATS)}]")
+@file_argument
+@taking_options
+def import_file(name: str, **options: Any) -> None:
+    """Take in FILE (- for standard input) of the named format: chats, or memories from elsewhere.
+
+    It is `siltstone ingest` with the format named. Memories of mem0, of OpenMemory (its ZIP, or a file of it) and of
+    `siltstone export` (jsonl) are remembered as they are, with their ids, times and metadata; chats are said. In a
+    chat between people --speaker is the user, and the others answer.
+
+    The same file twice changes nothing.
+    """
+    take_in(FORMATS[name], **options)

@@ -1,0 +1,425 @@
+"""`siltstone ingest`."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import itertools
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from zoneinfo import ZoneInfo
+
+import aiokafka
+import click
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from schemas.conversations import ChatMessage, SessionEnded
+from schemas.errors import SiltstoneError
+from schemas.lifecycle import DAY_MS
+from schemas.places import Place
+from schemas.record_values import json_object, message_or_end
+from schemas.rights import Right
+from schemas.settings import KafkaSettings, LifecycleSettings, Settings
+from schemas.times import iso, now_ms
+from schemas.topics import Topics, key_of
+from streams.doors.cli import show
+from streams.doors.cli.client import json_option, until_applied, url_option
+from streams.doors.cli.options import bootstrap_option, with_options
+from streams.doors.cli.process import run
+from streams.doors.cli.shown_plans import show_plan
+from streams.doors.importing.formats import NAMES, Format
+from streams.doors.importing.found import (
+    Found,
+    Given,
+    LeftOut,
+    NamesNoSpeaker,
+    NamesNoUser,
+    NotReadable,
+    Problem,
+    Record,
+    TakenFor,
+)
+from streams.doors.importing.planning import planned
+from streams.doors.importing.records import records
+from streams.kafka.access.rights import require_write
+from streams.kafka.clients.broker import NOT_ALLOWED, ensure_topics, require_topics, translated
+from streams.kafka.clients.producing import started_producer
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: Files of these have no messages.
+_OF_MEMORIES: Final = (Format.MEM0, Format.OPENMEMORY)
+
+user_option = click.option("--user", help="Whose it is, where the file names no user.")
+session_option = click.option(
+    "--session", help="The session's id, where the file names none.  [default: made of the chat's opening]"
+)
+speaker_option = click.option(
+    "--speaker", help="Who of several people in a chat is the user.  [default: who is called as --user says]"
+)
+timezone_option = click.option(
+    "--timezone",
+    "zone",
+    metavar="ZONE",
+    default="UTC",
+    show_default=True,
+    help="Of times that name none, as WhatsApp's: Europe/Oslo, for instance.",
+)
+dry_run_option = click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Show sessions, speakers, dates and what would be left out; produce nothing, and ask no broker.",
+)
+wait_option = click.option(
+    "--wait", is_flag=True, help="Return when a worker has taken in all of it, so that it can be read."
+)
+timeout_option = click.option(
+    "--timeout",
+    "seconds",
+    type=click.FloatRange(min=0),
+    default=300.0,
+    show_default=True,
+    help="How long to wait with --wait, in seconds.",
+)
+
+
+def taking_options(command: F) -> F:
+    """What both commands have."""
+    for option in reversed(
+        (
+            user_option,
+            session_option,
+            speaker_option,
+            timezone_option,
+            dry_run_option,
+            wait_option,
+            timeout_option,
+            bootstrap_option,
+            url_option,
+            json_option,
+        )
+    ):
+        command = option(command)
+    return command
+
+
+file_argument = click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
+
+
+@click.command()
+@file_argument
+@click.option(
+    "--format",
+    "name",
+    type=click.Choice(["auto", *(one.value for one in Format)]),
+    default="auto",
+    show_default=True,
+    help="What the file is; auto tells by its first object.",
+)
+@taking_options
+def ingest(name: str, **options: Any) -> None:
+    """Produce the chats of FILE (- for standard input) to the conversations topic.
+
+    FILE is JSON, one object a line or an array: messages of our own format (siltstone) or OpenAI's (openai), chats of
+    ShareGPT (sharegpt), of an export of ChatGPT (chatgpt), Claude (claude) or Telegram (telegram); or memories of
+    mem0 (mem0), of OpenMemory (openmemory) or of our own exports (siltstone), which are remembered as they are.
+    Slack's export is a ZIP (slack), WhatsApp's a text (whatsapp). Of what comes in a ZIP, that will do.
+
+    The same file twice changes nothing. What has no time is of the file's last change, on standard input of now.
+    What is bad is reported with its place and the rest goes on; the exit code is 1 if anything was bad.
+    """
+    take_in(None if name == "auto" else Format(name), **options)
+
+
+def take_in(
+    of: Format | None,
+    *,
+    file: Path,
+    user: str | None,
+    session: str | None,
+    speaker: str | None,
+    zone: str,
+    dry_run: bool,
+    wait: bool,
+    seconds: float,
+    bootstrap_servers: str | None,
+    url: str,
+    as_json: bool,
+) -> None:
+    """What `ingest` and `import` do; without a format it is told by the first object."""
+    settings = with_options(Settings.load(), None, bootstrap_servers, None)
+    called, now = "standard input" if str(file) == "-" else file.name, now_ms()
+    undated = min(now, round(file.stat().st_mtime * 1000)) if file.is_file() else None  # a pipe has no age
+    try:
+        whose = "--user" if dry_run and user is None else user
+        given = Given(now, whose, session, undated, of, settings.memory, speaker, ZoneInfo(zone), dry_run)
+    except (KeyError, ValueError, OSError) as exc:  # unknown, a path, a folder of zones
+        raise click.UsageError(f"--timezone: {zone!r} is no time zone: give one as Europe/Oslo or UTC.") from exc
+    done = Done()
+    started = time.monotonic()
+    with opened(file) as readable:
+        try:
+            if dry_run:
+                show_plan(called, planned(records(readable, given)), as_json)
+                return
+            run(_ingest(readable, called, given, done, settings.kafka))
+        except (NamesNoUser, NamesNoSpeaker) as exc:
+            raise click.UsageError(f"{called}: {exc}.") from exc
+        except NotReadable as exc:
+            raise SiltstoneError(f"{called}: {exc}") from exc
+    taken = time.monotonic() - started
+    if wait:
+        for place in done.last:
+            left = seconds - (time.monotonic() - started - taken)
+            until_applied(url, place.token, f"what was ingested is not taken in after {seconds:g} s", left)
+    warnings = done.warnings(called, given, settings.lifecycle)
+    if as_json:
+        show.as_json({**done.told(), "seconds": round(taken, 3), "warnings": warnings})
+    else:
+        if done.format is not None:
+            click.echo(f"{called} was taken for {NAMES[done.format]}" + (" (named)" if given.format else ""))
+        why = "were deleted" if done.format is Format.OPENMEMORY else "nobody said"
+        out = f", {done.left_out} left out that {why}" if done.left_out else ""
+        rate = done.produced / max(taken, 1e-9)
+        click.echo(f"{done.counted()} in {taken:.1f} s ({rate:,.0f}/s), {done.bad} bad{out}")
+    for warning in warnings:
+        click.echo(f"siltstone: {warning}", err=True)
+    if done.bad:
+        raise SystemExit(1)
+
+
+@contextmanager
+def opened(file: Path) -> Iterator[io.BufferedReader]:
+    """Standard input stays open."""
+    if str(file) == "-":
+        yield sys.stdin.buffer  # type: ignore[misc]
+        return
+    with file.open("rb") as readable:
+        yield readable
+
+
+@dataclass(slots=True)
+class Done:
+    """What became of a file; of what was `produced`, so many are memories. `newest` is epoch ms."""
+
+    format: Format | None = None
+    produced: int = 0
+    memories: int = 0
+    bad: int = 0
+    left_out: int = 0
+    newest: int = 0
+    #: Of each topic and partition, the last record that was produced.
+    last: Sequence[Place] = ()
+
+    def counted(self) -> str:
+        """In words: memories are named where there are any, messages where there are or could be any."""
+        messages, of_memories = self.produced - self.memories, self.format in _OF_MEMORIES
+        if not self.memories and not of_memories:
+            return f"{messages} messages"
+        return f"{messages} messages and {self.memories} memories" if messages else f"{self.memories} memories"
+
+    def told(self) -> dict[str, Any]:
+        return {
+            "format": self.format,
+            "produced": self.produced,
+            "memories": self.memories,
+            "bad": self.bad,
+            "left_out": self.left_out,
+            "newest": iso(self.newest) if self.newest else None,
+        }
+
+    def warnings(self, called: str, given: Given, lifecycle: LifecycleSettings) -> list[str]:
+        """What somebody would wonder about later: what is old cools as soon as it is a memory."""
+        if self.format is None and self.bad:
+            return [f"nothing in {called} could be read: it is to be JSON, an object a line or an array"]
+        if not self.newest or lifecycle.clock != "wall":
+            return []
+        if given.now - self.newest <= lifecycle.fresh_days * DAY_MS:
+            return []
+        by_file = " (that of the file, which has no times: touch it)" if self.newest == given.undated else ""
+        return [
+            f"everything in {called} is older than the fresh period (lifecycle.fresh_days {lifecycle.fresh_days:g}), "
+            f"the newest of {iso(self.newest)[:10]}{by_file}. Its memories fade from the beginning, and many may be "
+            "cold: search with --include-all, and pin what is to stay"
+        ]
+
+
+async def _ingest(readable: io.BufferedReader, called: str, given: Given, done: Done, kafka: KafkaSettings) -> None:
+    found = records(readable, given)
+    first: list[Found] = []
+    for one in found:  # what the file is, is known before anything is asked of a broker
+        first.append(one)
+        if isinstance(one, TakenFor):
+            done.format = one.format
+            first += itertools.islice(found, 1)  # made of the object that told it
+            break
+    if done.format is None:
+        for one in first:
+            if isinstance(one, Problem):
+                done.bad += 1
+                click.echo(_told(called, one), err=True)
+        return
+    topics = Topics.with_prefix(kafka.topic_prefix)
+    lasting = done.format in _OF_MEMORIES or any(isinstance(one, Record) and one.lasting for one in first)
+    topic = topics.long_term if lasting else topics.conversations
+    await _writable(kafka, topic)
+    progress = Progress(
+        TextColumn("producing"),
+        BarColumn(),
+        DownloadColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with progress:
+        task = progress.add_task("", total=None if given.undated is None else _size(readable), rate="")
+        async with ByTopic(kafka) as producers:
+            producer = await producers.of(topic)
+            started = time.monotonic()
+            async for one in _each(itertools.chain(first, found), waits=given.undated is None):
+                match one:
+                    case Record():
+                        wanted = topics.long_term if one.lasting else topics.conversations
+                        if wanted != topic:
+                            topic, producer = wanted, await producers.of(wanted)
+                        await producer.send(key_of(one.user_id), one.value)
+                        if one.in_file:
+                            done.produced += 1
+                            done.memories += one.lasting
+                        done.newest = max(done.newest, one.at)
+                    case LeftOut():
+                        done.left_out += one.messages
+                    case Problem():
+                        done.bad += 1
+                        progress.console.print(_told(called, one), markup=False)
+                if done.produced % 500 == 0:
+                    rate = f"{done.produced / (time.monotonic() - started):,.0f}/s"
+                    completed = 0 if given.undated is None else readable.tell()
+                    progress.update(task, completed=completed, rate=rate)
+        done.last = producers.last()
+
+
+def _told(called: str, one: Problem) -> str:
+    """As compilers do: the file, the line, what is wrong."""
+    where = str(one.line) if one.line and one.where == f"line {one.line}" else f" {one.where}"
+    return f"{called}:{where}: {one.why}"
+
+
+async def _writable(kafka: KafkaSettings, topic: str) -> None:
+    """Raises `NotAllowed` where we may not write to it; where it is not there, it is created, if that is allowed."""
+    if not await require_write(kafka, topic):
+        await ensure_topics(kafka, check=False)
+        if not kafka.create_topics:  # a producer would make them, on a cluster that allows it
+            await require_topics(kafka)
+
+
+def _size(readable: io.BufferedReader) -> int:
+    return os.fstat(readable.fileno()).st_size
+
+
+async def _each(found: Iterator[Found], *, waits: bool) -> AsyncIterator[Found]:
+    """What is found; where reading may wait for somebody to write, what was read before is sent meanwhile."""
+    if not waits:
+        for one in found:
+            yield one
+        return
+
+    def following() -> list[Found]:
+        return list(itertools.islice(found, 1))
+
+    while read := await asyncio.to_thread(following):
+        yield read[0]
+
+
+def said(line: bytes) -> ChatMessage | SessionEnded:
+    """The record in a line. Raises `BadRecord`."""
+    fields = json_object(line)
+    fields.setdefault("timestamp", fields.get("created_at", now_ms()))
+    return message_or_end(fields)
+
+
+class producing:  # noqa: N801  (reads as what happens in the block)
+    """A producer of `conversations` records, or of another `topic`; all is acknowledged at the end of the block.
+
+    Then `ends` has the offset after the newest one of each partition.
+    """
+
+    def __init__(self, kafka: KafkaSettings, topic: str | None = None) -> None:
+        self._kafka = kafka
+        self._topic = topic or Topics.with_prefix(kafka.topic_prefix).conversations
+        self._sent: list[asyncio.Future[Any]] = []
+        self.ends: dict[int, int] = {}
+
+    async def __aenter__(self) -> producing:
+        self._producer = await started_producer(self._kafka, linger_ms=20, max_batch_size=262_144)
+        return self
+
+    async def send(self, key: bytes | None, value: bytes | None) -> None:
+        """Send one record; waits only where the producer's buffer is full."""
+        try:
+            self._sent.append(await self._producer.send(self._topic, value, key=key))
+        except NOT_ALLOWED as exc:
+            raise await self._failed(exc) from exc
+        if len(self._sent) >= 10_000:
+            await self.settle()
+
+    async def __aexit__(self, *_: object) -> None:
+        try:
+            await self.settle()
+        finally:
+            await self._producer.stop()
+
+    async def settle(self) -> None:
+        """Wait until all that was sent is acknowledged."""
+        sent, self._sent = self._sent, []
+        for future in sent:
+            try:
+                record = await future
+            except aiokafka.errors.KafkaError as exc:
+                raise await self._failed(exc) from exc
+            self.ends[record.partition] = max(record.offset + 1, self.ends.get(record.partition, 0))
+
+    async def _failed(self, exc: aiokafka.errors.KafkaError) -> SiltstoneError:
+        return await translated(self._kafka, exc, Right("WRITE", "topic", self._topic))
+
+
+class ByTopic:
+    """A producer for each topic that is asked for; all is acknowledged at the end of the block.
+
+    Before another topic is written to, the one before has all: a worker has memories before what was said of them.
+    """
+
+    def __init__(self, kafka: KafkaSettings) -> None:
+        self._kafka, self._stack = kafka, AsyncExitStack()
+        self._producers: dict[str, producing] = {}
+
+    async def __aenter__(self) -> ByTopic:
+        return self
+
+    async def of(self, topic: str) -> producing:
+        for producer in self._producers.values():
+            await producer.settle()
+        if topic not in self._producers:
+            if self._producers:  # the first was asked for before anything was shown
+                await _writable(self._kafka, topic)
+            self._producers[topic] = await self._stack.enter_async_context(producing(self._kafka, topic))
+        return self._producers[topic]
+
+    def last(self) -> list[Place]:
+        """Of each topic and partition, the last record; known behind the block."""
+        return [
+            Place(topic, partition, end - 1)
+            for topic, producer in self._producers.items()
+            for partition, end in producer.ends.items()
+        ]
+
+    async def __aexit__(self, *raised: Any) -> None:
+        await self._stack.__aexit__(*raised)

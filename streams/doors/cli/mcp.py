@@ -1,0 +1,20 @@
+"""`siltstone mcp`."""
+
+from __future__ import annotations
+
+import click
+
+from streams.doors.cli.client import bearer, url_option
+from streams.doors.cli.process import run
+
+
+@click.command()
+@url_option
+def mcp(url: str) -> None:
+    """Serve MCP on standard input and output, for an assistant that starts its servers as commands.
+
+    A running worker answers: its tools, with the rights of the token in SILTSTONE_TOKEN. It ends with its input.
+    """
+    from streams.doors.cli.mcp_proxy import serve  # half a second of imports, for this command alone
+
+    run(serve(url.rstrip("/"), bearer()))

@@ -1,0 +1,83 @@
+"""Memories by their ids: whole, or the beginning that tables show."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from typing import Any, Final
+
+import click
+
+from schemas.errors import ApiError
+from streams.doors.cli.client import ask
+from streams.doors.cli.show import SHOWN_OF_IDS
+
+_BEGINNING: Final = re.compile(r"[0-9a-f-]{4,36}")
+
+
+class _MemoryId(click.ParamType):
+    name = "MEMORY_ID"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        given = value.strip().lower()
+        try:
+            return str(uuid.UUID(given))
+        except ValueError:
+            if not _BEGINNING.fullmatch(given):
+                self.fail(
+                    f"{value!r} is no id of a memory, nor four or more characters of its beginning.", param, ctx
+                )
+            return given
+
+
+#: An id of a memory, or its beginning.
+MEMORY_ID = _MemoryId()
+
+ids_argument = click.argument("ids", nargs=-1, required=True, type=MEMORY_ID, metavar="MEMORY_ID...")
+user_option = click.option("--user", required=True, help="Whose memories.")
+wait_option = click.option(
+    "--timeout",
+    "seconds",
+    type=click.FloatRange(min=0),
+    default=30.0,
+    show_default=True,
+    help="How long to wait until it is done, in seconds.",
+)
+
+
+def short(memory_id: str) -> str:
+    """As tables show it."""
+    return memory_id[:SHOWN_OF_IDS]
+
+
+def is_whole(given: str) -> bool:
+    return len(given) == 36
+
+
+def found(url: str, user: str, given: str) -> dict[str, Any]:
+    """The user's memory of this id, or whose id begins so. Raises `ApiError` where there is none, or several."""
+    condition = f'id:eq:"{given}"' if is_whole(given) else f'id:contains:"{given}"'
+    asked = {"user_id": user, "filter": condition, "include_all": True, "limit": 1000}
+    memories = ask(url, "GET", "/v1/memories", params=asked)["memories"]
+    matching = [memory for memory in memories if memory["id"].startswith(given)]
+    if len(matching) == 1:
+        memory: dict[str, Any] = matching[0]
+        return memory
+    if not matching:
+        raise ApiError(f"user {user} has no memory {given}: `siltstone list --user {user}` shows their ids")
+    several = ", ".join(memory["id"] for memory in matching[:5])
+    raise ApiError(f"{len(matching)} memories of {user} begin with {given}: give more of the id ({several})")
+
+
+def standing(url: str, user: str, memory_id: str) -> str | None:
+    """The id of the memory, archived or not, that has this one or that a near-copy of this one went into.
+
+    It is asked for its history: reading a memory may count as an access.
+    """
+    try:
+        history = ask(url, "GET", f"/v1/memories/{memory_id}/history", params={"user_id": user})
+    except ApiError as exc:
+        if exc.status == 404:
+            return None
+        raise
+    return str(history["id"])

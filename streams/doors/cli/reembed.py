@@ -1,0 +1,141 @@
+"""`siltstone reembed`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import ValidationError
+
+from schemas.errors import ApiError, NoWorker, SettingsError, SiltstoneError
+from schemas.settings import EmbeddingSettings, Settings
+from streams.doctor.data import numbered
+from streams.doors.cli import show
+from streams.doors.cli.client import ask, json_option, url_option
+from streams.doors.cli.options import data_option
+from streams.doors.cli.process import run
+from streams.doors.cli.reembed_files import abandon_files, reembed_files
+from streams.doors.cli.shard_files import RowsBar
+from streams.memory.reembedding import Phase
+
+BACKENDS = click.Choice(["use", "sentence-transformers", "openai"])
+PATH = "/v1/reembed"
+UNDER_WAY = frozenset({Phase.LOADING, Phase.EMBEDDING, Phase.SWITCHING})
+LOOK_AGAIN_SECONDS = 0.3
+GO_ON = "what is done is kept: run the same command again to go on, or with --abandon to drop it"
+
+
+@click.command()
+@click.option("--backend", type=BACKENDS, help="Where the new model runs.  [default: embedding.backend]")
+@click.option("--model", help="Its name or folder.  [default: embedding.model, or the backend's own]")
+@click.option("--dimensions", type=click.IntRange(1, 65_536), help="Asked of a service that can shorten its vectors.")
+@click.option("--abandon", is_flag=True, help="Stop, and drop what is half done.")
+@data_option
+@url_option
+@json_option
+def reembed(
+    backend: str | None,
+    model: str | None,
+    dimensions: int | None,
+    abandon: bool,
+    data: Path | None,
+    url: str,
+    as_json: bool,
+) -> None:
+    """Give all memories vectors of another embedding model, and change over to it.
+
+    The running worker does it, and answers all the while; where none answers, it is done on the shards' files. With
+    --data it is done on the files there. Without --backend and --model it is the model of the settings. Ctrl-C stops
+    it, nothing is lost, and the same command goes on.
+    """
+    settings = Settings.load()
+    files = data or settings.data_dir
+    by_worker = data is None and _answers(url, files)
+    if abandon:
+        dropped = ask(url, "DELETE", PATH, params={"abandon": True})["dropped"] if by_worker else abandon_files(files)
+        if as_json:
+            show.as_json({"dropped": dropped})
+        else:
+            click.echo(
+                f"What was half done in {numbered(dropped)} is dropped." if dropped else "Nothing was half done."
+            )
+        return
+    wanted = _wanted(settings.embedding, backend, model, dimensions)
+    if by_worker:
+        done = _by_worker(url, wanted)
+    else:
+        embedder = settings.model_copy(update={"embedding": wanted}).embedder()
+        try:
+            done = run(reembed_files(files, embedder, settings.embedding))
+        except KeyboardInterrupt:
+            raise SiltstoneError(f"stopped; {GO_ON}") from None
+    if as_json:
+        show.as_json(done)
+    else:
+        _tell(done)
+
+
+def _answers(url: str, data: Path) -> bool:
+    """Whether a worker is there. Raises `NoWorker` where there is none, and no files either."""
+    try:
+        ask(url, "GET", PATH)
+    except NoWorker:
+        if not (data / "shards").is_dir():
+            raise
+        return False
+    return True
+
+
+def _wanted(
+    settings: EmbeddingSettings, backend: str | None, model: str | None, dimensions: int | None
+) -> EmbeddingSettings:
+    """The settings' model, as far as no other is named. Another model has dimensions of its own."""
+    same_backend = backend in (None, settings.backend)
+    kept = settings.model if same_backend else ""
+    same = same_backend and model in (None, settings.model)
+    try:
+        return EmbeddingSettings.model_validate(
+            {
+                **dict(settings),
+                "backend": backend or settings.backend,
+                "model": kept if model is None else model,
+                "dimensions": settings.dimensions if dimensions is None and same else dimensions,
+            }
+        )
+    except ValidationError as exc:
+        raise SettingsError([f"embedding.{error['loc'][0]}: {error['msg']}" for error in exc.errors()]) from None
+
+
+def _by_worker(url: str, wanted: EmbeddingSettings) -> dict[str, Any]:
+    """What the worker says when it is done. Raises `ApiError` where it does not get there."""
+    body = {"backend": wanted.backend, "model": wanted.model, "dimensions": wanted.dimensions}
+    state: dict[str, Any] = ask(url, "POST", PATH, json=body)
+    try:
+        with RowsBar() as bar:
+            tell = bar.of("embedding")
+            while state["phase"] in UNDER_WAY:
+                if state["total"]:
+                    over = "changing over" if state["phase"] == Phase.SWITCHING else ""
+                    tell(state["done"], state["total"], state["waiting_for"] or over)
+                time.sleep(LOOK_AGAIN_SECONDS)
+                state = ask(url, "GET", PATH)
+    except KeyboardInterrupt:
+        ask(url, "DELETE", PATH)
+        raise ApiError(f"stopped; {GO_ON}") from None
+    if state["phase"] != Phase.DONE:
+        why = state["error"] or "somebody stopped it, or the worker was started anew"
+        raise ApiError(f"{why}; {GO_ON}" if state["total"] else why)
+    return state
+
+
+def _tell(done: dict[str, Any]) -> None:
+    model = f"{done['model']} ({done['dimension']} dimensions)"
+    if done["switched"]:
+        click.echo(f"{done['total']:,} memories in {done['switched']} shards have vectors of {model} now.")
+    else:
+        click.echo(f"The shards have vectors of {model} already.")
+    click.echo("A worker needs these settings at its next start:")
+    for key, value in done["settings"].items():
+        click.echo(f"  {key}: {'(leave it out)' if value is None else value}")

@@ -1,0 +1,65 @@
+"""`siltstone remember`."""
+
+from __future__ import annotations
+
+import click
+
+from streams.doors.cli import show
+from streams.doors.cli.client import ask, json_option, url_option, written
+from streams.doors.cli.memory_ids import short, standing, wait_option
+
+
+@click.command()
+@click.argument("text")
+@click.option("--user", required=True, help="Who is to be reminded of it.")
+@click.option("--session", help="Where it belongs to; needed with --for.")
+@click.option(
+    "--for",
+    "ttl_seconds",
+    type=click.IntRange(min=1),
+    metavar="SECONDS",
+    help="Only for so long, with its session: a short-term memory.",
+)
+@click.option("--importance", type=click.FloatRange(0, 100), help="0 to 100.  [default: the worker's]")
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Whether to return when it can be read.")
+@wait_option
+@url_option
+@json_option
+def remember(
+    text: str,
+    user: str,
+    session: str | None,
+    ttl_seconds: int | None,
+    importance: float | None,
+    wait: bool,
+    seconds: float,
+    url: str,
+    as_json: bool,
+) -> None:
+    """Have TEXT remembered, and show the memory's id: for good, or with --for for a while."""
+    if not text.strip():
+        raise click.UsageError("There is no word in TEXT.")
+    if ttl_seconds is not None and session is None:
+        raise click.UsageError("--for needs --session: what is remembered for a while belongs to a session.")
+    given = {
+        "user_id": user,
+        "text": text,
+        "kind": "long_term" if ttl_seconds is None else "short_term",
+        "session_id": session,
+        "ttl_seconds": ttl_seconds,
+        "importance": importance,
+    }
+    body = {name: value for name, value in given.items() if value is not None}
+    late = f"it is not {'a memory yet' if ttl_seconds is None else 'noted'} after {seconds:g} s"
+    if wait:
+        answer = written(url, "POST", "/v1/memories", late, seconds, json=body)
+    else:
+        answer = ask(url, "POST", "/v1/memories", json=body)
+    memory_id = given_id = answer["event_id"]
+    if wait and ttl_seconds is None:
+        memory_id = standing(url, user, given_id) or given_id
+    if as_json:
+        show.as_json({**answer, "id": memory_id, "known": memory_id != given_id})
+        return
+    known = ", which says the same already" if memory_id != given_id else ""
+    click.echo(f"remembered as {short(memory_id)}{known} ({memory_id})")

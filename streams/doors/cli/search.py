@@ -1,0 +1,110 @@
+"""`siltstone search`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from schemas.memories import SHORT_TERM, SHOWN_FROM, State
+from streams.doors.cli import show
+from streams.doors.cli.client import (
+    ask,
+    filter_option,
+    json_option,
+    not_back,
+    partial_option,
+    short_term_option,
+    touch_option,
+    url_option,
+)
+
+
+@click.command()
+@click.argument("query")
+@click.option("--user", required=True, help="Whose memories.")
+@click.option("--top-k", type=click.IntRange(1, 1000), help="How many at the most.  [default: the worker's, 10]")
+@click.option("--include-cold", is_flag=True, help="Active and cold ones.")
+@click.option("--include-all", is_flag=True, help="Those of every state.")
+@click.option(
+    "--state", type=click.Choice([*(state.value for state in State), SHORT_TERM]), help="Those of one state only."
+)
+@click.option(
+    "--min-relevance",
+    type=click.FloatRange(0, 1),
+    help=f"No less relevant ones; 0: all.  [default: the best, and those from {SHOWN_FROM:g} on; all with --json]",
+)
+@short_term_option
+@filter_option
+@click.option("--explain", is_flag=True, help="Why each was found: cosine and BM25, with their ranks.")
+@touch_option
+@partial_option
+@url_option
+@json_option
+def search(
+    query: str,
+    user: str,
+    top_k: int | None,
+    include_cold: bool,
+    include_all: bool,
+    state: str | None,
+    min_relevance: float | None,
+    short_term: bool,
+    filters: tuple[str, ...],
+    explain: bool,
+    touch: bool,
+    partial: bool,
+    url: str,
+    as_json: bool,
+) -> None:
+    """Find what answers QUERY: a user's memories, and what the user has said and is no memory (short_term).
+
+    The table shows the best and those that are likely answers, and says how many others it leaves out. The id of a
+    memory is what `forget`, `pin` and `unpin` take.
+    """
+    body = {
+        "user_id": user,
+        "query": query,
+        "top_k": top_k,
+        "include_cold": include_cold,
+        "include_all": include_all,
+        "state": state,
+        "min_relevance": min_relevance or 0,
+        "include_short_term": short_term,
+        "filters": filters,
+        "explain": explain,
+        "touch": touch,
+        **({"partial": "allow"} if partial else {}),
+    }
+    answer = ask(url, "POST", "/v1/search", json=body)
+    if as_json:
+        show.as_json(answer)
+        return
+    console = show.console()
+    if missing := not_back(answer):
+        console.print(missing, markup=False)
+    results = worth_showing(answer["results"]) if min_relevance is None else answer["results"]
+    if results:
+        console.print(show.hits(f"Memories of {show.plain(user)}", results))
+        if explain:
+            console.print(show.reasons(results))
+    else:
+        console.print("No memory answers this.")
+    if left_out := len(answer["results"]) - len(results):
+        console.print(f"{left_out} less relevant left out: --min-relevance 0 shows all")
+    if better := answer.get("better_elsewhere"):
+        console.print(elsewhere(better, include_cold, state))
+
+
+def worth_showing(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The hits that are likely answers, and the best one however unlikely: of few memories none stands out."""
+    return [hit for place, hit in enumerate(results) if place == 0 or hit["relevance"] >= SHOWN_FROM]
+
+
+def elsewhere(better: dict[str, int], include_cold: bool, state: str | None) -> str:
+    """How many memories of which other states would have answered better, and the flag that finds them."""
+    counted = " and ".join(f"{count} {name}" for name, count in better.items())
+    flag = "--include-cold" if better.keys() == {"cold"} and not state else "--include-all"
+    instead = f" in place of --state {state}" if state else " in place of --include-cold" if include_cold else ""
+    memories, them = ("memory", "it") if sum(better.values()) == 1 else ("memories", "them")
+    return f"{counted} {memories} would have answered better: {flag}{instead} shows {them}"

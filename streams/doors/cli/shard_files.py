@@ -1,0 +1,99 @@
+"""The shards of a data directory, for commands that work on the files of those that no worker has open."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from schemas.errors import DataDirError, ShardError, ShardLocked
+from streams.doctor.data import numbered
+from streams.doors.cli.process import write_as_let_in
+from tables.database.inspection import Inspection, catalogs, inspect_catalog
+
+
+class RowProgress(Protocol):
+    """Shows how many rows are done, of how many; `note` says what else there is to know."""
+
+    def __call__(self, done: int, total: int, note: str = "") -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ShardFiles:
+    """Catalogs by partition, with what they say of themselves; and of those that are held, by whom."""
+
+    paths: dict[int, Path]
+    free: dict[int, Inspection]
+    held: dict[int, str]
+
+    @property
+    def holders(self) -> str:
+        """`shards 0, 1: process 12 has it open`."""
+        return f"{numbered(sorted(self.held))}: {'; '.join(sorted(set(self.held.values())))}"
+
+
+def shard_files(data: Path, partitions: Collection[int] = ()) -> ShardFiles:
+    """Those of the partitions, or all. Raises `DataDirError` where there are none, `ShardError` for a broken one."""
+    write_as_let_in(data)
+    paths = catalogs(data)
+    if not paths:
+        raise DataDirError(data, "there are no shards in it")
+    for partition in partitions:
+        if partition not in paths:
+            raise ShardError(partition, f"there is none in {data}: it has {numbered(sorted(paths))}")
+    files = ShardFiles({p: path for p, path in paths.items() if not partitions or p in partitions}, {}, {})
+    for partition, path in files.paths.items():
+        try:
+            files.free[partition] = inspect_catalog(partition, path)
+        except ShardLocked as exc:
+            files.held[partition] = str(exc).partition(": ")[2]
+    return files
+
+
+class RowsBar:
+    """Bars on standard error, one after the other, with number and rate of the rows that are done.
+
+    with RowsBar() as bar:
+        work(tell=bar.of("shard 3"))       # tell(done, total)
+    """
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,  # it would leave an empty line
+        )
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def of(self, name: str) -> RowProgress:
+        """A bar in place of the one before; to be called with the rows that are done, and how many there are."""
+        for earlier in self._progress.task_ids:
+            self._progress.update(earlier, visible=False)
+        task, started = self._progress.add_task(name, total=None, rate="", note=""), time.monotonic()
+        first: int | None = None
+
+        def tell(done: int, total: int, note: str = "") -> None:
+            nonlocal first
+            first = done if first is None else first
+            rate = (done - first) / max(time.monotonic() - started, 1e-9)
+            self._progress.update(task, completed=done, total=total, rate=f"{rate:,.0f}/s", note=note)
+
+        return tell

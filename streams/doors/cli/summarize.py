@@ -1,0 +1,71 @@
+"""`siltstone summarize`."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import Any
+
+import click
+from rich.console import Console
+
+from schemas.errors import ApiError
+from streams.doors.cli import show
+from streams.doors.cli.client import ask, json_option, url_option
+from streams.doors.cli.markdown import shown
+from streams.doors.cli.options import DAY
+from tables.summaries.day_files import written_by
+
+PATH = "/v1/summaries"
+LOOK_AGAIN_SECONDS = 0.2
+
+
+@click.command()
+@click.option("--user", required=True, help="Whose day.")
+@click.option("--date", "day", type=DAY, help="Which one.  [default: that of the user's newest message]")
+@click.option(
+    "--timeout",
+    "seconds",
+    type=click.FloatRange(min=0),
+    default=120.0,
+    show_default=True,
+    help="How long to wait for it, in seconds.",
+)
+@url_option
+@json_option
+def summarize(user: str, day: str | None, seconds: float, url: str, as_json: bool) -> None:
+    """Have a user's day summed up now, and show the summary.
+
+    It is of what the windows still hold of that day, and is added to the day's file: see `siltstone summaries`.
+    """
+    asked = ask(url, "POST", PATH, json={"user_id": user, "date": day})
+    with Console(stderr=True).status(f"Summing up {asked['messages']} messages of {asked['date']} …"):
+        markdown = _when_written(url, asked, seconds)
+    if as_json:
+        told = {name: asked[name] for name in ("run_id", "user_id", "date", "messages")}
+        show.as_json({**told, "markdown": markdown})
+    else:
+        show.console().print(shown(markdown))
+
+
+def _when_written(url: str, asked: dict[str, Any], seconds: float) -> str:
+    """What the run wrote. Raises `ApiError` where it could not be made, or is not there in time."""
+    run_id, user, day = asked["run_id"], asked["user_id"], asked["date"]
+    deadline = time.monotonic() + seconds
+    while True:
+        answer = ask(url, "GET", PATH, params={"user_id": user, "from": day, "to": day})
+        if any(run_id in one["runs"] for one in answer["days"]):
+            file = ask(url, "GET", f"{PATH}/{day}", params={"user_id": user})
+            return written_by(uuid.UUID(run_id), file["markdown"]) or file["markdown"]
+        if any(run_id == one["run_id"] for one in answer["waiting"]):
+            raise ApiError(
+                f"the summary of {day} could not be made for now, and is tried again with the next one of {user}: "
+                "the worker's log says what the model or the disk refused"
+            )
+        if time.monotonic() >= deadline:
+            raise ApiError(
+                f"the summary of {day} is not there after {seconds:g} s, and may still come: look at the lag of "
+                f"{asked['topic']} in {url.rstrip('/')}/metrics and at the worker's log, then at "
+                f"`siltstone summaries --user {user} {day}`"
+            )
+        time.sleep(LOOK_AGAIN_SECONDS)

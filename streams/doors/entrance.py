@@ -1,0 +1,32 @@
+"""What stands before all routes, in this order: each asks for less than the next, and reads less of the request."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from schemas.settings import Settings
+from streams.access.admission import Admission
+from streams.doors.http.body_limits import Bodies
+from streams.doors.http.failures import answer_failures
+from streams.doors.http.guard import Guard
+from streams.doors.http.hosts import Hosts
+from streams.doors.http.policies import route_of
+from streams.doors.http.request_reading import Plain
+from streams.doors.ui.door import Door
+from streams.telemetry.spans import Spans
+
+
+def put_before(api: FastAPI, settings: Settings, admission: Admission | None, spans: Spans) -> None:
+    """Failures are answered, whoever fails; then come host and page, body, token, and what the body says."""
+    # What is added later comes earlier.
+    api.add_middleware(Plain)
+    if admission is not None:
+        api.add_middleware(Guard, admission=admission, open_probes=settings.access.open_probes)
+    if settings.http.dashboard:
+        # It makes a token of a cookie: behind what asks which page has sent it, and before what asks for a token.
+        api.add_middleware(Door, tokens=admission is not None)
+    api.add_middleware(Bodies)
+    api.add_middleware(Hosts, http=settings.http, tokens=admission is not None)
+    if spans.on:  # outermost: what is refused is in a span as well
+        api.add_middleware(spans.serving, route_of=route_of)
+    answer_failures(api)

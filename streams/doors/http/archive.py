@@ -1,0 +1,183 @@
+"""The archive: what lies in a user's, searched, filled, taken out of.
+
+Writes are events in the log, like everybody's, as of the lifecycle's now.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Self
+
+from fastapi import APIRouter
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+
+from schemas.events import Archive, LongTermEvent, Remove, Restore
+from schemas.ids import Id
+from schemas.lifecycle import score_of, state_of
+from schemas.memories import SearchHit, State
+from schemas.places import Place, newest
+from schemas.times import iso, now_ms
+from streams.doors.http.accepted import Accepted, Written
+from streams.doors.http.consistency import AtLeast, Consistency, Wait
+from streams.doors.http.listing import After, Filters, PageQuery, PageSize, conditions_of, page_of_archive
+from streams.doors.http.shown import ShownMemory, command
+from streams.service import MemoryService
+
+#: Events that are written at the same time.
+AT_ONCE = 500
+
+
+class ShownArchived(ShownMemory):
+    """A memory in the archive; its score goes on falling."""
+
+    archived_at: str
+    reason: str = Field(description="manual, or cleanup")
+
+
+class ArchiveResponse(BaseModel):
+    memories: list[ShownArchived]
+    total: int = Field(description="how many there are in all, with these filters")
+    next: uuid.UUID | None = Field(description="give it as `after` to read on; null at the end")
+
+
+class ArchiveRequest(BaseModel):
+    """One memory of the user's, or several."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    user_id: Id
+    memory_id: uuid.UUID | None = None
+    memory_ids: Annotated[list[uuid.UUID], Field(min_length=1, max_length=1000)] | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.memory_id is None) == (self.memory_ids is None):
+            raise ValueError("give memory_id, or memory_ids")
+        return self
+
+    @property
+    def ids(self) -> list[uuid.UUID]:
+        return [self.memory_id] if self.memory_id is not None else self.memory_ids or []
+
+
+class OfUser(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    user_id: Id
+
+
+class ArchiveQuestion(OfUser):
+    """A question to one user's archive. camelCase spellings are taken as well."""
+
+    model_config = ConfigDict(populate_by_name=True, extra="forbid")
+
+    user_id: Annotated[Id, Field(validation_alias=AliasChoices("user_id", "userId"))]
+    query: Annotated[str, Field(min_length=1, max_length=32_768)]
+    top_k: Annotated[int | None, Field(ge=1, le=1000, validation_alias=AliasChoices("top_k", "topK", "limit"))] = None
+    explain: bool = False
+
+
+class FoundArchived(BaseModel):
+    results: list[SearchHit]
+
+
+class Archiving(Written):
+    """Writes are in the log; they take effect within moments."""
+
+    archiving: int
+    event_ids: list[uuid.UUID]
+
+
+def archive_routes(service: MemoryService) -> APIRouter:
+    """`/v1/archive`, but for its cleanup."""
+    api = APIRouter(tags=["archive"])
+    write, consistency = partial(Accepted.written, service), Consistency(service)
+    lifecycle = service.settings.lifecycle
+
+    async def now() -> int:
+        return await service.moment() or now_ms()
+
+    async def write_all(user_id: str, events: Sequence[LongTermEvent], wait: float | None) -> Archiving:
+        async def write() -> Sequence[Place]:
+            places: list[Place] = []
+            for start in range(0, len(events), AT_ONCE):
+                places += await asyncio.gather(*map(service.write, events[start : start + AT_ONCE]))
+            return places
+
+        places, applied = await service.applied(user_id, wait, write)
+        return Archiving(
+            archiving=len(events),
+            event_ids=[event.event_id for event in events],
+            token=newest(places)[0].token if places else None,
+            applied=applied,
+        )
+
+    @api.get("/v1/archive", dependencies=consistency.reads)
+    async def archive(
+        user_id: Id,
+        filters: Filters = [],  # noqa: B006
+        limit: PageSize = 50,
+        after: After = None,
+    ) -> ArchiveResponse:
+        """The user's archived memories, oldest first."""
+        page = await service.ask(user_id, page_of_archive, PageQuery(user_id, conditions_of(filters), limit, after))
+        at = await now()
+        shown = [
+            ShownArchived.of(one.memory, at, lifecycle, archived_at=iso(one.at), reason=one.reason)
+            for one in page.memories
+        ]
+        return ArchiveResponse(memories=shown, total=page.total, next=page.next_after)
+
+    @api.post("/v1/archive", status_code=202)
+    async def add(chosen: ArchiveRequest, wait: Wait) -> Archiving:
+        """Archive memories of the user's, pinned ones too: no search finds them but the archive's own.
+
+        Where one of them is not there, none is archived.
+        """
+        found = {(await service.one(chosen.user_id, memory_id)).id for memory_id in chosen.ids}
+        at = await now()
+        return await write_all(
+            chosen.user_id,
+            [command(Archive, chosen.user_id, timestamp=at, memory_id=identity) for identity in sorted(found)],
+            wait,
+        )
+
+    @api.post("/v1/archive/deprecated", status_code=202)
+    async def add_deprecated(whose: OfUser, wait: Wait) -> Archiving:
+        """Archive all of the user's deprecated memories, but for pinned ones and what is accessed meanwhile."""
+        at = await now()
+        return await write_all(
+            whose.user_id,
+            [
+                command(Archive, whose.user_id, timestamp=at, memory_id=memory.id, last_accessed=memory.last_accessed)
+                for memory in await service.of_user(whose.user_id)
+                if not memory.pinned and state_of(score_of(memory, at, lifecycle), lifecycle) is State.DEPRECATED
+            ],
+            wait,
+        )
+
+    @api.post("/v1/archive/search")
+    async def search(question: ArchiveQuestion, at_least: AtLeast) -> FoundArchived:
+        """The user's archived memories that answer the query, most relevant first; it counts as no access."""
+        await consistency.reached(question.user_id, at_least)
+        top_k = question.top_k or service.settings.long_term.top_k
+        return FoundArchived(
+            results=await service.search_archive(question.user_id, question.query, top_k, question.explain)
+        )
+
+    @api.post("/v1/archive/{memory_id}/restore", status_code=202)
+    async def restore(memory_id: uuid.UUID, whose: OfUser, wait: Wait) -> Accepted:
+        """Take a memory back out of the archive, as one that is accessed now."""
+        found = await service.archived(whose.user_id, memory_id)
+        return await write(command(Restore, whose.user_id, timestamp=await now(), memory_id=found), wait)
+
+    @api.delete("/v1/archive/{memory_id:uuid}", status_code=202)
+    async def remove(memory_id: uuid.UUID, user_id: Id, wait: Wait) -> Accepted:
+        """Remove a memory from the archive for good. The audit trail keeps that it was there, and no word of it."""
+        found = await service.archived(user_id, memory_id)
+        return await write(command(Remove, user_id, timestamp=await now(), memory_id=found), wait)
+
+    return api

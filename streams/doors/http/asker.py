@@ -1,0 +1,32 @@
+"""Who asks, for the routes that record it: the guard leaves the principal with the request."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from fastapi import Depends
+from starlette.requests import HTTPConnection
+
+from streams.access.authorize import Principal
+
+_KEY: Final = "siltstone.principal"
+
+
+def with_asker(scope: Any, principal: Principal) -> Any:
+    """The ASGI scope of a request that this principal makes."""
+    return {**scope, "state": {**scope.get("state", {}), _KEY: principal}}
+
+
+def asker(connection: HTTPConnection) -> Principal | None:
+    """None where no tokens are asked for, and where anybody may ask."""
+    found = connection.scope.get("state", {}).get(_KEY)
+    assert found is None or isinstance(found, Principal)
+    return found
+
+
+def sources_by(principal: Principal | None) -> list[str]:
+    """As whose what somebody writes is recorded; the usual ones where nobody is asked who it is."""
+    return [] if principal is None else principal.sources
+
+
+Asker = Annotated[Principal | None, Depends(asker)]

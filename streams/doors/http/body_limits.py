@@ -1,0 +1,113 @@
+"""What a request brings: how it is written, how large it is, and how long it may take to come.
+
+JSON alone changes something: a page of another site can send forms and texts to anybody, but no JSON without being
+asked for leave first. That holds without a body as well. Where the app reads on, it gets no more than these limits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from streams.doors.http.policies import policies_of
+from streams.doors.http.refusals import refused
+
+MAX_BODY_BYTES: Final = 8 << 20
+#: From when the app begins to read it.
+BODY_SECONDS: Final = 30.0
+#: What may come as a form: pages of the dashboard, which have forms of their own.
+FORMS: Final = ("/ui/",)
+_FORM: Final = b"application/x-www-form-urlencoded"
+_CLOSE: Final = (b"connection", b"close")
+
+
+class Bodies:
+    """ASGI middleware: 415 for what is no JSON, 413 for what is too large, 408 for what does not come.
+
+    A connection of which not all was read is closed with the answer: what else comes over it is read by nobody.
+    """
+
+    def __init__(self, app: ASGIApp, most: int = MAX_BODY_BYTES, seconds: float = BODY_SECONDS) -> None:
+        self._app, self._most, self._seconds = app, most, seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        body = _Body(scope, receive, self._most, self._seconds)
+
+        async def answered(message: Message) -> None:
+            if message["type"] == "http.response.start" and not body.is_read:
+                message = {**message, "headers": [*message.get("headers", ()), _CLOSE]}
+            await send(message)
+
+        try:
+            body.refuse()
+            await self._app(scope, body.receive, answered)
+        except HTTPException as exc:
+            await refused(exc.status_code, exc.detail)(scope, receive, answered)
+
+
+def with_body(scope: Scope, receive: Receive, content: bytes) -> tuple[Scope, Receive]:
+    """The request with this body in place of its own, which has been read."""
+    headers = [
+        (name, value) for name, value in scope["headers"] if name not in (b"content-length", b"transfer-encoding")
+    ]
+    if content:
+        headers.append((b"content-length", str(len(content)).encode()))
+    first: list[Message] = [{"type": "http.request", "body": content, "more_body": False}]
+
+    async def again() -> Message:
+        return first.pop() if first else await receive()
+
+    return {**scope, "headers": headers}, again
+
+
+class _Body:
+    """One request's. `is_read`: whether all of it has come, and been taken."""
+
+    def __init__(self, scope: Scope, receive: Receive, most: int, seconds: float) -> None:
+        self._receive, self._most, self._seconds = receive, most, seconds
+        self._size, self._deadline = 0, 0.0
+        headers = dict(scope["headers"])
+        self._length, self._type = headers.get(b"content-length"), headers.get(b"content-type", b"")
+        self._method, self._path = scope["method"], scope["path"]
+        self.is_read = self._length in (None, b"0") and b"transfer-encoding" not in headers
+
+    def refuse(self) -> None:
+        """What can be refused before it is read. Raises `HTTPException`."""
+        if self._length is not None and len(self._length) < 20 and int(self._length) > self._most:
+            raise self._too_large()
+        has_body = not self.is_read
+        if self._method not in ("POST", "PATCH") and not (self._method == "PUT" and has_body):
+            return
+        if not any(policies_of(self._method, self._path)):
+            return  # 404 or 405, however it is written
+        kind = self._type.partition(b";")[0].strip().lower()
+        if kind == b"application/json" or (kind == _FORM and self._path.startswith(FORMS)):
+            return
+        raise HTTPException(415, "Content-Type: send application/json, also where there is no body")
+
+    async def receive(self) -> Message:
+        """As ASGI has it. Raises `HTTPException`."""
+        if self.is_read:
+            return await self._receive()
+        now = asyncio.get_running_loop().time()
+        self._deadline = self._deadline or now + self._seconds
+        try:
+            async with asyncio.timeout(self._deadline - now):
+                message = await self._receive()
+        except TimeoutError:
+            raise HTTPException(408, f"the body has not come within {self._seconds:g} seconds") from None
+        if message["type"] == "http.request":
+            self._size += len(message.get("body", b""))
+            if self._size > self._most:
+                raise self._too_large()
+            self.is_read = not message.get("more_body", False)
+        return message
+
+    def _too_large(self) -> HTTPException:
+        return HTTPException(413, f"the body is larger than {self._most} bytes")

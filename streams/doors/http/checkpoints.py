@@ -1,0 +1,95 @@
+"""`/v1/checkpoints`: one of a partition, asked for and looked at; other workers' are forwarded to them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Path
+from pydantic import BaseModel, Field
+
+from schemas.errors import CheckpointError
+from schemas.stores import shown_store
+from streams.doors.http.refusals import because
+from streams.service import MemoryService
+from streams.shards.restore.asked_checkpoints import AskedCheckpoints
+
+Partition = Annotated[int, Path(ge=0)]
+
+
+class CheckpointsResponse(BaseModel):
+    store: str = Field(description="`checkpoints.url`, of a folder its name alone; empty where none are made")
+    partitions: int = Field(description="how many there are in all")
+    here: list[int] = Field(description="those of this worker")
+
+
+class CheckpointResponse(BaseModel):
+    partition: int
+    worker: str
+    running: bool
+    unchanged: bool = Field(description="the newest checkpoint has everything already")
+    generation: int | None
+    uploaded: int | None = Field(description="bytes that went to the store for it")
+    bytes: int | None = Field(description="of all its files")
+    error: str = Field(description="why there is none; empty where nothing went wrong")
+
+
+def checkpoint_routes(service: MemoryService) -> APIRouter:
+    """Begin, and look."""
+    api = APIRouter(tags=["operations"])
+    settings, asked = service.settings, service.checkpoints
+
+    @api.get("/v1/checkpoints")
+    async def checkpoints() -> CheckpointsResponse:
+        """Where they lie, and of which partitions this worker makes them."""
+        return CheckpointsResponse(
+            store=shown_store(settings.checkpoints.url),
+            partitions=settings.kafka.partitions,
+            here=sorted(service.shards.partitions()),
+        )
+
+    @api.post(
+        "/v1/checkpoints/{partition}",
+        status_code=202,
+        responses={**because(404, "No such partition"), **because(409, "No checkpoints are made")},
+    )
+    async def begin(partition: Partition) -> CheckpointResponse:
+        """Make one now. Whether it is there says `GET` of the same address."""
+        _require(partition)
+        try:
+            asked.begin(partition)
+            return _shown(asked, partition)
+        except CheckpointError as exc:
+            raise HTTPException(409, str(exc)) from exc
+
+    @api.get(
+        "/v1/checkpoints/{partition}",
+        responses=because(404, "No such partition, or nobody asked for one"),
+    )
+    async def state(partition: Partition) -> CheckpointResponse:
+        """Whether the one that was asked for last is there, and what became of it."""
+        _require(partition)
+        try:
+            return _shown(asked, partition)
+        except CheckpointError as exc:
+            raise HTTPException(404, str(exc)) from exc
+
+    def _require(partition: int) -> None:
+        if partition >= settings.kafka.partitions:
+            raise HTTPException(
+                404, f"there is no partition {partition}: kafka.partitions is {settings.kafka.partitions}"
+            )
+
+    def _shown(asked: AskedCheckpoints, partition: int) -> CheckpointResponse:
+        one = asked.of(partition)
+        return CheckpointResponse(
+            partition=partition,
+            worker=service.health.url,
+            running=one.running,
+            unchanged=one.unchanged,
+            generation=one.generation,
+            uploaded=one.uploaded,
+            bytes=one.whole,
+            error=one.error,
+        )
+
+    return api

@@ -1,0 +1,111 @@
+"""What became of a session's exchanges, and why, as the API tells it."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import asdict
+from typing import Self
+
+from fastapi import HTTPException
+from pydantic import BaseModel, Field
+
+from schemas.exchanges import render
+from schemas.times import iso
+from streams.intake.rules.decision_wording import lasting
+from streams.intake.rules.explaining import Explanation, Status
+from streams.service import MemoryService
+from tables.windows.sessions import Session
+
+
+class ShownParts(BaseModel):
+    """The parts of a score, in thousandths, but for the rating, `value`."""
+
+    reason: str = Field(
+        description="forced, high_score, low_score, judged_important, judged_unimportant, unrated, unread, all, "
+        "value_wanted"
+    )
+    fullness: int
+    sentiment: int
+    content: int
+    value: int | None = Field(description="the rating, 0-10; null where none was asked for or given")
+    total: int
+
+
+class ShownWaits(BaseModel):
+    exchanges: int = Field(description="as many more have to close before this one is scored")
+    session_ends_at: str = Field(description="then the session ends, if nothing more is said, and it is scored")
+
+
+class ShownDecision(BaseModel):
+    message_ids: list[str]
+    text: str
+    started_at: str
+    ended_at: str
+    expires_at: str
+    status: Status
+    outlook: Status | None = Field(
+        description="what an open or waiting exchange would become as things stand: promoted, dropped or asked"
+    )
+    importance: int | None = Field(description="70-100 where it is promoted, else 0; null while a rating is wanted")
+    parts: ShownParts | None = Field(description="of the status or the outlook; null where nobody has said anything")
+    memory_id: uuid.UUID | None = Field(
+        description="of the memory that a closed exchange is or would be; a near-copy becomes part of an older one"
+    )
+    waits_for: ShownWaits | None = Field(description="of a waiting exchange")
+    why: str
+    change: str = Field(description="what would have to change for another outcome")
+
+    @classmethod
+    def of(cls, explained: Explanation, ttl_seconds: int) -> Self:
+        exchange, waits = explained.exchange, explained.waits
+        return cls(
+            message_ids=[message.message_id for message in exchange.messages],
+            text=render(exchange) or "\n".join(message.content for message in exchange.messages),
+            started_at=iso(exchange.started_at),
+            ended_at=iso(exchange.ended_at),
+            expires_at=iso(exchange.ended_at + ttl_seconds * 1000),
+            status=explained.status,
+            outlook=explained.outlook,
+            importance=explained.importance,
+            parts=None if explained.parts is None else ShownParts(**asdict(explained.parts)),
+            memory_id=explained.memory_id,
+            waits_for=waits and ShownWaits(exchanges=waits.exchanges, session_ends_at=iso(waits.session_ends_at)),
+            why=explained.why,
+            change=explained.change,
+        )
+
+
+class DecisionsResponse(BaseModel):
+    session_id: str
+    user_id: str
+    policy: str
+    judge: str = Field(description="the model, or the local estimator")
+    exchanges: int = Field(description="closed since the session began; beyond the threshold the oldest are scored")
+    promote_threshold: int
+    ended: bool
+    decisions: list[ShownDecision]
+
+
+async def decisions_of(service: MemoryService, user_id: str, session_id: str, limit: int | None) -> DecisionsResponse:
+    """The exchanges that the worker holds of a session of its own, oldest first; the expired ones as well."""
+    memory = service.settings.memory
+    session = service.session(user_id, session_id)
+    if session == Session(user_id, session_id):
+        kept = lasting(memory.ttl_seconds)
+        raise HTTPException(
+            404,
+            f"this worker knows no session {session_id} of user {user_id}: check both ids; a session is forgotten "
+            f"when it is over and nothing was said for {kept}",
+        )
+    return DecisionsResponse(
+        session_id=session_id,
+        user_id=user_id,
+        policy=memory.scoring.policy,
+        judge=service.explainer.rater_name,
+        exchanges=session.exchanges,
+        promote_threshold=memory.promote_threshold,
+        ended=session.ended,
+        decisions=[
+            ShownDecision.of(explained, memory.ttl_seconds) for explained in await service.explain(session, limit)
+        ],
+    )

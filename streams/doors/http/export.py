@@ -1,0 +1,31 @@
+"""What is held of a user, to be taken along."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from fastapi.responses import StreamingResponse
+
+from schemas.ids import Id
+from streams.doors.http.consistency import Consistency
+from streams.doors.http.user_export import exported
+from streams.service import MemoryService
+
+
+def export_routes(service: MemoryService) -> APIRouter:
+    """`/v1/export`, of this worker's users."""
+    api = APIRouter(tags=["memories"])
+
+    @api.get(
+        "/v1/export",
+        dependencies=Consistency(service).reads,
+        response_class=StreamingResponse,
+        responses={200: {"content": {"application/x-ndjson": {}}, "description": "An object a line"}},
+    )
+    async def export(user_id: Id) -> StreamingResponse:
+        """The user's memories and the messages of its windows, an object a line: `siltstone import jsonl` reads it.
+
+        It counts as no access. Vectors, histories, numbers of accesses and daily summaries are not in it.
+        """
+        return StreamingResponse(iter(await exported(service, user_id)), media_type="application/x-ndjson")
+
+    return api

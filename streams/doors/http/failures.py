@@ -1,0 +1,114 @@
+"""What the API answers where something fails: one text, whatever it is, and no word of what was sent.
+
+503 and `Retry-After` are only for what may be over when asked again.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from aiokafka.errors import (
+    KafkaConnectionError,
+    KafkaError,
+    KafkaTimeoutError,
+    MessageSizeTooLargeError,
+    ProducerClosed,
+    RecordListTooLargeError,
+    UnknownError,
+)
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from schemas.errors import (
+    BrokerEmptied,
+    BrokerUnavailable,
+    ConsistencyTokenError,
+    DataDirError,
+    EmbeddingUnavailable,
+    JournalError,
+    MemoryNotFound,
+    NotReady,
+    OtherUser,
+    ScopeMissing,
+    ShardComingBack,
+    ShardLocked,
+    ShardNotHere,
+    SiltstoneError,
+    SummaryFilesError,
+    TokenRefused,
+)
+from streams.doors.http.forwarding import later
+from streams.doors.http.policies import methods_of
+from streams.doors.http.refusals import refused
+from streams.doors.http.unforeseen import Unforeseen
+from streams.doors.http.wording import complaints
+
+log = logging.getLogger(__name__)
+
+BUSY = "the worker is busy or its broker does not answer; ask again"
+#: What a broker, or the way to it, says that may be otherwise in a moment, beside what Kafka calls retriable.
+_PASSING = (KafkaConnectionError, KafkaTimeoutError, ProducerClosed, UnknownError)
+
+
+def answer_failures(api: FastAPI) -> None:
+    """Have every exception answered, of whatever was added before as well. `ShardNotHere` is for forwarding."""
+    for kind in (SiltstoneError, TimeoutError, KafkaError):
+        api.exception_handler(kind)(_answered)
+    api.exception_handler(HTTPException)(_declined)
+    api.exception_handler(RequestValidationError)(_invalid)
+    api.add_middleware(Unforeseen)
+
+
+async def _answered(_: Request, exc: Exception) -> Response:
+    return answer_to(exc)
+
+
+async def _declined(request: Request, exc: Exception) -> Response:
+    """Starlette says of a method that is wrong which ones one route has; the address may have others'."""
+    assert isinstance(exc, HTTPException)
+    allowed = methods_of(request.scope["path"]) if exc.status_code == 405 else ""
+    headers = {"Allow": allowed} if allowed else dict(exc.headers or {})
+    return refused(exc.status_code, exc.detail, headers)
+
+
+async def _invalid(_: Request, exc: Exception) -> Response:
+    assert isinstance(exc, RequestValidationError)
+    return refused(422, complaints(exc.errors()))
+
+
+def answer_to(exc: Exception) -> JSONResponse:
+    """401 and 403 what a token does not allow, 404 what is not there, 413 what no broker takes, 503 what passes.
+
+    422 is what is no consistency token of ours, and 500 what somebody has to mend first.
+    """
+    match exc:
+        case TimeoutError() | BrokerUnavailable() | BrokerEmptied() | NotReady() | ShardLocked() | ShardNotHere():
+            return later(str(exc) or BUSY)
+        case ShardComingBack():
+            return later(str(exc), exc.retry_after)
+        case TokenRefused():
+            return refused(401, str(exc), {"WWW-Authenticate": "Bearer"})
+        case ScopeMissing():
+            return refused(403, str(exc))
+        case MemoryNotFound() | OtherUser():
+            return refused(404, str(exc))
+        case ConsistencyTokenError():
+            return refused(422, str(exc))
+        case EmbeddingUnavailable():
+            return later(str(exc)) if exc.passing else refused(503, str(exc))
+        case MessageSizeTooLargeError() | RecordListTooLargeError():
+            return refused(413, "it is larger than the broker takes")
+        case KafkaError() if exc.retriable or isinstance(exc, _PASSING):
+            return later(BUSY)
+        case KafkaError():
+            return refused(500, f"the broker refuses it: {type(exc).__name__}")
+        case DataDirError() | SummaryFilesError() | JournalError():  # their texts have paths of the machine
+            log.error("a request could not be answered: %s", exc)
+            return refused(500, f"{type(exc).__name__}: the worker's log says more")
+        case SiltstoneError():
+            log.error("a request could not be answered: %s", exc)
+            return refused(500, str(exc))
+        case _:
+            return refused(500, f"{type(exc).__name__}: the worker's log says more")

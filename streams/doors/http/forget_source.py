@@ -1,0 +1,47 @@
+"""What one source had a part in is forgotten, one event a memory: replays leave each of them forgotten."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from schemas.errors import MemoryNotFound
+from schemas.events import Forget
+from schemas.places import Place, newest
+from streams.doors.http.accepted import Written
+from streams.doors.http.shown import command
+from streams.service import MemoryService
+
+
+class ForgottenSource(Written):
+    """What was asked for, and of how many. A memory of several sources goes with each of them."""
+
+    user_id: str
+    source: str
+    memories: int = Field(description="that were there, archived ones among them")
+    exchanges: int = Field(description="of short-term windows that were no memories: none becomes one")
+    short_term_memories: int
+
+
+async def forget_source(service: MemoryService, user_id: str, source: str, wait: float | None) -> ForgottenSource:
+    """Raises `MemoryNotFound` where the user has nothing of the source."""
+    found = await service.of_source(user_id, source)
+    ids: list[uuid.UUID] = [*dict.fromkeys((*found.memories, *found.exchanges, *found.notes))]
+    if not ids:
+        raise MemoryNotFound(f"user {user_id} has nothing of source {source}")
+
+    async def write() -> Sequence[Place]:
+        return await service.write_all([command(Forget, user_id, memory_id=one) for one in ids])
+
+    places, applied = await service.applied(user_id, wait, write)
+    return ForgottenSource(
+        token=newest(places)[0].token,
+        applied=applied,
+        user_id=user_id,
+        source=source,
+        memories=len(found.memories),
+        exchanges=len(found.exchanges),
+        short_term_memories=len(found.notes),
+    )

@@ -1,0 +1,177 @@
+"""A request about a user of another worker is answered by that worker.
+
+Who owns a partition is known from the consumer group itself: each member's address comes with the assignment. While a
+partition moves nobody can answer: 503, with `Retry-After`. A forwarded request is not forwarded again.
+It carries the caller's own token, and the owner asks for that as of anybody: that it was forwarded is no right.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from math import ceil
+from typing import Final
+
+import httpx
+from fastapi import Request, Response
+from fastapi.responses import JSONResponse
+
+from schemas.errors import NotReady, ShardNotHere
+from streams.doors.http.consistency import waits_of
+from streams.doors.http.refusals import refused
+from streams.memory.read_your_writes import MOST_WAITING
+
+log = logging.getLogger(__name__)
+
+FORWARDED: Final = "x-siltstone-forwarded"
+#: What is asked again sees how far it is, and may be back sooner than it looked: seconds.
+LONGEST_RETRY: Final = 60
+#: Longer than the owner itself waits for its shards.
+WAIT_SECONDS: Final = 15.0
+#: Whoever asks for all workers' numbers waits no longer for one of them.
+ASKED_SECONDS: Final = 2.0
+#: To one worker: more than may wait there, see `effects.py`.
+CONNECTIONS: Final = httpx.Limits(max_connections=2 * MOST_WAITING, max_keepalive_connections=20)
+#: What goes back with an answer.
+_KEPT: Final = ("content-disposition", "content-type", "hx-redirect", "location", "retry-after")
+_OF_THE_ASKER: Final = ("authorization", "cookie")
+#: Of one connection, not of the request that it carries.
+_HOP_BY_HOP: Final = frozenset(
+    {"connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
+)
+
+
+#: Of the page that asks, at the worker's address that was asked; that worker has looked at it.
+_OF_THE_PAGE: Final = frozenset({"origin", "referer", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site"})
+
+
+class Forwarding:
+    """Sends requests to the owners of partitions. `owner` gives the base URL of a partition's worker, if known.
+
+    `reserved` is a place among those who wait: a request that waits at another worker has one here as well.
+    """
+
+    def __init__(
+        self,
+        owner: Callable[[int], str | None],
+        own_url: Callable[[], str],
+        partitions: int,
+        reserved: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._owner, self._own_url, self._partitions, self._reserved = owner, own_url, partitions, reserved
+        self._certificates: ssl.SSLContext | None = None
+        self._made: dict[str, httpx.AsyncClient] = {}
+
+    def _http(self, url: str) -> httpx.AsyncClient:
+        """With connections of each worker's own: those who wait at one take none from the others.
+
+        The machine's certificates are read for the first request alone, and a lone worker forwards none.
+        """
+        if url not in self._made:
+            if self._certificates is None:
+                self._certificates = httpx.create_ssl_context(trust_env=False)
+            self._made[url] = httpx.AsyncClient(
+                timeout=WAIT_SECONDS, trust_env=False, verify=self._certificates, limits=CONNECTIONS
+            )
+        return self._made[url]
+
+    async def close(self) -> None:
+        for made in self._made.values():
+            await made.aclose()
+
+    async def to_owner(self, request: Request, moved: Exception) -> Response:
+        """The owner's answer; 503 where there is no other owner, or it does not answer."""
+        assert isinstance(moved, ShardNotHere)
+        url = self._owner(moved.partition)
+        if url is None or url == self._own_url() or FORWARDED in request.headers:
+            return later(str(moved))
+        try:
+            return _passed_on(await self._sent(request, url))
+        except NotReady as exc:
+            log.info("shard %d: %s", moved.partition, exc)
+            return later(f"shard {moved.partition}: {exc}")
+
+    async def to_others(self, request: Request, missing: Exception) -> Response:
+        """What is not on this worker may be on another: the first answer that is no 404.
+
+        Where a worker does not answer, nobody knows whether it is there: 503.
+        """
+        try:
+            for answer in await self.asked(request):
+                if answer.status_code != 404:
+                    return _passed_on(answer)
+        except NotReady as exc:
+            return later(str(exc))
+        return JSONResponse({"detail": str(missing)}, 404)
+
+    async def asked(self, request: Request) -> list[httpx.Response]:
+        """Each other worker's answer to the same request; none where another worker has asked already.
+
+        Raises `NotReady` where one does not answer, or it is not known who owns a partition.
+        """
+        if FORWARDED in request.headers:
+            return []
+        owners = {self._owner(partition) for partition in range(self._partitions)}
+        if None in owners and owners != {None}:
+            raise NotReady("partitions are moving; ask again")
+        return [await self._sent(request, url) for url in self.others()]
+
+    async def _sent(self, request: Request, url: str) -> httpx.Response:
+        """The answer of the worker there. Raises `NotReady` where there is none."""
+        headers = {name: value for name, value in request.headers.items() if name not in _HOP_BY_HOP | _OF_THE_PAGE}
+        try:
+            with self._reserved() if waits_of(request) else nullcontext():
+                answer = await self._http(url).request(
+                    request.method,
+                    url,
+                    headers={**headers, FORWARDED: "1"},
+                    extensions={"target": _target(url, request)},
+                    content=await request.body(),
+                    timeout=WAIT_SECONDS + waits_of(request),
+                )
+        except httpx.HTTPError as exc:
+            raise NotReady(f"its worker at {url} does not answer; ask again") from exc
+        if answer.status_code == 401:  # this worker knows the token: the other one has not read of it yet
+            raise NotReady(f"its worker at {url} does not know the token yet; ask again")
+        return answer
+
+    def others(self) -> list[str]:
+        """Where the group's other workers serve, as it was told last."""
+        found = {self._owner(partition) for partition in range(self._partitions)}
+        return sorted(url for url in found if url is not None and url != self._own_url())
+
+    async def ask(self, url: str, request: Request, path: str) -> httpx.Response | None:
+        """What another worker answers whoever asks us, at an address of its own; None where it does not answer.
+
+        It is asked as nobody else than who asks us: with the same token.
+        """
+        asker = {name: request.headers[name] for name in _OF_THE_ASKER if name in request.headers}
+        try:
+            return await self._http(url).get(f"{url}{path}", headers={**asker, FORWARDED: "1"}, timeout=ASKED_SECONDS)
+        except httpx.HTTPError as exc:
+            log.info("the worker at %s does not answer: %s", url, type(exc).__name__)
+            return None
+
+
+def _target(url: str, request: Request) -> bytes:
+    """Path and query as they came, behind the path of the URL. Decoding and encoding would change ids with `%`."""
+    query: bytes = request.scope["query_string"]
+    path: bytes = httpx.URL(url).raw_path.rstrip(b"/") + request.scope["raw_path"]
+    return path + b"?" + query if query else path
+
+
+def _passed_on(answer: httpx.Response) -> Response:
+    kept = {name: answer.headers[name] for name in _KEPT if name in answer.headers}
+    return Response(answer.content, answer.status_code, kept)
+
+
+def later(detail: str, seconds: float = 1.0) -> JSONResponse:
+    """Nobody can answer now; to be asked again after so many seconds, or a minute: much may have changed by then."""
+    return refused(503, detail, {"Retry-After": retry_after(seconds)})
+
+
+def retry_after(seconds: float) -> str:
+    """The header's value."""
+    return str(min(LONGEST_RETRY, max(1, ceil(seconds))))

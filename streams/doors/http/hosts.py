@@ -1,0 +1,120 @@
+"""Which host a request is for, and which site's page has sent it: a web page must not ask a worker for its reader.
+
+Any page that somebody reads can send requests to loopback, and by a name of its own that leads there (DNS rebinding)
+read the answers as well. Hence `Host` must be a name of this worker, and what a browser says of the page that asks
+(`Origin`, `Sec-Fetch-Site`) must be a page of ours. Programs other than browsers say nothing of pages.
+
+Where tokens are asked for, a proxy may stand before the worker: any `Host` will do unless `http.allowed_hosts` has
+some. A page that has a token to put into `Authorization` may be anybody's; whatever else comes, with a cookie for
+instance or to log in, must be from a page of ours there too.
+
+A new route needs nothing here: pages of ours may ask for it, other sites' may not. One that links of other sites may
+lead to, because it is a page and shows nothing by itself, stands in `ENTRANCES`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from schemas.settings import HttpSettings
+from schemas.settings.oidc import LOOPBACK
+from streams.doors.http.refusals import refused
+
+#: Pages that a link from anywhere may lead to.
+ENTRANCES: Final = frozenset({"/docs", "/redoc", "/ui", "/ui/"})
+_OUR_SITES: Final = frozenset({b"same-origin", b"none"})
+
+
+def names_of(http: HttpSettings, tokens: bool) -> frozenset[str]:
+    """By which a worker is asked for, without ports. None: by any name; then a token proves who asks."""
+    if tokens and not http.allowed_hosts:
+        return frozenset()
+    return LOOPBACK | frozenset(map(str.lower, (*http.own_names, *http.allowed_hosts)))
+
+
+class Hosts:
+    """ASGI middleware. `tokens`: whether the worker asks for them."""
+
+    def __init__(self, app: ASGIApp, http: HttpSettings, tokens: bool) -> None:
+        self._app, self._tokens = app, tokens
+        self._names = names_of(http, tokens)
+        self._allowed = frozenset(map(str.lower, http.allowed_hosts))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            headers: dict[bytes, list[bytes]] = {}
+            for name, value in scope["headers"]:
+                headers.setdefault(name, []).append(value)
+            if self._names and not self._ours(headers.get(b"host", [])):
+                answer = refused(421, "Host: is no name of this worker; add it to http.allowed_hosts if it should be")
+                await answer(scope, receive, send)
+                return
+            by_token = self._tokens and b"authorization" in headers
+            if not by_token and self._foreign(scope, headers):
+                answer = refused(
+                    403, "Origin: a page of another site has sent this; its host can be in http.allowed_hosts"
+                )
+                await answer(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _ours(self, hosts: list[bytes]) -> bool:
+        return len(hosts) == 1 and _name(hosts[0]) in self._names
+
+    def _foreign(self, scope: Scope, headers: dict[bytes, list[bytes]]) -> bool:
+        """Browsers that send `Sec-Fetch-Site` let no page set it; others send `Origin` with what changes things."""
+        sites, origins = headers.get(b"sec-fetch-site", []), headers.get(b"origin", [])
+        if any(self._is_allowed(origin) for origin in origins):
+            return len(origins) > 1
+        if sites:
+            return not _OUR_SITES.issuperset(sites) and not _enters(scope, headers)
+        hosts = headers.get(b"host", [])
+        return any(_site(origin) != _text(host).lower() for origin in origins for host in hosts)
+
+    def _is_allowed(self, origin: bytes) -> bool:
+        return _name(_text(origin).partition("://")[2].encode("latin-1")) in self._allowed
+
+
+def _enters(scope: Scope, headers: dict[bytes, list[bytes]]) -> bool:
+    """Whether somebody has followed a link to a page that may be entered by one."""
+    return (
+        scope["method"] == "GET"
+        and scope["path"] in ENTRANCES
+        and headers.get(b"sec-fetch-mode") == [b"navigate"]
+        and headers.get(b"sec-fetch-dest") == [b"document"]
+    )
+
+
+def _site(origin: bytes) -> str:
+    """Host and port of a page; empty where it is none.
+
+    >>> _site(b"https://Here:8000"), _site(b"null"), _site(b"http://[")
+    ('here:8000', '', '')
+    """
+    try:
+        return urlsplit(_text(origin)).netloc.lower()
+    except ValueError:
+        return ""
+
+
+def _text(value: bytes) -> str:
+    return value.decode("latin-1")
+
+
+def _name(host: bytes) -> str:
+    """Of a host with or without a port; empty where it is none.
+
+    >>> _name(b"[::1]:8000"), _name(b"LocalHost"), _name(b"a.example:b")
+    ('::1', 'localhost', '')
+    """
+    try:
+        split = urlsplit(f"//{_text(host)}")
+        if split.path or split.query or split.fragment or split.username is not None:
+            return ""
+        split.port  # noqa: B018 - raises where it is no number
+        return (split.hostname or "").rstrip(".")
+    except ValueError:
+        return ""

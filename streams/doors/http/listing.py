@@ -1,0 +1,97 @@
+"""Memories page by page, with filters."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Generic, TypeVar
+
+from fastapi import Depends, HTTPException, Query
+
+from schemas.lifecycle import score_of, state_of, wanted_states
+from schemas.memories import Memory, State
+from schemas.settings import LifecycleSettings
+from streams.recall.filtering import Filter, matching
+from streams.runtime.cancellation import cancellable
+from tables.memories.catalog.archive import Archived
+from tables.memories.items import is_expired
+from tables.memories.shard import Shard
+
+T = TypeVar("T")
+
+Filters = Annotated[list[str], Query(alias="filter", description="field:operator:value; all must match")]
+PageSize = Annotated[int, Query(ge=1, le=1000)]
+After = Annotated[uuid.UUID | None, Query(description="read on after this memory")]
+
+
+def _states(
+    state: State | None = None,
+    include_cold: bool = False,
+    include_all: bool = False,
+    cold: Annotated[bool, Query(alias="includeCold", include_in_schema=False)] = False,
+    all_states: Annotated[bool, Query(alias="includeAll", include_in_schema=False)] = False,
+) -> frozenset[State]:
+    return wanted_states(state=state, include_all=include_all or all_states, include_cold=include_cold or cold)
+
+
+#: As a search has them: active by default. camelCase spellings are taken as well.
+States = Annotated[frozenset[State], Depends(_states)]
+
+
+def conditions_of(filters: list[str]) -> Sequence[Filter]:
+    """What the filters say; 422 where one says nothing."""
+    try:
+        return Filter.all_of(filters)
+    except ValueError as exc:
+        raise HTTPException(422, str(exc)) from exc
+
+
+@dataclass(frozen=True, slots=True)
+class PageQuery:
+    """A page: of whose memories, which, in which states as of `now` (epoch ms), how many, behind which one."""
+
+    user_id: str
+    conditions: Sequence[Filter]
+    limit: int
+    after: uuid.UUID | None
+    states: frozenset[State] = frozenset(State)
+    now: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """Some of the memories that were found, of how many, and what the next page is behind; None at the end."""
+
+    memories: Sequence[T]
+    total: int
+    next_after: uuid.UUID | None
+
+
+def page_of_memories(shard: Shard, wanted: PageQuery, lifecycle: LifecycleSettings) -> Page[Memory]:
+    """Oldest first. For the shard's thread: a user has thousands, and an answer a page."""
+    found = [
+        memory
+        for memory in matching(cancellable(shard.memories_of(wanted.user_id)), wanted.conditions)
+        if state_of(score_of(memory, wanted.now, lifecycle), lifecycle) in wanted.states
+        and not is_expired(memory, wanted.now)
+    ]
+    return _page(found, wanted, lambda memory: memory.id)
+
+
+def page_of_archive(shard: Shard, wanted: PageQuery) -> Page[Archived]:
+    """Oldest first, in every state. For the shard's thread as well."""
+    found = [
+        one
+        for one in cancellable(shard.archive_of(wanted.user_id))
+        if all(condition.matches(one.memory) for condition in wanted.conditions)
+    ]
+    return _page(found, wanted, lambda one: one.memory.id)
+
+
+def _page(found: Sequence[T], wanted: PageQuery, id_of: Callable[[T], uuid.UUID]) -> Page[T]:
+    start = 0
+    if wanted.after is not None:
+        start = next((place + 1 for place, one in enumerate(found) if id_of(one) == wanted.after), len(found))
+    page = list(found[start : start + wanted.limit])
+    return Page(page, len(found), id_of(page[-1]) if start + wanted.limit < len(found) else None)

@@ -1,0 +1,173 @@
+"""Long-term memories one by one: read, listed with filters, edited, pinned, forgotten, and their history.
+
+Writes are events in the log, like everybody's.
+"""
+
+from __future__ import annotations
+
+import uuid
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, HTTPException, Query
+from pydantic import BaseModel, Field, model_validator
+
+from schemas.events import Edit, Forget, ForgetUser, Pin, Unpin
+from schemas.fields import MAX_METADATA_BYTES, Content, Metadata
+from schemas.ids import Id
+from schemas.memories import Memory
+from schemas.sources import Source
+from schemas.times import iso
+from streams.doors.http.accepted import Accepted
+from streams.doors.http.asker import Asker, sources_by
+from streams.doors.http.consistency import Consistency, Wait
+from streams.doors.http.forget_source import ForgottenSource, forget_source
+from streams.doors.http.listing import After, Filters, PageQuery, PageSize, States, conditions_of, page_of_memories
+from streams.doors.http.partial import MayBePartial, Partial, said
+from streams.doors.http.shown import ShownMemory, command, shown
+from streams.service import MemoryService
+from tables.memories.editing import outgrows
+from tables.memories.shard import Shard
+
+
+class MemoriesResponse(MayBePartial):
+    memories: list[ShownMemory]
+    total: int = Field(description="how many there are in all, with these filters")
+    next: uuid.UUID | None = Field(description="give it as `after` to read on; null at the end")
+
+
+class OneMemory(ShownMemory, MayBePartial):
+    """A memory, and whether something may have become of it that is not back yet."""
+
+
+class MemoryChange(BaseModel):
+    """What a memory is to be from now on. What is not given stays."""
+
+    user_id: Id
+    text: Annotated[Content, Field(min_length=1)] | None = None
+    metadata: Metadata | None = Field(default=None, description="merged into what is there; a null removes its key")
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> MemoryChange:
+        if self.text is None and self.metadata is None:
+            raise ValueError("give text or metadata")
+        return self
+
+
+class PastEvent(BaseModel):
+    at: str
+    event: str = Field(
+        description="created, edited, merged, pinned, unpinned, superseded, supersedes, summarized, transition"
+    )
+    details: dict[str, Any]
+
+
+class HistoryResponse(BaseModel):
+    id: uuid.UUID
+    user_id: str
+    events: list[PastEvent] = Field(description="oldest first")
+
+
+async def history_of(service: MemoryService, found: Memory) -> HistoryResponse:
+    """What was done to a memory, which may be in the archive."""
+    made = PastEvent(at=iso(found.created_at), event="created", details={"kind": found.kind})
+    done = await service.ask(found.user_id, Shard.history, found.user_id, found.id)
+    past = [PastEvent(at=iso(one.occurred_at), event=one.event, details=one.details) for one in done]
+    return HistoryResponse(id=found.id, user_id=found.user_id, events=[made, *past])
+
+
+def memory_routes(service: MemoryService) -> APIRouter:
+    """`/v1/memories…`, for the memories of this worker's shards."""
+    api = APIRouter(tags=["memories"])
+    write, reads = partial(Accepted.written, service), Consistency(service).reads
+
+    @api.get("/v1/memories", dependencies=reads)
+    async def memories(
+        user_id: Id,
+        states: States,
+        allowed: Partial,
+        filters: Filters = [],  # noqa: B006
+        limit: PageSize = 50,
+        after: After = None,
+    ) -> MemoriesResponse:
+        """The user's memories, oldest first: the active ones, unless `state`, `include_all` or `include_cold` is set.
+
+        Being listed counts as no access. With `partial=allow`, while the user's partition comes back to its worker,
+        those are listed that are there already.
+        """
+        wanted = PageQuery(user_id, conditions_of(filters), limit, after, states, service.clock.now())
+        page, behind = await service.ask_partly(
+            allowed, user_id, page_of_memories, wanted, service.settings.lifecycle
+        )
+        memories = [shown(memory, service) for memory in page.memories]
+        return MemoriesResponse(memories=memories, total=page.total, next=page.next_after, **said(allowed, behind))
+
+    @api.get("/v1/memories/{memory_id}", dependencies=reads)
+    async def memory(memory_id: uuid.UUID, user_id: Id, allowed: Partial, touch: bool = True) -> OneMemory:
+        """One memory; that counts as an access, unless `touch` is false. It is shown as it was before.
+
+        A near-copy's id shows the memory that it went into. With `partial=allow`, while the user's partition comes
+        back to its worker, it is shown where it is there already; where it is not, 503 says so.
+        """
+        found, behind = await service.one_partly(allowed, user_id, memory_id)
+        if touch:
+            service.recall.accessed(user_id, [found.id])
+        return OneMemory.of(found, service.clock.now(), service.settings.lifecycle, **said(allowed, behind))
+
+    @api.patch("/v1/memories/{memory_id}", status_code=202)
+    async def edit(memory_id: uuid.UUID, change: MemoryChange, wait: Wait, asker: Asker) -> Accepted:
+        """Edit text or metadata; another text is embedded anew. `history` keeps what was there before."""
+        found = await service.one(change.user_id, memory_id)
+        if change.metadata is not None and outgrows(found.meta, change.metadata):
+            raise HTTPException(
+                422, f"metadata: with what the memory has, more than {MAX_METADATA_BYTES} bytes of JSON"
+            )
+        fields = change.model_dump(exclude={"user_id"}, exclude_none=True)
+        sources = [] if change.text is None else sources_by(asker)
+        return await write(command(Edit, change.user_id, memory_id=found.id, sources=sources, **fields), wait)
+
+    @api.get("/v1/memories/{memory_id}/history", dependencies=reads)
+    async def history(memory_id: uuid.UUID, user_id: Id) -> HistoryResponse:
+        """What was done to a memory since it was made, and how its state changed; archived ones have theirs too."""
+        archived = await service.ask(user_id, Shard.archived, user_id, memory_id)
+        return await history_of(service, archived or await service.one(user_id, memory_id))
+
+    @api.delete("/v1/memories/{memory_id}", status_code=202)
+    async def forget(
+        memory_id: uuid.UUID,
+        user_id: Id,
+        wait: Wait,
+        event_id: Annotated[uuid.UUID | None, Query(description="sent again with this id, it does nothing")] = None,
+    ) -> Accepted:
+        """Forget a memory: the user's right, whatever pins it. A replay leaves it forgotten.
+
+        It is taken for any id, whether or not the user has such a memory: one that was told a moment ago is nowhere
+        but in the log, and is to be forgotten nevertheless.
+        """
+        event = command(Forget, user_id, memory_id=memory_id)
+        return await write(event.model_copy(update={"event_id": event_id}) if event_id else event, wait)
+
+    @api.delete("/v1/memories", status_code=202)
+    async def forget_all(user_id: Id, wait: Wait, source: Source | None = None) -> Accepted | ForgottenSource:
+        """Forget everything of the user's up to now: memories, archive, daily summaries, short-term windows.
+
+        With `source`, what that source had a part in, and no more: memories, archived ones, exchanges of windows and
+        short-term memories. Daily summaries stay.
+        """
+        if source is None:
+            return await write(command(ForgetUser, user_id), wait)
+        return await forget_source(service, user_id, source, wait)
+
+    @api.put("/v1/memories/{memory_id}/pin", status_code=202)
+    async def pin(memory_id: uuid.UUID, user_id: Id, wait: Wait) -> Accepted:
+        """Pin a memory of the user's: it does not decay."""
+        found = await service.one(user_id, memory_id)
+        return await write(command(Pin, user_id, memory_id=found.id), wait)
+
+    @api.delete("/v1/memories/{memory_id}/pin", status_code=202)
+    async def unpin(memory_id: uuid.UUID, user_id: Id, wait: Wait) -> Accepted:
+        """Let it decay again."""
+        found = await service.one(user_id, memory_id)
+        return await write(command(Unpin, user_id, memory_id=found.id), wait)
+
+    return api

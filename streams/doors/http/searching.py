@@ -1,0 +1,100 @@
+"""Searching: what answers a question, of a user's memories and of what was said."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
+
+from schemas.ids import Id
+from schemas.lifecycle import wanted_states
+from schemas.memories import SHORT_TERM, SearchHit, ShownState, State
+from streams.doors.http.consistency import AtLeast, Consistency
+from streams.doors.http.partial import MEANING, Allowed, MayBePartial, Partial, said
+from streams.recall.filtering import Filter
+from streams.recall.search import Query
+from streams.service import MemoryService
+
+
+class SearchRequest(BaseModel):
+    """A question to one user's memories. camelCase spellings are taken as well."""
+
+    model_config = ConfigDict(populate_by_name=True, extra="forbid")
+
+    user_id: Annotated[Id, Field(validation_alias=AliasChoices("user_id", "userId"))]
+    query: Annotated[str, Field(min_length=1, max_length=32_768)]
+    top_k: Annotated[int | None, Field(ge=1, le=1000, validation_alias=AliasChoices("top_k", "topK", "limit"))] = None
+    include_cold: Annotated[bool, Field(validation_alias=AliasChoices("include_cold", "includeCold"))] = False
+    include_all: Annotated[bool, Field(validation_alias=AliasChoices("include_all", "includeAll"))] = False
+    state: ShownState | None = None
+    include_short_term: Annotated[
+        bool,
+        Field(
+            validation_alias=AliasChoices("include_short_term", "includeShortTerm"),
+            description="also what the user's short-term windows hold and is no memory; a `state` decides by itself",
+        ),
+    ] = True
+    min_relevance: Annotated[
+        float, Field(ge=0, le=1, validation_alias=AliasChoices("min_relevance", "minRelevance"))
+    ] = 0
+    filters: list[str] | dict[str, Any] = Field(
+        default=[], description='["importance:gte:80"] or {"importance": {"gte": 80}}: applied before ranking'
+    )
+    explain: bool = False
+    touch: bool = Field(default=True, description="false: being found counts as no access (evaluation, prefetch)")
+    partial: Allowed = Field(default="never", description=f"{MEANING}; also as a parameter")
+
+    @field_validator("filters")
+    @classmethod
+    def _readable(cls, given: list[str] | dict[str, Any]) -> list[str] | dict[str, Any]:
+        Filter.all_of(given)
+        return given
+
+
+class SearchResponse(MayBePartial):
+    results: list[SearchHit]
+    better_elsewhere: dict[State, int] = Field(
+        description="by state, how many memories in states that were not asked for are more relevant than all of the "
+        "results, and relevant enough to be shown (0.3); no more than top_k are counted"
+    )
+
+
+def search_routes(service: MemoryService) -> APIRouter:
+    """`/v1/search`."""
+    api = APIRouter()
+    consistency, settings = Consistency(service), service.settings
+
+    @api.post("/v1/search", tags=["memories"])
+    async def search(request: SearchRequest, allowed: Partial, at_least: AtLeast) -> SearchResponse:
+        """The user's memories that answer the query, most relevant first, and what was said and is no memory.
+
+        What is said is found at once, in all sessions, until it expires: an exchange is in state `short_term`, has
+        the id that its memory would have, and is never beside that memory. A question does not find itself. A memory
+        that is at least as relevant as `lifecycle.access_min_relevance` counts as accessed, unless `touch` is false.
+
+        While the user's partition comes back to its worker, this waits, and is 503 where that is long. With
+        `partial=allow` it answers from what is there already: `partial` and `behind` say what is not.
+        """
+        allowed = allowed or request.partial == "allow"
+        wanted = request.state
+        states = wanted_states(state=wanted, include_all=request.include_all, include_cold=request.include_cold)
+        query = Query(
+            request.user_id,
+            request.query,
+            request.top_k or settings.long_term.top_k,
+            states,
+            request.explain,
+            replaced=request.include_all and wanted is None,
+            min_relevance=request.min_relevance,
+            filters=Filter.all_of(request.filters),
+            touch=request.touch,
+            short_term=request.include_short_term if wanted is None else wanted == SHORT_TERM,
+        )
+        await consistency.reached(request.user_id, at_least)
+        found = await service.search(query, allowed)
+        return SearchResponse(
+            results=list(found), better_elsewhere=dict(found.elsewhere), **said(allowed, found.behind)
+        )
+
+    return api

@@ -1,0 +1,111 @@
+"""A session's short-term window, and the context that an assistant needs before it answers."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter
+from fastapi import Query as Parameter
+from pydantic import BaseModel, Field
+
+from schemas.ids import Id
+from schemas.memories import SearchHit
+from schemas.times import iso
+from streams.doors.http.consistency import Consistency
+from streams.doors.http.notes import ShownNote
+from streams.doors.http.partial import MayBePartial, Partial, said
+from streams.service import MemoryService, WindowExchange
+
+Limit = Annotated[int | None, Parameter(ge=1, le=1000)]
+
+
+class ShownMessage(BaseModel):
+    message_id: str
+    role: str
+    content: str
+    timestamp: str
+    name: str | None
+    emotion: str | None
+
+
+class ShownExchange(BaseModel):
+    messages: list[ShownMessage]
+    started_at: str
+    ended_at: str
+    expires_at: str
+    open: bool = Field(description="whether it can still go on")
+
+
+class ExchangesResponse(BaseModel):
+    session_id: str
+    user_id: str
+    exchanges: list[ShownExchange]
+
+
+class ContextResponse(ExchangesResponse, MayBePartial):
+    notes: list[ShownNote] = Field(description="the session's short-term memories, oldest first")
+    memories: list[SearchHit] = Field(description="with what was said elsewhere or earlier, and is no memory")
+    prompt: str = Field(description="memories, notes and exchanges as one text, ready for a prompt")
+
+
+def session_routes(service: MemoryService) -> APIRouter:
+    """`/v1/context`, and what of `/v1/sessions/…` shows the window."""
+    api = APIRouter()
+    reads, settings = Consistency(service).reads, service.settings
+
+    @api.get("/v1/sessions/{session_id:path}/exchanges", tags=["conversations"], dependencies=reads)
+    async def exchanges(session_id: Id, user_id: Id, limit: Limit = None) -> ExchangesResponse:
+        """The newest exchanges of a session's short-term window, oldest first; expired ones never appear."""
+        shown = [_shown(one, settings.memory.ttl_seconds) for one in service.window(user_id, session_id, limit)]
+        return ExchangesResponse(session_id=session_id, user_id=user_id, exchanges=shown)
+
+    @api.get("/v1/context", tags=["conversations"], dependencies=reads)
+    async def context(
+        user_id: Id,
+        session_id: Id,
+        allowed: Partial,
+        q: str = "",
+        limit: Limit = None,
+        touch: bool = True,
+        include_short_term: bool = True,
+    ) -> ContextResponse:
+        """What an assistant needs before it answers: newest exchanges, notes, top memories, one prompt text.
+
+        Without `q`, what the user said last is the query. Among the memories is what was said in any session and is
+        none (state `short_term`), but for the exchanges that are shown; the prompt says nothing twice. Memories that
+        are relevant enough count as accessed, unless `touch` is false. With `partial=allow`, while the user's
+        partition comes back to its worker, it is made of what is there already: without exchanges and notes while
+        windows are read back.
+        """
+        found = await service.context(user_id, session_id, q, limit, touch, include_short_term, allowed)
+        return ContextResponse(
+            session_id=session_id,
+            user_id=user_id,
+            exchanges=[_shown(one, settings.memory.ttl_seconds) for one in found.exchanges],
+            notes=[ShownNote.of(note) for note in found.notes],
+            memories=found.hits,
+            prompt=found.prompt,
+            **said(allowed, found.behind),
+        )
+
+    return api
+
+
+def _shown(one: WindowExchange, ttl_seconds: int) -> ShownExchange:
+    return ShownExchange(
+        messages=[
+            ShownMessage(
+                message_id=message.message_id,
+                role=message.role,
+                content=message.content,
+                timestamp=iso(message.timestamp),
+                name=message.name,
+                emotion=message.emotion,
+            )
+            for message in one.exchange.messages
+        ],
+        started_at=iso(one.exchange.started_at),
+        ended_at=iso(one.exchange.ended_at),
+        expires_at=iso(one.exchange.ended_at + ttl_seconds * 1000),
+        open=one.open,
+    )

@@ -1,0 +1,151 @@
+"""Statistics of this worker's shards, as the API answers them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from datetime import date
+
+from pydantic import BaseModel, Field
+
+from schemas.memories import State
+from schemas.times import iso
+from streams.service import MemoryService
+from tables.analysts.statistics import StateChange, StateOnDay, added, day_of, distribution, first_moment, rates
+from tables.memories.shard import Shard
+
+
+class StateCount(BaseModel):
+    count: int
+    percent: float
+
+
+class DailyStates(BaseModel):
+    """Memories at the end of a UTC day; on the last one, at the answer's `at`."""
+
+    day: date
+    active: int
+    cold: int
+    deprecated: int
+
+
+class StatesResponse(BaseModel):
+    at: str
+    total: int
+    states: dict[State, StateCount]
+    daily: list[DailyStates] = Field(
+        description="with `days`: the last days, oldest first, as far as the recorded changes tell"
+    )
+
+
+class DailyTransitions(BaseModel):
+    day: date
+    from_state: str
+    to_state: str
+    transitions: int
+
+
+class PairRate(BaseModel):
+    from_state: str
+    to_state: str
+    transitions: int
+    per_day: float
+    daily_percent: float = Field(description="transitions a day, in percent of the memories that there are now")
+
+
+class TransitionsResponse(BaseModel):
+    at: str
+    days: int
+    since: date = Field(description="the first day, in UTC")
+    memories: int
+    total: int
+    rates: list[PairRate] = Field(description="each pair over the whole period, the most frequent first")
+    daily: list[DailyTransitions] = Field(description="days and pairs with transitions, oldest first")
+
+
+class Bin(BaseModel):
+    """Scores from `from_score` up to, not including, `to_score`; the last one includes 100."""
+
+    from_score: int
+    to_score: int
+    memories: int
+    percent: float
+
+
+class Outlier(BaseModel):
+    point: int = Field(description="the score, rounded down")
+    memories: int
+    side: str
+
+
+class Fences(BaseModel):
+    low: float
+    high: float
+
+
+class Borders(BaseModel):
+    """The least score of each state; below is deprecated."""
+
+    active: float
+    cold: float
+
+
+class ScoresResponse(BaseModel):
+    at: str
+    total: int
+    borders: Borders
+    histogram: list[Bin]
+    clusters: list[Bin] = Field(description="neighbouring bins that each hold more than a tenth of all memories")
+    fences: Fences | None = Field(description="1.5 interquartile ranges (10 points at least) beyond the quartiles")
+    outliers: list[Outlier] = Field(description="scores beyond the fences")
+
+
+async def states_of(service: MemoryService, now: int, days: int | None) -> StatesResponse:
+    """The states as of `now` (epoch ms), by today's scores; and of the last `days` UTC days, by recorded changes."""
+    totals = await service.state_counts(now)
+    total = sum(totals.values())
+    by_day: dict[date, dict[str, int]] = {}
+    if days is not None:
+        recorded: dict[StateOnDay, int] = added(
+            await service.shards.call_each(Shard.states_over_time, first_moment(now, days), now)
+        )
+        for (day, state), memories in sorted(recorded.items()):
+            by_day.setdefault(day, {})[state] = memories
+    return StatesResponse(
+        at=iso(now),
+        total=total,
+        states={
+            state: StateCount(count=count, percent=round(100 * count / total, 2) if total else 0.0)
+            for state, count in totals.items()
+        },
+        daily=[DailyStates(day=day, **states) for day, states in by_day.items()],
+    )
+
+
+async def transitions_of(service: MemoryService, now: int, days: int) -> TransitionsResponse:
+    """The last `days` UTC days up to `now` (epoch ms)."""
+    since = first_moment(now, days)
+    changes: dict[StateChange, int] = added(await service.shards.call_each(Shard.daily_transitions, since, now))
+    memories = sum(await service.shards.call_each(Shard.count))
+    return TransitionsResponse(
+        at=iso(now),
+        days=days,
+        since=day_of(since),
+        memories=memories,
+        total=sum(changes.values()),
+        rates=[PairRate(**asdict(rate)) for rate in rates(changes, days, memories)],
+        daily=[
+            DailyTransitions(**change._asdict(), transitions=number) for change, number in sorted(changes.items())
+        ],
+    )
+
+
+async def scores_of(service: MemoryService, now: int) -> ScoresResponse:
+    """The scores as of `now` (epoch ms); nothing is changed by asking."""
+    points = added(await service.shards.call_each(Shard.score_points, now, service.settings.lifecycle))
+    found = await asyncio.to_thread(distribution, points)
+    lifecycle = service.settings.lifecycle
+    borders = {"active": lifecycle.active, "cold": lifecycle.cold}
+    return ScoresResponse.model_validate(
+        {"at": iso(now), "total": sum(points.values()), "borders": borders, **asdict(found)}
+    )

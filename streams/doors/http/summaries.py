@@ -1,0 +1,173 @@
+"""Daily summaries: asked for, listed and read.
+
+Requests go through the log, like those that the worker makes by itself. Files are those of the worker that owns the
+user's partition.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import uuid
+from datetime import date
+from typing import Annotated, Any
+
+from fastapi import APIRouter, HTTPException, Path, Query
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
+
+from schemas.conversations import SPEAKERS
+from schemas.ids import Id
+from schemas.places import Place
+from streams.doors.http.accepted import Written
+from streams.doors.http.consistency import Consistency, Wait
+from streams.doors.http.refusals import because
+from streams.intake.rules.decision_wording import lasting
+from streams.service import WAIT_SECONDS, MemoryService
+from streams.summaries.agent import summary_request
+
+_WRITTEN_OUT = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+
+def _written_out(given: Any) -> Any:
+    """A number would pass for a time, and some other forms for a date."""
+    if not isinstance(given, str) or not _WRITTEN_OUT.fullmatch(given):
+        raise ValueError("needs the form YYYY-MM-DD")
+    return given
+
+
+Day = Annotated[date, BeforeValidator(_written_out)]
+
+
+class NewSummary(BaseModel):
+    """Asks for the summary of a user's day. camelCase spellings are taken as well.
+
+    A `date` and a `run_id` of one's own make it safe to send the request again.
+    """
+
+    model_config = ConfigDict(populate_by_name=True, extra="forbid")
+
+    user_id: Annotated[Id, Field(validation_alias=AliasChoices("user_id", "userId"))]
+    date: Day | None = Field(default=None, description="where it is not given, that of the user's newest message")
+    run_id: uuid.UUID = Field(default_factory=uuid.uuid4, validation_alias=AliasChoices("run_id", "runId"))
+
+
+class RequestedSummary(Written):
+    """A request is in the log; its summary is in the day's file when `run_id` is among the file's runs."""
+
+    run_id: uuid.UUID
+    user_id: str
+    date: str
+    messages: int = Field(description="how many it holds")
+    topic: str
+    partition: int
+    offset: int
+
+
+class ShownDay(BaseModel):
+    date: str
+    runs: list[uuid.UUID] = Field(description="what stands in the day's file, in its order")
+
+
+class WaitingSummary(BaseModel):
+    date: str
+    run_id: uuid.UUID
+    tries: int
+
+
+class SummariesResponse(BaseModel):
+    user_id: str
+    days: list[ShownDay]
+    waiting: list[WaitingSummary] = Field(
+        description="what could not be made, whatever its day: it is tried again with the user's next request"
+    )
+
+
+class DayResponse(BaseModel):
+    user_id: str
+    date: str
+    markdown: str
+    runs: list[uuid.UUID]
+
+
+def summary_routes(service: MemoryService) -> APIRouter:
+    """`/v1/summaries`."""
+    api = APIRouter(tags=["summaries"])
+    files, memory = service.summaries.files, service.settings.memory
+    reads = Consistency(service).reads
+
+    @api.post(
+        "/v1/summaries",
+        status_code=202,
+        responses=because(404, "The windows hold nothing that was said on that day"),
+    )
+    async def ask(wanted: NewSummary, wait: Wait) -> RequestedSummary:
+        """Have all that the user's windows hold of a day summed up, whatever has been summed up before."""
+        day = wanted.date or service.newest_day(wanted.user_id)
+        said = service.said_on(wanted.user_id, day)
+        if not any(message.role in SPEAKERS for _, message in said):
+            raise HTTPException(
+                404,
+                f"the windows hold nothing that was said to or by {wanted.user_id} on {day}: they keep the newest "
+                f"{memory.capacity} exchanges of a session for {lasting(memory.ttl_seconds)} (memory.capacity, "
+                "memory.ttl_seconds); an earlier day was summed up when it ended, by count, or on request: "
+                "GET /v1/summaries",
+            )
+        request = summary_request(wanted.run_id, wanted.user_id, day, "manual", said)
+
+        async def write() -> list[Place]:
+            return [await service.request_summary(request)]
+
+        (place,), applied = await service.applied(wanted.user_id, wait, write)
+        return RequestedSummary(
+            run_id=request.run_id,
+            user_id=request.user_id,
+            date=request.date,
+            messages=len(request.messages),
+            topic=place.topic,
+            partition=place.partition,
+            offset=place.offset,
+            token=place.token,
+            applied=applied,
+        )
+
+    @api.get("/v1/summaries", dependencies=reads)
+    async def days(
+        user_id: Id,
+        first: Annotated[Day, Query(alias="from")] = date.min,
+        last: Annotated[Day, Query(alias="to")] = date.max,
+    ) -> SummariesResponse:
+        """The days of which there is a file, in order, with the runs that wrote it; and what is yet to be made."""
+        if first > last:
+            raise HTTPException(422, "from: is after `to`")
+        partition = service.partition_here(user_id)
+
+        def found() -> list[ShownDay]:
+            return [
+                ShownDay(date=day.isoformat(), runs=list(files.runs(user_id, day)))
+                for day in files.dates(user_id, first, last)
+            ]
+
+        async with asyncio.timeout(WAIT_SECONDS):
+            shown = await asyncio.to_thread(found)
+        waiting = [
+            WaitingSummary(date=one.request.date, run_id=one.request.run_id, tries=one.tries)
+            for one in service.pending_summaries.of_user(partition, user_id)
+        ]
+        return SummariesResponse(user_id=user_id, days=shown, waiting=waiting)
+
+    @api.get("/v1/summaries/{date}", dependencies=reads, responses=because(404, "There is no file of that day"))
+    async def one(day: Annotated[Day, Path(alias="date")], user_id: Id) -> DayResponse:
+        """The day's file, with the runs that wrote it."""
+        service.partition_here(user_id)
+
+        def found() -> tuple[list[uuid.UUID], str | None]:
+            runs = list(files.runs(user_id, day))  # first: the text holds all of them, and perhaps one more
+            return runs, files.read(user_id, day)
+
+        async with asyncio.timeout(WAIT_SECONDS):
+            runs, markdown = await asyncio.to_thread(found)
+        if markdown is None:
+            raise HTTPException(404, f"there is no summary of {day} for user {user_id}: POST /v1/summaries makes one")
+        return DayResponse(user_id=user_id, date=day.isoformat(), markdown=markdown, runs=runs)
+
+    return api

@@ -1,0 +1,61 @@
+"""What nobody foresaw, logged by where it happened: its text, and the traceback's, may quote what was said."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from typing import Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from streams.doors.http.refusals import refused
+
+log = logging.getLogger(__name__)
+
+#: Of each exception: what is further out is the same for all requests.
+_FRAMES: Final = 8
+
+
+class Unforeseen:
+    """ASGI middleware, before all others: 500, where the answer has not begun."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun = False
+
+        async def answered(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, answered)
+        except Exception as exc:
+            log.error("%s %s: %s", scope["method"], _route(scope), _frames(exc))
+            if begun:
+                raise _Cut from None
+            await refused(500, f"{type(exc).__name__}: the worker's log says more")(scope, receive, send)
+
+
+class _Cut(Exception):
+    """An answer that had begun is not whole: the server closes the connection."""
+
+
+def _route(scope: Scope) -> str:
+    """The address as the route has it, without the ids in it."""
+    return getattr(scope.get("route"), "path", "(no route)")
+
+
+def _frames(exc: BaseException | None) -> str:
+    """The exception's type and where it comes from, innermost first, and the same of what led to it."""
+    said = []
+    while exc is not None:
+        frames = [f"{frame.filename}:{frame.lineno}" for frame in reversed(traceback.extract_tb(exc.__traceback__))]
+        said.append(" < ".join([type(exc).__name__, *frames[:_FRAMES]]))
+        exc = exc.__cause__ or (None if exc.__suppress_context__ else exc.__context__)
+    return "; because of ".join(said)

@@ -1,0 +1,161 @@
+"""All that Siltstone holds of a user, as lines of JSON: its memories, and what its short-term windows hold.
+
+First the memories, oldest first, then what belongs to them (which superseded which, links, which lie in the archive),
+then the messages: a worker that reads them in this order has each memory before the exchange that it was made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import orjson
+
+from schemas.events import Archive, Link, LongTermEvent, Supersede
+from schemas.exchanges import Message
+from schemas.exported import ExportedMemory
+from schemas.ids import event_id
+from schemas.memories import Memory
+from schemas.sources import SOURCES, meant, sources_in
+from schemas.times import iso
+from streams.service import MemoryService
+from tables.memories.catalog.archive import Archived
+from tables.memories.shard import Shard
+from tables.windows.session_notes import Note
+
+#: What of a memory's metadata an export leaves out: states are worked out anew.
+_HISTORY: Final = "transitions"
+#: What has fields of its own.
+_OF_EXCHANGES: Final = ("promotion", "speakers")
+#: Kinds that an import makes again; of all others it makes what was asked to remember.
+_KINDS: Final = ("exchange", "summary_item", "item")
+
+
+async def exported(service: MemoryService, user_id: str) -> list[bytes]:
+    """The lines, each with its end. What was said and has expired is not among them. Raises `ShardNotHere`."""
+    memories = await service.of_user(user_id)
+    archive = await service.ask(user_id, Shard.archive_of, user_id)
+    links = await service.ask(user_id, Shard.all_links_of, user_id)
+    every = [*memories, *(one.memory for one in archive)]
+    events: list[LongTermEvent] = [one for memory in every for one in _superseded(memory)]
+    events += [
+        Link(
+            event_id=event_id("import", user_id, "link", link.source_id, link.target_id, link.kind),
+            user_id=user_id,
+            timestamp=link.created_at,
+            source_id=link.source_id,
+            target_id=link.target_id,
+            kind=link.kind,
+            weight=link.weight,
+        )
+        for link in links
+    ]
+    events += [_archived(one) for one in archive]
+    lines = [_line(_memory(memory)) for memory in sorted(every, key=lambda one: (one.created_at, one.seq))]
+    lines += [_line(_note(note)) for note in service.notes_of(user_id)]
+    lines += [_event(one) for one in events]
+    lines += list(_messages(service, user_id))
+    return lines
+
+
+def _memory(memory: Memory) -> ExportedMemory:
+    exchange = memory.kind == "exchange"
+    hidden = (_HISTORY, SOURCES, *_OF_EXCHANGES) if exchange else (_HISTORY, SOURCES)
+    return ExportedMemory(
+        id=memory.id,
+        user_id=memory.user_id,
+        text=memory.text,
+        kind=memory.kind,
+        importance=memory.importance,
+        created_at=memory.created_at,
+        last_accessed=memory.last_accessed,
+        session_id=memory.session_id,
+        agent_id=memory.agent_id,
+        message_ids=list(memory.message_ids),
+        speakers=memory.meta.get("speakers", []) if exchange else [],
+        sources=_sources(memory),
+        promotion=memory.meta.get("promotion") if exchange else None,
+        metadata={key: value for key, value in memory.meta.items() if key not in hidden} or None,
+        pinned=memory.pinned,
+    )
+
+
+def _note(note: Note) -> ExportedMemory:
+    return ExportedMemory(
+        id=note.id,
+        user_id=note.user_id,
+        text=note.text,
+        kind="short_term",
+        importance=note.importance,
+        created_at=note.created_at,
+        session_id=note.session_id,
+        agent_id=note.agent_id,
+        sources=meant((note.metadata or {}).get(SOURCES)),
+        metadata={key: value for key, value in (note.metadata or {}).items() if key != SOURCES} or None,
+        expires_at=note.expires_at,
+    )
+
+
+def _sources(memory: Memory) -> list[str]:
+    """None where what the import makes of it has the same ones usually."""
+    if recorded := meant(memory.meta.get(SOURCES)):
+        return recorded
+    usual, becomes = sources_in({}, memory.kind), memory.kind if memory.kind in _KINDS else "remember"
+    return [] if usual == sources_in({}, becomes) else usual
+
+
+def _superseded(memory: Memory) -> Iterator[Supersede]:
+    """What stands in its place: a newer memory, or the summary that it went into."""
+    by, reason = memory.superseded_by, "manual"
+    if by is None:
+        by, reason = memory.summarized_by, "summary"
+    if by is not None:
+        yield Supersede(
+            event_id=event_id("import", memory.user_id, "supersede", memory.id, by),
+            user_id=memory.user_id,
+            timestamp=memory.last_accessed,
+            memory_id=memory.id,
+            by=by,
+            reason=reason,
+        )
+
+
+def _archived(one: Archived) -> Archive:
+    return Archive(
+        event_id=event_id("import", one.memory.user_id, "archive", one.memory.id),
+        user_id=one.memory.user_id,
+        timestamp=one.at,
+        memory_id=one.memory.id,
+        reason=one.reason,
+    )
+
+
+def _messages(service: MemoryService, user_id: str) -> Iterator[bytes]:
+    for session_id, exchange in sorted(service.window_of(user_id), key=lambda one: (one[0], one[1].started_at)):
+        for message in exchange.messages:
+            yield _said(user_id, session_id, message)
+
+
+def _said(user_id: str, session_id: str, message: Message) -> bytes:
+    fields: dict[str, Any] = {
+        "user_id": user_id,
+        "session_id": session_id,
+        "message_id": message.message_id,
+        "role": message.role,
+        "content": message.content,
+        "timestamp": iso(message.timestamp),
+        "emotion": message.emotion,
+        "name": message.name,
+        "agent_id": message.agent_id,
+        "metadata": message.metadata,
+    }
+    return orjson.dumps({name: value for name, value in fields.items() if value is not None}) + b"\n"
+
+
+def _line(memory: ExportedMemory) -> bytes:
+    return memory.model_dump_json(exclude_none=True).encode() + b"\n"
+
+
+def _event(event: LongTermEvent) -> bytes:
+    fields = event.model_dump(mode="json", exclude_none=True)
+    return orjson.dumps({**fields, "timestamp": iso(event.timestamp)}) + b"\n"

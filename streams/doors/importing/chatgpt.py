@@ -1,0 +1,81 @@
+"""A conversation of ChatGPT's export, `conversations.json`: a tree, because answers can be asked for anew.
+
+    {"id": …, "create_time": 1714564800.1, "current_node": "b", "mapping": {
+        "a": {"parent": null, "message": null}, "b": {"parent": "a", "message": {"author": {"role": "user"}, …}}}}
+
+What was last on the screen is the path from `current_node` up to the root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from schemas.conversations import Role
+from streams.doors.importing.chats import Chat, Turn, first_moment, misshapen, moment, text_id, text_of
+
+#: What a person reads. Others are thoughts, searches, code that is run, and what it answered.
+_SAID: Final = ("text", "multimodal_text")
+_ROLES: Final = {"user": Role.USER, "assistant": Role.ASSISTANT}
+
+
+def is_chatgpt(value: Mapping[str, Any]) -> bool:
+    return isinstance(value.get("mapping"), dict)
+
+
+def chat_of(value: Mapping[str, Any]) -> Chat:
+    """The conversation as it was last shown. Raises `BadRecord` where its tree has no such path."""
+    if not is_chatgpt(value):
+        raise misshapen("it has no mapping of messages")
+    messages = [node["message"] for node in _path(value) if isinstance(node.get("message"), dict)]
+    identity = text_id(value.get("conversation_id")) or text_id(value.get("id"))
+    return Chat.of(messages, _turn, identity, first_moment(value, "create_time", "update_time"))
+
+
+def _path(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The nodes from the root to the current one."""
+    mapping, name = value["mapping"], value.get("current_node")
+    nodes = {key: node for key, node in mapping.items() if isinstance(node, dict)}
+    if not isinstance(name, str) or name not in nodes:
+        name = _newest_leaf(nodes) if nodes else None
+    path: list[Mapping[str, Any]] = []
+    seen = set()
+    while isinstance(name, str) and name in nodes:  # one whose parent is not there is the first
+        if name in seen:
+            raise misshapen(f"its tree is a circle at node {name[:100]!r}: export the chats once more")
+        seen.add(name)
+        path.append(nodes[name])
+        name = nodes[name].get("parent")
+    return path[::-1]
+
+
+def _newest_leaf(nodes: Mapping[str, Mapping[str, Any]]) -> str:
+    """Where the conversation does not say which node is the current one."""
+    parents = {parent for node in nodes.values() if isinstance(parent := node.get("parent"), str)}
+    leaves = [name for name in nodes if name not in parents]
+    if not leaves:
+        raise misshapen("its tree has no end: export the chats once more")
+
+    def written(name: str) -> int:
+        message = nodes[name].get("message")
+        return (moment(message.get("create_time")) if isinstance(message, dict) else None) or 0
+
+    return max(leaves, key=written)
+
+
+def _turn(place: int, message: Mapping[str, Any]) -> Turn | None:
+    """None for what is not shown to people: system prompts, custom instructions, calls of tools and their answers."""
+    author, content = message.get("author"), message.get("content")
+    metadata = message.get("metadata")
+    if not isinstance(author, dict) or not isinstance(content, dict):
+        return None
+    role = _ROLES.get(str(author.get("role")))
+    hidden = isinstance(metadata, dict) and bool(metadata.get("is_visually_hidden_from_conversation"))
+    if role is None or hidden or message.get("weight") == 0 or message.get("recipient", "all") != "all":
+        return None
+    parts = content.get("parts")
+    shown = content.get("content_type", "text") in _SAID and isinstance(parts, list)
+    text = text_of(parts, role, place) if shown else ""
+    if not text:
+        return None
+    return Turn(place, role, text, moment(message.get("create_time")), text_id(message.get("id")))

@@ -1,0 +1,100 @@
+"""Lines of an export of ours become the events that make its memories again.
+
+    {"type": "memory", "id": "…", "user_id": "ann", "text": "Likes skiing", "kind": "exchange", "importance": 82, …}
+    {"type": "supersede", …}   {"type": "link", …}   {"type": "archive", …}
+
+An exchange becomes the promotion that it was, so whoever says it again finds its memory there. Ids of events follow
+from the memory's: the same file twice changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from schemas.events import LONG_TERM_EVENT, LongTermEvent, Parts, Pin, Promotion, Remember
+from schemas.exported import ExportedMemory
+from schemas.ids import event_id
+from schemas.record_values import invalid
+from tables.memories import items
+
+MEMORY: Final = "memory"
+#: What else of memories an export says; no line of a file forgets anything.
+COMMANDS: Final = ("supersede", "link", "archive")
+
+
+def is_exported(value: Mapping[str, Any]) -> bool:
+    return value.get("type") in (MEMORY, *COMMANDS)
+
+
+def events_of(value: Mapping[str, Any], user: str | None) -> Iterator[LongTermEvent]:
+    """`user` is whose it is where the line names none. Raises `BadRecord`."""
+    fields = {"user_id": user, **value} if user is not None else dict(value)
+    try:
+        if value.get("type") != MEMORY:
+            yield LONG_TERM_EVENT.validate_python(fields)
+            return
+        memory = ExportedMemory.model_validate(fields)
+        yield _made(memory)
+    except ValidationError as exc:
+        raise invalid(exc) from exc
+    if memory.pinned and not _born_pinned(memory):
+        yield Pin(
+            event_id=event_id("import", memory.user_id, memory.id, "pin"),
+            user_id=memory.user_id,
+            timestamp=_aged_from(memory),
+            memory_id=memory.id,
+        )
+
+
+def _aged_from(memory: ExportedMemory) -> int:
+    return memory.created_at if memory.last_accessed is None else memory.last_accessed
+
+
+def _born_pinned(memory: ExportedMemory) -> bool:
+    return memory.kind == items.KIND or (memory.pinned and (memory.promotion or {}).get("pinned") is True)
+
+
+def _made(memory: ExportedMemory) -> Promotion | Remember:
+    """Raises `ValidationError` where a field is not as such an event may have it."""
+    common = {
+        "user_id": memory.user_id,
+        "memory_id": memory.id,
+        "session_id": memory.session_id,
+        "agent_id": memory.agent_id,
+        "text": memory.text,
+        "message_ids": memory.message_ids,
+        "metadata": memory.metadata,
+        "sources": memory.sources,
+        **({} if memory.importance is None else {"importance": memory.importance}),
+    }
+    if memory.kind == "exchange" and memory.session_id is not None:
+        given = memory.promotion or {}
+        parts = {name: given[name] for name in Parts.__slots__ if name in given}
+        return Promotion.model_validate(
+            {
+                "importance": 70,
+                **common,
+                "event_id": event_id("promotion", memory.id),
+                "timestamp": _aged_from(memory),
+                "started_at": memory.created_at,
+                "parts": {"reason": "import", **parts},
+                "speakers": memory.speakers,
+                "pinned": _born_pinned(memory),
+            }
+        )
+    of_kind: dict[str, Any] = {"created_at": memory.created_at, "timestamp": _aged_from(memory)}
+    if memory.kind == "short_term":
+        lasts = None if memory.expires_at is None else max(1, (memory.expires_at - memory.created_at) // 1000)
+        of_kind = {"kind": "short_term", "timestamp": memory.created_at, "ttl_seconds": lasts}
+    elif memory.kind == "summary_item":
+        of_kind["origin"] = "summary_item"
+    names: list[object] = [memory.kind, memory.id]
+    if memory.kind == items.KIND:
+        lasts = items.lasts(memory.metadata or {})
+        written = memory.created_at if lasts is None else _aged_from(memory)
+        of_kind = {"kind": items.KIND, "timestamp": written, "ttl_seconds": lasts}
+        names.append(written)  # under its key another value may have been written since
+    return Remember.model_validate({**common, **of_kind, "event_id": event_id("import", memory.user_id, *names)})

@@ -1,0 +1,104 @@
+"""Which format a file's values have: told by their fields alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+from streams.doors.importing import chatgpt, claude, exported, mem0, openai, openmemory, sharegpt, slack, telegram
+
+
+class Format(StrEnum):
+    """Files that are read."""
+
+    SILTSTONE = "siltstone"
+    OPENAI = "openai"
+    SHAREGPT = "sharegpt"
+    CHATGPT = "chatgpt"
+    MEM0 = "mem0"
+    OPENMEMORY = "openmemory"
+    CLAUDE = "claude"
+    WHATSAPP = "whatsapp"
+    TELEGRAM = "telegram"
+    SLACK = "slack"
+
+
+#: In words, for those who wonder what their file was taken for.
+NAMES: Final = {
+    Format.SILTSTONE: "messages and memories of our own format",
+    Format.OPENAI: "OpenAI-style messages",
+    Format.SHAREGPT: "ShareGPT conversations",
+    Format.CHATGPT: "a ChatGPT export",
+    Format.MEM0: "memories of mem0",
+    Format.OPENMEMORY: "an export of OpenMemory",
+    Format.CLAUDE: "an export of Claude",
+    Format.WHATSAPP: "a chat of WhatsApp",
+    Format.TELEGRAM: "an export of Telegram",
+    Format.SLACK: "an export of Slack",
+}
+#: Where one object holds a list of them.
+_LISTS: Final = ("results", "memories", "conversations", "chats", "data")
+
+
+def recognised(value: object) -> Format | None:
+    """The format of a value: one message, one conversation, one memory, or an object with a list of these."""
+    if not isinstance(value, dict):
+        return None
+    found = _of_one(value)
+    if found is None and (inner := _listed(value)):
+        found = _of_one(inner[0])
+    return found
+
+
+def each(value: object, of: Format) -> list[Any]:
+    """The value, or those that it lists."""
+    if of is Format.OPENMEMORY and isinstance(value, dict):
+        return list(openmemory.each_memory(value))
+    if of is Format.TELEGRAM and isinstance(value, dict) and telegram.is_telegram(value):
+        return telegram.each_chat(value)
+    if (
+        isinstance(value, dict)
+        and _of_one(value) is None
+        and (inner := _listed(value))
+        and recognised(inner[0]) is of
+    ):
+        return inner
+    return [value]
+
+
+def _listed(value: Mapping[str, Any]) -> list[Any]:
+    for name in _LISTS:
+        inner = value.get(name)
+        if isinstance(inner, list) and inner and isinstance(inner[0], dict):
+            return inner
+    return []
+
+
+def _of_one(value: Mapping[str, Any]) -> Format | None:
+    for of, looks_so in _LOOKS.items():
+        if looks_so(value):
+            return of
+    return None
+
+
+def _is_ours(value: Mapping[str, Any]) -> bool:
+    """It says whose it is, or in which session; a content that is no text is left to those that have such."""
+    if value.get("type") == "session_end" or exported.is_exported(value):
+        return True
+    named = any(name in value for name in ("user_id", "session_id", "run_id"))
+    return named and (not openai.is_message(value) or isinstance(value.get("content"), str))
+
+
+#: In this order: memories of mem0 and OpenMemory name their user as well.
+_LOOKS: Final[dict[Format, Callable[[Mapping[str, Any]], bool]]] = {
+    Format.CHATGPT: chatgpt.is_chatgpt,
+    Format.CLAUDE: claude.is_claude,
+    Format.TELEGRAM: telegram.is_telegram,
+    Format.SLACK: slack.is_slack,
+    Format.SHAREGPT: sharegpt.is_sharegpt,
+    Format.MEM0: mem0.is_mem0,
+    Format.OPENMEMORY: openmemory.is_openmemory,
+    Format.SILTSTONE: lambda value: _is_ours(value) and not openai.is_openai(value),
+    Format.OPENAI: lambda value: openai.is_openai(value) or openai.is_message(value),
+}

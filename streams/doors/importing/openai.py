@@ -1,0 +1,82 @@
+"""Messages as OpenAI's API takes them: an array of roles and contents, alone or as `messages` of an object.
+
+    [{"role": "user", "content": "…"}, {"role": "assistant", "content": null, "tool_calls": […]}, …]
+
+Contents are of any shape that messages have elsewhere: see schemas/contents.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from schemas.contents import CALLS, ROLES
+from schemas.conversations import Role
+from streams.doors.importing.chats import Chat, Turn, first_moment, misshapen, text_id, text_of
+
+TIMES: Final = ("timestamp", "created_at", "create_time", "created", "time")
+_CHAT_IDS: Final = ("session_id", "conversation_id", "thread_id", "id")
+#: What an object's list of messages is called.
+_LISTS: Final = ("messages", "conversations", "conversation", "items", "turns", "dialogue", "dialog")
+
+
+def is_message(value: Mapping[str, Any]) -> bool:
+    return "role" in value and ("content" in value or "tool_calls" in value)
+
+
+def is_openai(value: Mapping[str, Any]) -> bool:
+    return _messages(value) is not None
+
+
+def _messages(value: Mapping[str, Any]) -> list[Any] | None:
+    """The object's list of messages; None where it has none. An empty list is one where it is called `messages`."""
+    for name in _LISTS:
+        listed = value.get(name)
+        if not isinstance(listed, list) or not (listed or name == "messages"):
+            continue
+        if all(isinstance(one, dict) and "role" in one for one in listed[:1]):
+            return listed
+    return None
+
+
+def thread_of(message: Mapping[str, Any]) -> str:
+    """Of a message by itself, the conversation that it names; empty for none."""
+    return next((found for name in ("thread_id", "conversation_id") if (found := text_id(message.get(name)))), "")
+
+
+def chat_of(value: Mapping[str, Any]) -> Chat:
+    """Of an object with `messages`. Raises `BadRecord`."""
+    messages = _messages(value)
+    if messages is None:
+        raise misshapen("it has no list of messages with a role")
+    identity = next((found for name in _CHAT_IDS if (found := text_id(value.get(name)))), None)
+    return chat_of_messages(messages, identity, first_moment(value, *TIMES))
+
+
+def chat_of_messages(messages: Sequence[Any], identity: str | None = None, began: int | None = None) -> Chat:
+    return Chat.of(messages, _turn, identity, began)
+
+
+def _turn(place: int, message: object) -> Turn | None:
+    """None where there are no words in it."""
+    if not isinstance(message, dict):
+        raise misshapen(f"message {place} is no object with role and content")
+    if "role" not in message and "type" in message:
+        return None  # a call of a tool among the items of a response
+    role = ROLES.get(str(message.get("role")))
+    if role is None:
+        raise misshapen(f"message {place}: role {str(message.get('role'))[:40]!r} is none of {', '.join(ROLES)}")
+    if "content" not in message and not CALLS & message.keys():
+        raise misshapen(f"message {place}: content is missing")
+    text = text_of(message.get("content"), role, place)
+    if not text:
+        return None
+    name = message.get("name")
+    return Turn(
+        place,
+        Role(role),
+        text,
+        first_moment(message, *TIMES),
+        text_id(message.get("message_id")) or text_id(message.get("id")),
+        name if isinstance(name, str) and name else None,
+    )

@@ -1,0 +1,44 @@
+"""Files as services hand them out: compressed by gzip, or a ZIP, of which one file or a folder has it all."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import zipfile
+from typing import Final
+
+from streams.doors.importing import slack
+from streams.doors.importing.found import NotReadable
+
+#: The file that has it all: of OpenMemory (it also says whose memories they are), of Claude and ChatGPT, of WhatsApp.
+_HAS_ALL: Final = (
+    re.compile(r"memories\.json"),
+    re.compile(r"conversations\.json"),
+    re.compile(r"_chat\.txt|WhatsApp Chat .{1,200}\.txt"),
+)
+
+
+def unpacked(opened: io.BufferedReader) -> io.BufferedReader | zipfile.ZipFile:
+    """What is in the file; of Slack the archive. Raises `NotReadable` for other archives."""
+    begins = opened.peek(4)[:4]
+    if begins[:2] == b"\x1f\x8b":
+        return io.BufferedReader(gzip.GzipFile(fileobj=opened))
+    if begins != b"PK\x03\x04":
+        return opened
+    if not opened.seekable():
+        raise NotReadable("it is a ZIP archive, which cannot be read from a pipe: give the file, or unpack it")
+    try:
+        archive = zipfile.ZipFile(opened)
+    except zipfile.BadZipFile as exc:
+        raise NotReadable(f"it is a damaged ZIP archive ({exc}): fetch or export it once more") from exc
+    if slack.is_export(archive):
+        return archive
+    for pattern in _HAS_ALL:
+        for name in archive.namelist():
+            if pattern.fullmatch(name.rsplit("/", 1)[-1]):
+                return io.BufferedReader(archive.open(name))  # type: ignore[arg-type]  # it reads as a raw file does
+    raise NotReadable(
+        "it is a ZIP archive, and no export of Claude, ChatGPT, OpenMemory, Slack or WhatsApp: unpack it, and ingest "
+        "the file in it that has the chats"
+    )

@@ -1,0 +1,74 @@
+"""Chats between people: one of them is the user whose memory it becomes, and the others answer.
+
+Every message keeps its speaker's name, so a memory says who said what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from schemas.conversations import Role
+from schemas.errors import BadRecord
+from streams.doors.importing.chats import Chat, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """One message; `at` is epoch ms, `place` its number in the chat, from 1. `also` are other names of the speaker's,
+    such as an id.
+    """
+
+    place: int
+    name: str
+    text: str
+    at: int | None
+    id: str | None = None
+    also: tuple[str, ...] = ()
+
+    def is_by(self, names: Collection[str]) -> bool:
+        """Whether one of these, in lower case, is the speaker's name."""
+        return any(name.casefold() in names for name in (self.name, *self.also))
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A chat between people. `owner` are names of whose export it is, where the file says that.
+
+    `left_out` and `problems` as in `Chat`. `of_many`: the file has others, in which the user may have said nothing.
+    """
+
+    spoken: Sequence[Spoken]
+    id: str | None = None
+    left_out: int = 0
+    problems: tuple[BadRecord, ...] = ()
+    owner: tuple[str, ...] = ()
+    of_many: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        return list(dict.fromkeys(one.name for one in self.spoken))
+
+    def is_by_any_of(self, names: Iterable[str]) -> bool:
+        mine = _folded(names)
+        return any(one.is_by(mine) for one in self.spoken)
+
+    def chat(self, names: Iterable[str]) -> Chat:
+        """With these names' messages as the user's, and all others' as answers."""
+        mine = _folded(names)
+        turns = tuple(
+            Turn(
+                one.place,
+                Role.USER if one.is_by(mine) else Role.ASSISTANT,
+                one.text,
+                one.at,
+                one.id,
+                one.name,
+            )
+            for one in self.spoken
+        )
+        return Chat(turns, self.id, None, self.left_out, self.problems)
+
+
+def _folded(names: Iterable[str]) -> set[str]:
+    return {name.casefold() for name in names}

@@ -1,0 +1,130 @@
+"""What Slack exports: a ZIP with a folder a channel, in which a file a day is an array of messages.
+
+{"type": "message", "user": "U024BE7LH", "text": "Hello <@U0G9QF9C6>", "ts": "1704103200.000100"}
+
+Its `users.json` says what people are called.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from schemas.errors import BadRecord
+from schemas.halves import read_json, without_halves
+from streams.doors.importing.chats import moment, text_id
+from streams.doors.importing.people import Spoken, Talk
+from streams.doors.importing.reading import MOST, Item
+
+#: Files of the archive that are no channel's.
+_USERS: Final = "users.json"
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}\.json")
+#: Others say who joined, what was renamed, what a program did.
+_SAID: Final = (None, "me_message", "thread_broadcast", "file_share")
+#: <@U1|ann>, <#C1|general>, <!here>, <https://…|a page>
+_MARKED: Final = re.compile(r"<([@#!]?)([^<>|]{1,2000})(?:\|([^<>]{0,2000}))?>")
+
+
+def is_slack(value: Mapping[str, Any]) -> bool:
+    """A message of a day's file."""
+    return value.get("type") == "message" and isinstance(value.get("ts"), str) and "role" not in value
+
+
+def is_export(archive: zipfile.ZipFile) -> bool:
+    names = archive.namelist()
+    return _USERS in names and any(map(_channel, names))
+
+
+def _channel(name: str) -> str | None:
+    """Whose day a file of the archive is."""
+    folder, _, file = name.rpartition("/")
+    return folder.rpartition("/")[2] or None if _DAY.fullmatch(file) else None
+
+
+def channels(archive: zipfile.ZipFile) -> Iterator[Item]:
+    """Each channel's messages, of all its days, with the names of people."""
+    names = _names(archive)
+    days: dict[str, list[str]] = {}
+    for name in sorted(archive.namelist()):
+        if channel := _channel(name):
+            days.setdefault(channel, []).append(name)
+    for channel, files in days.items():
+        messages, size, problem = list[Any](), 0, None
+        for name in files:
+            size += archive.getinfo(name).file_size
+            if size > MOST:
+                problem = BadRecord("too_large", f"it has more than {MOST // 1024 // 1024} MiB: split it")
+                break
+            try:
+                of_day = read_json(archive.read(name))
+            except orjson.JSONDecodeError as exc:
+                problem = BadRecord("not_json", f"{name} is no JSON: {exc.msg}")
+                continue
+            messages += of_day if isinstance(of_day, list) else [of_day]
+        if problem is not None:
+            yield Item(f"channel {channel}", problem=problem)
+        yield Item(f"channel {channel}", {"channel": channel, "messages": messages, "names": names})
+
+
+def of_channel(value: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, str], str]:
+    """What `channels` put together. Raises `BadRecord`."""
+    try:
+        return value["messages"], value["names"], value["channel"]
+    except KeyError:
+        raise BadRecord("invalid_fields", "it is no message: it has no type message with a ts") from None
+
+
+def talk_of(messages: Sequence[Any], names: Mapping[str, str], channel: str | None) -> Talk:
+    spoken, left_out, problems = list[Spoken](), 0, list[BadRecord]()
+    for place, message in enumerate(messages, start=1):
+        if not isinstance(message, dict):
+            problems.append(BadRecord("invalid_fields", f"message {place} is no object"))
+            continue
+        who, text = text_id(message.get("user")), message.get("text")
+        if (
+            message.get("type") != "message"
+            or message.get("subtype") not in _SAID
+            or who is None
+            or not isinstance(text, str)
+            or not text.strip()
+        ):
+            left_out += 1
+            continue
+        ts = text_id(message.get("ts"))
+        identity = f"{channel or 'slack'}-{ts}" if ts else None
+        words = without_halves(_plain(text, names))
+        spoken.append(Spoken(place, names.get(who, who), words, moment(ts), identity, (who,)))
+    return Talk(spoken, channel, left_out, tuple(problems), of_many=channel is not None)
+
+
+def _names(archive: zipfile.ZipFile) -> dict[str, str]:
+    """What people are called, by their ids."""
+    try:
+        people = read_json(archive.read(_USERS))
+    except orjson.JSONDecodeError:
+        return {}
+    names = dict[str, str]()
+    for one in people if isinstance(people, list) else ():
+        if not isinstance(one, dict) or (identity := text_id(one.get("id"))) is None:
+            continue
+        profile = given if isinstance(given := one.get("profile"), dict) else {}
+        called = (profile.get("real_name"), one.get("real_name"), profile.get("display_name"), one.get("name"))
+        names[identity] = next((name for name in called if isinstance(name, str) and name), identity)
+    return names
+
+
+def _plain(text: str, names: Mapping[str, str]) -> str:
+    def said(mark: re.Match[str]) -> str:
+        kind, what, label = mark.groups()
+        if kind == "@":
+            return f"@{names.get(what, label or what)}"
+        if kind == "#":
+            return f"#{label or what}"
+        return label or (f"@{what}" if kind == "!" else what)
+
+    return html.unescape(_MARKED.sub(said, text))

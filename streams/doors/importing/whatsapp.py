@@ -1,0 +1,147 @@
+"""A chat that WhatsApp exports: a text, each message of which begins with a date, a time and a name.
+
+    [31.12.23, 23:59:01] Ann: Happy new year!              an iPhone's
+    12/31/23, 11:59 PM - Ann: Happy new year!              Android's
+    and another line of it
+
+How a date is written depends on the phone's language, and its zone is in no export. The order of day and month is
+the one in which all dates of the file are dates, and in which they do not fall.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Final, NamedTuple
+
+from schemas.errors import BadRecord
+from streams.doors.importing.people import Spoken, Talk
+from streams.doors.importing.reading import MOST
+
+_DATE: Final = r"(\d{1,4})[./-]\s?(\d{1,2})[./-]\s?(\d{1,4})\.?"
+_HALF: Final = r"[AaPp]\.?[\s\u202f]?[Mm]\.?|上午|下午|午前|午後|오전|오후"
+_TIME: Final = rf"(?:({_HALF})[\s\u202f]?)?(\d{{1,2}})[:.](\d{{2}})(?:[:.](\d{{2}}))?(?:[\s\u202f]?({_HALF}))?"
+_WHEN: Final = rf"{_DATE},?\s{{1,2}}{_TIME}"
+_HEAD: Final = re.compile(rf"[\u200e\u200f\u202a-\u202c]*(?:\[{_WHEN}\]\s|{_WHEN}\s[-–]\s)(.*)", re.DOTALL)
+_AFTERNOON: Final = ("p", "下", "午後", "오후")
+#: How the phone marks what it says itself: pictures that are not in the file, calls, what was deleted.
+_MARK: Final = "\u200e"
+_IN_ANGLES: Final = re.compile(r"<[^<>]{1,200}>")
+_EDITED: Final = re.compile(r"[\s\u200e]{0,4}<[^<>]{1,60}>\Z")
+#: Characters that a first line may have for us to look at it.
+_FIRST_LINE: Final = 2000
+_YEARS: Final = 2000
+
+
+class _Line(NamedTuple):
+    """A message as it stands in the file: the numbers of its date and time, and the rest."""
+
+    date: tuple[int, int, int]
+    hour: int
+    minute: int
+    second: int
+    american: bool
+    text: str
+
+
+def begins(opened: io.BufferedReader) -> bool:
+    """Whether the file begins as such a chat does. Nothing of it is read."""
+    first = opened.peek(_FIRST_LINE)[:_FIRST_LINE].decode("utf-8-sig", "replace").lstrip()
+    return _read(first.partition("\n")[0]) is not None
+
+
+def talk_in(opened: io.BufferedReader, zone: tzinfo, now: int) -> Talk:
+    """All of it; `now` is epoch ms. Raises `BadRecord` where it is too large, or no text."""
+    raw = opened.read(MOST + 1)
+    if len(raw) > MOST:
+        raise BadRecord("too_large", f"it has more than {MOST // 1024 // 1024} MiB: split the file")
+    try:
+        text = raw.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as exc:
+        raise BadRecord("not_utf8", f"it is not UTF-8: {exc.reason}: save it as such") from exc
+    lines = _messages(text)
+    order = _order_of(lines, datetime.fromtimestamp(now / 1000, UTC).replace(tzinfo=None) + timedelta(days=1))
+    spoken, left_out, problems = list[Spoken](), 0, list[BadRecord]()
+    for place, line in enumerate(lines, start=1):
+        name, colon, words = line.text.partition(": ")
+        words = _EDITED.sub("", words.strip()) if not _IN_ANGLES.fullmatch(words.strip()) else ""
+        if not colon or not words or words.startswith(_MARK):
+            left_out += 1
+            continue
+        try:
+            at = _moment(line, order, zone)
+        except ValueError:
+            problems.append(BadRecord("invalid_fields", f"message {place}: its date is none"))
+            continue
+        spoken.append(Spoken(place, name.strip("\u200e\u200f\u202a\u202c~ \u202f"), words, at))
+    return Talk(spoken, left_out=left_out, problems=tuple(problems))
+
+
+def _messages(text: str) -> list[_Line]:
+    """What does not begin with a date goes on with the message before it."""
+    found = list[_Line]()
+    for raw in io.StringIO(text):
+        line = _read(raw)
+        if line is not None:
+            found.append(line)
+        elif found:
+            found[-1] = found[-1]._replace(text=found[-1].text + raw)
+    return found
+
+
+def _read(raw: str) -> _Line | None:
+    head = _HEAD.match(raw)
+    if head is None:
+        return None
+    *fields, text = head.groups()
+    first, second, third, before, hour, minute, seconds, after = fields[:8] if fields[0] else fields[8:]
+    half, hours = (before or after or "").lower(), int(hour)
+    if half:
+        hours = hours % 12 + (12 if half.startswith(_AFTERNOON) else 0)
+    if hours > 23 or int(minute) > 59:
+        return None
+    date = int(first), int(second), int(third)
+    return _Line(date, hours, int(minute), int(seconds or 0), after in ("AM", "PM") and len(third) == 2, text)
+
+
+#: Where year, month and day stand.
+_DAY_FIRST: Final = (2, 1, 0)
+_MONTH_FIRST: Final = (2, 0, 1)
+_YEAR_FIRST: Final = (0, 1, 2)
+#: The year that WhatsApp began in.
+_FIRST: Final = datetime(2009, 1, 1)
+
+
+def _order_of(lines: Sequence[_Line], newest: datetime) -> tuple[int, int, int]:
+    """The order in which most dates are dates, between WhatsApp's beginning and `newest`, and do not fall.
+
+    Where several are as good, it is that of American phones, or else the day comes first.
+    """
+
+    def misfits(order: tuple[int, int, int]) -> int:
+        wrong, before = 0, datetime.min
+        for line in lines:
+            try:
+                at = _local(line, order)
+            except ValueError:
+                wrong += len(lines)
+                continue
+            wrong += not max(before, _FIRST) <= at <= newest
+            before = max(before, at)
+        return wrong
+
+    american = bool(lines) and all(line.american for line in lines)
+    usual = (_MONTH_FIRST, _DAY_FIRST) if american else (_DAY_FIRST, _MONTH_FIRST)
+    return min((*usual, _YEAR_FIRST), key=misfits)
+
+
+def _local(line: _Line, order: tuple[int, int, int]) -> datetime:
+    """Raises `ValueError`."""
+    year, month, day = (line.date[place] for place in order)
+    return datetime(year + _YEARS if year < 100 else year, month, day, line.hour, line.minute, line.second)
+
+
+def _moment(line: _Line, order: tuple[int, int, int], zone: tzinfo) -> int:
+    return round(_local(line, order).replace(tzinfo=zone).timestamp() * 1000)

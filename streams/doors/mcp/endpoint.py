@@ -1,0 +1,60 @@
+"""`/mcp` in the API: streamable HTTP without sessions, each request answered with JSON."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from fastapi import FastAPI
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from schemas.topic_specs import MAX_RECORD_BYTES
+from streams.doors.mcp.caller import CALLER, Caller
+from streams.doors.mcp.own_api import OwnApi
+from streams.doors.mcp.server import MemoryServer
+from streams.doors.mcp.tools import Tools
+
+#: `Hosts` stands before all routes. Told nothing, the SDK would know loopback's names alone.
+_LOOKED_AT_ALREADY: Final = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+
+
+class McpEndpoint:
+    """An ASGI application, which answers within `lifespan`: that of the API, and of nothing else.
+
+    No session lies on a worker, so whichever worker is asked, the next call may go to another one.
+    """
+
+    path: Final = "/mcp"
+    methods: Final = ("GET", "POST", "DELETE")
+
+    def __init__(self) -> None:
+        self._serving: ASGIApp | None = None
+
+    @asynccontextmanager
+    async def lifespan(self, api: FastAPI) -> AsyncIterator[None]:
+        async with OwnApi(api) as own:
+            server = MemoryServer(Tools(own).all())
+            server.streamable_http_app(
+                stateless_http=True,
+                json_response=True,
+                max_request_body_size=MAX_RECORD_BYTES,
+                transport_security=_LOOKED_AT_ALREADY,
+            )
+            async with server.session_manager.run():
+                self._serving = server.session_manager.handle_request
+                try:
+                    yield
+                finally:
+                    self._serving = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":  # no stream to listen to, no session to end
+            await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
+            return
+        assert self._serving is not None, "the API's lifespan was not entered"
+        CALLER.set(Caller.of(Request(scope)))
+        await self._serving(scope, receive, send)

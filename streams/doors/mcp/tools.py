@@ -1,0 +1,198 @@
+"""The nine tools: flat parameters in, the API's answer out, typed and as text.
+
+The user is the token's where that is of one user; the server takes the parameter out of what such a caller is shown.
+"""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
+from mcp_types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import BaseModel, Field
+
+from schemas.ids import Id
+from streams.doors.http.memories import HistoryResponse, MemoriesResponse, OneMemory
+from streams.doors.http.searching import SearchResponse
+from streams.doors.http.sessions import ContextResponse
+from streams.doors.http.summaries import DayResponse
+from streams.doors.mcp import rendering
+from streams.doors.mcp.answers import Forgotten, Written
+from streams.doors.mcp.own_api import OwnApi, Refused
+
+#: For so many seconds a write waits until it can be read; then it says that it is accepted.
+APPLIED_SECONDS: Final = 10
+_WAIT: Final = {"wait": "applied", "timeout": APPLIED_SECONDS}
+
+User = Annotated[Id | None, Field(description="the user whose memories they are")]
+MemoryId = Annotated[uuid.UUID, Field(description="the memory's id, as searches and lists show it")]
+Cold = Annotated[bool, Field(description="also cold ones: not used for a while")]
+AllStates = Annotated[bool, Field(description="also cold, deprecated and replaced ones")]
+
+
+def _answer(text: str, content: BaseModel | dict[str, Any]) -> CallToolResult:
+    structured = content.model_dump(mode="json") if isinstance(content, BaseModel) else content
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=structured)
+
+
+class Tools:
+    """Over the worker's own API. A method's docstring is what an assistant reads of the tool."""
+
+    def __init__(self, api: OwnApi) -> None:
+        self._ask = api.ask
+
+    def all(self) -> list[Tool]:
+        read = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+        adds = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
+        replaces = ToolAnnotations(
+            read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
+        )
+        return [
+            _tool(self.remember, "Remember", adds),
+            _tool(self.search_memory, "Search the memory", read),
+            _tool(self.get_context, "Get the context of a session", read),
+            _tool(self.list_memories, "List memories", read),
+            _tool(self.get_memory, "Get a memory", read),
+            _tool(self.update_memory, "Update a memory", replaces),
+            _tool(self.forget_memory, "Forget a memory", replaces),
+            _tool(self.memory_history, "History of a memory", read),
+            _tool(self.daily_summary, "Daily summary", read),
+        ]
+
+    async def remember(
+        self,
+        text: Annotated[
+            str, Field(min_length=1, description="what to remember, in a sentence that is understood by itself")
+        ],
+        importance: Annotated[
+            float | None, Field(ge=0, le=100, description="0 to 100; left out, that of what the text says")
+        ] = None,
+        session_id: Annotated[Id | None, Field(description="the conversation that it comes from")] = None,
+        user_id: User = None,
+    ) -> Annotated[CallToolResult, Written]:
+        """Remember a fact, a preference or an appointment for good. Answers when it can be found."""
+        given = {"text": text, "importance": importance, "session_id": session_id, "user_id": user_id}
+        accepted = await self._ask("POST", "/v1/memories", params=_WAIT, json=given)
+        done = Written.of(accepted["event_id"], accepted)
+        return _answer(rendering.written(f"Remembered as memory {done.memory_id}", done.applied), done)
+
+    async def search_memory(
+        self,
+        query: Annotated[str, Field(min_length=1, description="a question, or words of what is looked for")],
+        top_k: Annotated[int | None, Field(ge=1, le=1000, description="how many at the most")] = None,
+        include_cold: Cold = False,
+        include_all: AllStates = False,
+        user_id: User = None,
+    ) -> Annotated[CallToolResult, SearchResponse]:
+        """Find what is known that answers a question: memories, and what was said lately (state short_term)."""
+        asked = {
+            "query": query,
+            "top_k": top_k,
+            "include_cold": include_cold,
+            "include_all": include_all,
+            "user_id": user_id,
+        }
+        answer = await self._ask("POST", "/v1/search", json=asked)
+        return _answer(rendering.hits(answer), answer)
+
+    async def get_context(
+        self,
+        session_id: Annotated[Id, Field(description="the conversation that is to be answered in")],
+        query: Annotated[str, Field(description="what to look for; left out, what the user said last")] = "",
+        user_id: User = None,
+    ) -> Annotated[CallToolResult, ContextResponse]:
+        """What to know before answering: the newest exchanges of a session, its notes, the best memories."""
+        asked = {"session_id": session_id, "q": query, "user_id": user_id}
+        answer = await self._ask("GET", "/v1/context", params=asked)
+        return _answer(rendering.context(answer), answer)
+
+    async def list_memories(
+        self,
+        limit: Annotated[int, Field(ge=1, le=1000, description="how many at the most")] = 50,
+        after: Annotated[
+            uuid.UUID | None, Field(description="read on after this memory: the last answer's next")
+        ] = None,
+        include_cold: Cold = False,
+        include_all: AllStates = False,
+        user_id: User = None,
+    ) -> Annotated[CallToolResult, MemoriesResponse]:
+        """List memories, oldest first, page by page: the active ones, unless others are asked for."""
+        asked = {
+            "limit": limit,
+            "after": None if after is None else str(after),
+            "include_cold": include_cold,
+            "include_all": include_all,
+            "user_id": user_id,
+        }
+        answer = await self._ask("GET", "/v1/memories", params=asked)
+        return _answer(rendering.page(answer), answer)
+
+    async def get_memory(self, memory_id: MemoryId, user_id: User = None) -> Annotated[CallToolResult, OneMemory]:
+        """One memory with all that is known of it."""
+        answer = await self._ask("GET", f"/v1/memories/{memory_id}", params={"user_id": user_id})
+        return _answer(rendering.memory(answer), answer)
+
+    async def update_memory(
+        self,
+        memory_id: MemoryId,
+        text: Annotated[str, Field(min_length=1, description="what the memory says from now on")],
+        user_id: User = None,
+    ) -> Annotated[CallToolResult, Written]:
+        """Correct the text of a memory. Its history keeps what it said before."""
+        path, asked = f"/v1/memories/{memory_id}", {"text": text, "user_id": user_id}
+        done = Written.of(memory_id, await self._ask("PATCH", path, params=_WAIT, json=asked))
+        return _answer(rendering.written(f"Memory {memory_id} is updated", done.applied), done)
+
+    async def forget_memory(self, memory_id: MemoryId, user_id: User = None) -> Annotated[CallToolResult, Forgotten]:
+        """Forget a memory for good, because the user wishes it. It cannot be taken back."""
+        path, user = f"/v1/memories/{memory_id}", {"user_id": user_id}
+        known = await self._is_memory(path, user)
+        done = Forgotten.of(memory_id, await self._ask("DELETE", path, params={**_WAIT, **user}), was_memory=known)
+        what = (
+            f"Memory {memory_id} is forgotten"
+            if known
+            else f"No memory has the id {memory_id}; a note or an exchange of it is forgotten, if there is one"
+        )
+        return _answer(rendering.written(what, done.applied), done)
+
+    async def memory_history(
+        self, memory_id: MemoryId, user_id: User = None
+    ) -> Annotated[CallToolResult, HistoryResponse]:
+        """What was done to a memory since it was made: edits with the former text, changes of state."""
+        answer = await self._ask("GET", f"/v1/memories/{memory_id}/history", params={"user_id": user_id})
+        return _answer(rendering.history(answer), answer)
+
+    async def daily_summary(
+        self,
+        date: Annotated[datetime.date | None, Field(description="YYYY-MM-DD; left out, the newest day")] = None,
+        user_id: User = None,
+    ) -> Annotated[CallToolResult, DayResponse]:
+        """The summary of a day: topics, preferences, decisions, to-dos, problems and insights, in Markdown."""
+        user = {"user_id": user_id}
+        day = date.isoformat() if date else await self._newest_day(user)
+        answer = await self._ask("GET", f"/v1/summaries/{day}", params=user)
+        return _answer(rendering.summary(answer), answer)
+
+    async def _is_memory(self, path: str, user: dict[str, str | None]) -> bool:
+        """Archived ones too. Its history is asked for: reading a memory may count as an access."""
+        try:
+            await self._ask("GET", f"{path}/history", params=user)
+        except Refused as exc:
+            if exc.status != 404:
+                raise
+            return False
+        return True
+
+    async def _newest_day(self, user: dict[str, str | None]) -> str:
+        days = (await self._ask("GET", "/v1/summaries", params=user))["days"]
+        if not days:
+            raise ToolError("there is no daily summary yet: one is made when a day is over, or on request")
+        return str(days[-1]["date"])
+
+
+def _tool(method: Callable[..., Any], title: str, hints: ToolAnnotations) -> Tool:
+    return Tool.from_function(method, title=title, annotations=hints)

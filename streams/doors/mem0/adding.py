@@ -1,0 +1,181 @@
+"""`add`: messages are said in a session, and what promotion finds worth keeping becomes memory; or kept as they are.
+
+With `infer` (the default) the messages go into a session's window, where a search finds them at once. Without a
+`run_id` a call is a conversation of its own, which is over: it is decided on at once. Within a `run_id` the session
+goes on, and ends as all sessions do. With `infer=False` what users and assistants say is remembered word by word.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+import orjson
+from fastapi import HTTPException
+from pydantic import Field, ValidationError, model_validator
+
+from schemas.conversations import SPEAKERS, content_id
+from schemas.events import LongTermEvent, Remember
+from schemas.fields import Metadata
+from schemas.ids import Id, Label, event_id
+from schemas.places import Place
+from schemas.record_values import invalid
+from schemas.times import iso, now_ms
+from streams.doors.http.messages import MOST_MESSAGES, NewMessage, record_of
+from streams.doors.http.shown import command
+from streams.doors.http.wording import at_most
+from streams.doors.importing.chats import Chat, Turn, moment
+from streams.doors.importing.openai import chat_of_messages
+from streams.doors.mem0.filters import APP
+from streams.doors.mem0.wire import Body, refused
+from streams.service import MemoryService
+
+_IDENTITY = ("user_id", "agent_id", "app_id", "run_id")
+
+
+class Added(Body):
+    """What is added, and whose it is: in fields, or in `filters`."""
+
+    messages: list[Any] = Field(min_length=1, max_length=MOST_MESSAGES)
+    user_id: Id | None = None
+    agent_id: Label | None = None
+    app_id: Label | None = None
+    run_id: Id | None = None
+    metadata: Metadata | None = None
+    infer: bool = True
+    timestamp: int | float | str | None = Field(default=None, description="when it was said: Unix time, or ISO 8601")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whose_from_filters(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or "filters" not in given:
+            return given
+        filters, rest = given["filters"], {name: value for name, value in given.items() if name != "filters"}
+        if not isinstance(filters, dict) or not filters.keys() <= set(_IDENTITY):
+            raise ValueError(f"filters: when something is added they say whose it is: {', '.join(_IDENTITY)}")
+        return {**filters, **rest}
+
+    @model_validator(mode="after")
+    def _identity_is_no_metadata(self) -> Self:
+        if APP in (self.metadata or {}):
+            raise ValueError(f"metadata: {APP} says whose it is: give it as {APP}, beside metadata")
+        return self
+
+    def chat(self) -> Chat:
+        """What somebody says; pictures and calls of tools are no words."""
+        return chat_of_messages(self.messages)
+
+    def said_at(self) -> int:
+        """Epoch ms. Raises 400."""
+        if self.timestamp is None:
+            return now_ms()
+        at = moment(self.timestamp)
+        if at is None:
+            raise refused(f"timestamp: {str(self.timestamp)[:40]!r} is no time: give Unix time in seconds")
+        return at
+
+    def id_of(self, user_id: str, *turns: Turn) -> uuid.UUID:
+        """Of what these say. Where it is known when, added again it is there once."""
+        if self.timestamp is None and all(turn.at is None for turn in turns):
+            return uuid.uuid4()
+        said = [(turn.place, turn.role, turn.text, turn.at) for turn in turns]
+        return event_id("mem0", user_id, self.agent_id, self.app_id, self.run_id, self.timestamp, said)
+
+    def meta(self) -> dict[str, Any] | None:
+        """What is kept with each; the app is among it."""
+        return {**(self.metadata or {}), **({APP: self.app_id} if self.app_id else {})} or None
+
+
+class Done(NamedTuple):
+    """What was added: ids of messages, or of memories; `not_taken` says of each message that was not why."""
+
+    ids: set[str]
+    applied: bool
+    not_taken: list[str]
+
+
+class Adding:
+    """Writes what is added, in one request, and waits until it can be read."""
+
+    def __init__(self, service: MemoryService) -> None:
+        self._service = service
+
+    async def add(self, given: Added, user_id: str, seconds: float, sources: Sequence[str]) -> Done:
+        """`sources`: who adds it. Raises 400 where nothing of it can be."""
+        return await (self._say if given.infer else self._remember)(given, user_id, seconds, sources)
+
+    async def _say(self, given: Added, user_id: str, seconds: float, sources: Sequence[str]) -> Done:
+        at, chat = given.said_at(), given.chat()
+        session = given.run_id or f"mem0-{given.id_of(user_id, *chat.turns)}"
+        ids, records, not_taken = list[str](), list[bytes](), list(map(str, chat.problems))
+        ended = at
+        for turn in chat.turns:
+            message = {
+                "user_id": user_id,
+                "session_id": session,
+                "role": turn.role,
+                "content": turn.text,
+                "timestamp": iso(at if turn.at is None else turn.at),
+                "name": turn.name,
+                "agent_id": given.agent_id,
+                "metadata": given.meta(),
+            }
+            try:
+                said = NewMessage.model_validate(message)
+                identity = str(given.id_of(user_id, turn)) if turn.at is None else content_id(said)
+                records.append(record_of(said, identity, sources))
+            except ValueError as exc:
+                not_taken.append(_why(turn, exc))
+            else:
+                ids.append(identity)
+                ended = said.timestamp
+        if not records:
+            raise _nothing_of(not_taken, "messages: nobody says anything in them")
+        if given.run_id is None:
+            end = {"type": "session_end", "user_id": user_id, "session_id": session, "timestamp": iso(ended)}
+            records.append(orjson.dumps(end))
+
+        async def write() -> Sequence[Place]:
+            return await self._service.add_messages([(user_id, record) for record in records])
+
+        _, applied = await self._service.applied(user_id, seconds, write)
+        return Done(set(ids), bool(applied), not_taken)
+
+    async def _remember(self, given: Added, user_id: str, seconds: float, sources: Sequence[str]) -> Done:
+        chat = given.chat()
+        events, not_taken = list[LongTermEvent](), list(map(str, chat.problems))
+        for turn in chat.turns:
+            if turn.role not in SPEAKERS:
+                continue
+            fields = {
+                "event_id": given.id_of(user_id, turn),
+                "agent_id": given.agent_id,
+                "session_id": given.run_id,
+                "metadata": given.meta(),
+            }
+            at = given.said_at() if turn.at is None else turn.at
+            try:
+                event = command(Remember, user_id, text=turn.text, timestamp=at, sources=list(sources), **fields)
+            except ValidationError as exc:
+                not_taken.append(_why(turn, exc))
+            else:
+                events.append(self._service.importance.weighed(event))
+        if not events:
+            raise _nothing_of(
+                not_taken, "messages: with infer=False what users and assistants say is kept, and none of them does"
+            )
+
+        async def write() -> Sequence[Place]:
+            return await self._service.write_all(events)
+
+        _, applied = await self._service.applied(user_id, seconds, write)
+        return Done({str(event.event_id) for event in events}, bool(applied), not_taken)
+
+
+def _why(turn: Turn, exc: ValueError) -> str:
+    return f"message {turn.place}: {invalid(exc) if isinstance(exc, ValidationError) else exc}"
+
+
+def _nothing_of(not_taken: Sequence[str], otherwise: str) -> HTTPException:
+    return refused(at_most(not_taken) or otherwise)

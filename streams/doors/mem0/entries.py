@@ -1,0 +1,125 @@
+"""A memory as mem0 shows it, and what of it is listed: memories, and what was said and is none yet."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from fastapi import HTTPException
+
+from schemas.errors import MemoryNotFound
+from schemas.memories import SHORT_TERM, Memory, SearchHit
+from schemas.times import iso
+from streams.doors.mem0.filters import APP
+from streams.recall.filtering import Condition
+from streams.runtime.cancellation import cancellable
+from streams.service import MemoryService
+from tables.memories.editing import OURS
+from tables.memories.items import is_expired
+from tables.memories.shard import Shard
+
+Entry = dict[str, Any]
+#: The state of what is a memory, beside `short_term`.
+STORED: Final = "memory"
+
+
+#: When memories were edited last (epoch ms), of those that ever were.
+Edits = Mapping[uuid.UUID, int]
+
+
+def of_memory(memory: Memory, edits: Edits, *, kept: bool) -> Entry:
+    """`kept`: whether it is a memory, or what was said and is none."""
+    made = _entry(memory, memory.user_id, memory.text, iso(memory.created_at), memory.meta, edits)
+    return {**made, "state": STORED if kept else SHORT_TERM}
+
+
+def of_hit(hit: SearchHit, user_id: str, edits: Edits) -> Entry:
+    made = _entry(hit, user_id, hit.memory, hit.created_at, hit.metadata, edits)
+    return {**made, "score": hit.relevance, "state": SHORT_TERM if hit.state == SHORT_TERM else STORED}
+
+
+def _entry(
+    one: Memory | SearchHit, user_id: str, text: str, created_at: str, meta: Mapping[str, Any], edits: Edits
+) -> Entry:
+    categories = meta.get("categories")
+    hidden = {*OURS, APP, "categories"}
+    return {
+        "id": str(one.id),
+        "memory": text,
+        "user_id": user_id,
+        "agent_id": one.agent_id,
+        "app_id": meta.get(APP),
+        "run_id": one.session_id,
+        "metadata": {key: value for key, value in meta.items() if key not in hidden},
+        "categories": categories if isinstance(categories, list) else [],
+        "created_at": created_at,
+        "updated_at": iso(edits[one.id]) if one.id in edits else created_at,
+        "expiration_date": None,
+    }
+
+
+class Entries:
+    """What a user's `get_all` and `get` show."""
+
+    def __init__(self, service: MemoryService) -> None:
+        self._service = service
+
+    async def edits(self, user_id: str) -> dict[uuid.UUID, int]:
+        return await self._service.ask(user_id, Shard.last_edits, user_id)
+
+    async def of_user(
+        self, user_id: str, conditions: Sequence[Condition] = (), *, replaced: bool = False
+    ) -> list[tuple[Memory, bool]]:
+        """Those of which all conditions hold, newest first; and whether it is a memory, or what was said and is none.
+
+        `replaced`: also those in whose place another one stands.
+        """
+        before = await self._service.said_by(user_id)  # the memories after it: what becomes one meanwhile is found
+        now = self._service.clock.now()
+        return await self._service.ask(user_id, _chosen, user_id, before, conditions, replaced, now)
+
+    async def one(self, user_id: str, memory_id: uuid.UUID) -> tuple[Memory, bool]:
+        """The same of one. Raises `MemoryNotFound`."""
+        try:
+            return await self._service.one(user_id, memory_id), True
+        except MemoryNotFound:
+            for memory in await self._service.said_by(user_id):
+                if memory.id == memory_id:
+                    return memory, False
+        return await self._service.one(user_id, memory_id), True  # it has become one meanwhile
+
+    async def memory(self, user_id: str, memory_id: uuid.UUID) -> Memory:
+        """One that is a memory. Raises `MemoryNotFound`; 409 where it was said and is none."""
+        found, kept = await self.one(user_id, memory_id)
+        if not kept:
+            raise HTTPException(
+                409, "it was said, and is no memory yet, so it cannot be changed: add the new text with infer=False"
+            )
+        return found
+
+    async def shown(self, user_id: str, found: Iterable[tuple[Memory, bool]]) -> list[Entry]:
+        edits = await self.edits(user_id)
+        return [of_memory(one, edits, kept=kept) for one, kept in found]
+
+
+def _chosen(
+    shard: Shard,
+    user_id: str,
+    said: Sequence[Memory],
+    conditions: Sequence[Condition],
+    replaced: bool,
+    now: int,
+) -> list[tuple[Memory, bool]]:
+    """For the shard's thread: a user has thousands, and each is asked for all conditions."""
+    memories = shard.memories_of(user_id)
+    found = [(one, True) for one in memories if (replaced or one.current) and not is_expired(one, now)]
+    found += [(one, False) for one in _once(said, memories)]
+    found = [one for one in cancellable(found) if all(condition.matches(one[0]) for condition in conditions)]
+    return sorted(found, key=lambda one: (one[0].created_at, one[0].seq), reverse=True)
+
+
+def _once(said: Iterable[Memory], memories: Iterable[Memory]) -> list[Memory]:
+    """Without the exchanges of which a memory was made, also under another id: they were open when it was asked."""
+    kept = {(memory.session_id, one) for memory in memories for one in (memory.id, *memory.message_ids)}
+    return [one for one in said if kept.isdisjoint((one.session_id, part) for part in (one.id, *one.message_ids))]

@@ -1,0 +1,175 @@
+"""mem0's language of filters, read: whose memories are asked for, and what holds of them.
+
+    {"user_id": "ann"}
+    {"AND": [{"user_id": "ann"}, {"created_at": {"gte": "2026-01-01"}}, {"NOT": {"categories": {"in": ["spam"]}}}]}
+    {"AND": [{"user_id": "ann"}, {"OR": [{"run_id": "r1"}, {"metadata": {"mood": "fine"}}]}]}
+
+A question is about one user: `user_id` stands once, beside the rest. What cannot be said here is refused in one line,
+and nothing is passed over. As in mem0, `ne` and `NOT` hold of what is not there, and `"*"` is whatever is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from streams.doors.mem0.conditions import AnyOf, HasOne, Holds, Says, Without
+from streams.recall.filtering import Condition, Filter, check_size
+
+#: Deeper ones nobody writes by hand.
+DEEPEST: Final = 20
+APP: Final = "app_id"
+_FIELDS: Final = {
+    "agent_id": "agent",
+    "run_id": "session",
+    "app_id": f"metadata.{APP}",
+    "created_at": "created_at",
+    "timestamp": "created_at",
+    "id": "id",
+    "memory_ids": "id",
+}
+_ALLOWED: Final = ("user_id", *_FIELDS, "categories", "keywords", "metadata")
+_COMPARED: Final = ("eq", "ne", "gt", "gte", "lt", "lte", "in", "nin")
+
+
+class Asked(NamedTuple):
+    """The user, None where no filter names one, and what is to hold of the memories: all of it."""
+
+    user_id: str | None
+    conditions: tuple[Condition, ...]
+
+
+def asked(filters: Mapping[str, Any] | None) -> Asked:
+    """Raises `ValueError` with what is allowed."""
+    try:
+        check_size(filters or {})
+    except ValueError as exc:
+        raise ValueError(f"filters: {exc}") from exc
+    users, conditions = set[str](), list[Condition]()
+    for field, wanted in _beside(filters or {}):
+        if field == "user_id":
+            users.add(_one_user(wanted))
+        else:
+            conditions.append(_condition(field, wanted, 1))
+    if len(users) > 1:
+        raise ValueError("filters: user_id: a question is about one user: ask for each apart")
+    return Asked(users.pop() if users else None, tuple(conditions))
+
+
+def _beside(filters: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """What is to hold all at once: the fields of an object, and those within AND."""
+    for field, wanted in _object(filters, depth).items():
+        if field == "AND":
+            for one in _list(field, wanted):
+                yield from _beside(one, depth + 1)
+        else:
+            yield field, wanted
+
+
+def _object(given: Any, depth: int) -> Mapping[str, Any]:
+    if depth > DEEPEST:
+        raise ValueError(f"filters: they are nested more than {DEEPEST} deep")
+    if not isinstance(given, Mapping):
+        raise _no_condition(f'a condition is an object such as {{"run_id": "r1"}}, not {str(given)[:40]!r}')
+    return given
+
+
+def _list(field: str, given: Any) -> Sequence[Any]:
+    """NOT is taken around one condition as well."""
+    if field == "NOT" and isinstance(given, Mapping):
+        return [given]
+    if not isinstance(given, list):
+        raise _no_condition(f"{field} takes a list of conditions")
+    return given
+
+
+def _no_condition(why: str) -> ValueError:
+    """Of another type than it should have: to whoever wrote it, as wrong as any other value."""
+    return ValueError(f"filters: {why}")
+
+
+def _one_user(wanted: Any) -> str:
+    if isinstance(wanted, Mapping) and len(wanted) == 1:
+        ((name, value),) = wanted.items()
+        if name == "eq":
+            wanted = value
+        elif name == "in" and isinstance(value, list) and len(value) == 1:
+            wanted = value[0]
+    if not isinstance(wanted, str) or wanted in ("", "*"):
+        raise ValueError("filters: user_id: a question is about one user, by name: ask for each apart")
+    return wanted
+
+
+def _condition(field: str, wanted: Any, depth: int) -> Condition:
+    match field:
+        case "OR":
+            return AnyOf(tuple(_together(one, depth + 1) for one in _list(field, wanted)))
+        case "NOT":
+            return Without(AnyOf(tuple(_together(one, depth + 1) for one in _list(field, wanted))))
+        case "user_id":
+            raise ValueError("filters: user_id: a question is about one user: say it once, beside AND, OR and NOT")
+        case "metadata":
+            return Holds(tuple(_of_field(f"metadata.{key}", one) for key, one in _object(wanted, depth).items()))
+        case "categories":
+            return Holds(tuple(_category(name, value) for name, value in _comparisons(wanted)))
+        case "keywords":
+            return Holds(tuple(_says("text", name, value) for name, value in _comparisons(wanted)))
+        case "memory_ids" if isinstance(wanted, list):
+            return _compared("id", "in", wanted)
+        case _ if field in _FIELDS:
+            return _of_field(_FIELDS[field], wanted)
+    raise ValueError(f"filters: {field[:40]}: the field is one of {', '.join(_ALLOWED)}, or AND, OR, NOT")
+
+
+def _together(given: Any, depth: int) -> Condition:
+    """One member of OR or NOT: all that it says is to hold."""
+    return Holds(tuple(_condition(field, wanted, depth) for field, wanted in _beside(given, depth)))
+
+
+def _of_field(field: str, wanted: Any) -> Condition:
+    return Holds(tuple(_compared(field, name, value) for name, value in _comparisons(wanted)))
+
+
+def _comparisons(wanted: Any) -> list[tuple[str, Any]]:
+    if not isinstance(wanted, Mapping):
+        return [("ne", None) if wanted == "*" else ("eq", wanted)]
+    if not wanted:
+        raise ValueError("filters: an empty object compares nothing")
+    return list(wanted.items())
+
+
+def _compared(field: str, name: str, value: Any) -> Condition:
+    if name in ("contains", "icontains"):
+        return _says(field, name, value)
+    if name not in _COMPARED:
+        raise ValueError(f"filters: {name[:40]}: the operator is one of {', '.join((*_COMPARED, *_TEXTS))}")
+    if field == "created_at" and value is None:  # it is always there
+        return Without(Holds(())) if name == "eq" else Holds(())
+    try:
+        return Filter.of(field, name, value)
+    except ValueError as exc:
+        raise ValueError(f"filters: {exc}") from exc
+
+
+_TEXTS: Final = ("contains", "icontains")
+
+
+def _says(field: str, name: str, value: Any) -> Condition:
+    if name not in _TEXTS or not isinstance(value, str):
+        raise ValueError(
+            f"filters: {field.removeprefix('metadata.')}: {name[:40]}: say contains or icontains, and a text"
+        )
+    return Says(field, value, folded=name == "icontains")
+
+
+def _category(name: str, value: Any) -> Condition:
+    """A memory has several: `in` and `eq` hold where one of them is the one, `contains` where a part of one is."""
+    if value is None and name in ("eq", "ne"):
+        return Filter.of("metadata.categories", name, None)
+    if name in ("eq", "ne", "in", "nin"):
+        wanted = value if isinstance(value, list) else [value]
+        if not all(isinstance(one, str) for one in wanted):
+            raise ValueError("filters: categories: are texts")
+        one = HasOne("metadata.categories", frozenset(wanted))
+        return Without(one) if name in ("ne", "nin") else one
+    return _says("metadata.categories", name, value)

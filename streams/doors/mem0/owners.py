@@ -1,0 +1,55 @@
+"""Whose memory an id is: mem0's client asks for a memory by its id alone, and ids belong to users here.
+
+A token of one user says it. Else the shards of this worker are asked, then the other workers. What was said and is
+no memory yet is in no shard: whose it is, is remembered for the ids that this wire has shown last.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any, Final
+
+from fastapi import HTTPException
+
+from schemas.errors import MemoryElsewhere
+from streams.doors.mem0.wire import Caller
+from streams.service import MemoryService
+from tables.memories.shard import Shard
+
+#: Ids whose users are remembered: some megabytes.
+MOST_SHOWN: Final = 20_000
+
+
+class Owners:
+    """Finds the user of an id. One worker's."""
+
+    def __init__(self, service: MemoryService, most: int = MOST_SHOWN) -> None:
+        self._service, self._most = service, most
+        self._shown = OrderedDict[uuid.UUID, str]()
+
+    def showed(self, user_id: str, entries: Iterable[dict[str, Any]]) -> None:
+        """These were shown as the user's."""
+        for one in entries:
+            identity = uuid.UUID(one["id"])
+            self._shown[identity] = user_id
+            self._shown.move_to_end(identity)
+        while len(self._shown) > self._most:
+            self._shown.popitem(last=False)
+
+    async def user_of(self, caller: Caller, memory_id: uuid.UUID) -> str:
+        """Raises `MemoryElsewhere` where no user of this worker has it whom the caller may know of."""
+        if caller.users is not None and len(caller.users) == 1:
+            return caller.user(None)
+        async with self._service.own_shards():
+            found = set().union(*await self._service.shards.call_each(Shard.users_with, memory_id))
+        if memory_id in self._shown:
+            found.add(self._shown[memory_id])
+        if caller.users is not None:
+            found &= caller.users
+        if not found:
+            raise MemoryElsewhere("there is no such memory")
+        if len(found) > 1:
+            raise HTTPException(409, f"{len(found)} users have a memory of this id: ask with a token of one user")
+        return caller.user(found.pop())

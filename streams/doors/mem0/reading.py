@@ -1,0 +1,198 @@
+"""What is asked on mem0's wire: `search`, `get_all`, `get`, `history`, `users`."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+import orjson
+from fastapi import APIRouter, Query, Request
+from pydantic import Field, model_validator
+
+from schemas.errors import NotReady
+from schemas.memories import Memory, State
+from schemas.times import iso
+from streams.doors.http.forwarding import FORWARDED, Forwarding
+from streams.doors.mem0.conditions import AnyOf
+from streams.doors.mem0.entries import Entries, Entry, of_hit
+from streams.doors.mem0.filters import Asked, asked
+from streams.doors.mem0.owners import Owners
+from streams.doors.mem0.wire import Body, Reader, WireRoute
+from streams.recall.filtering import Condition, Filter
+from streams.recall.search import Query as Question
+from streams.service import MemoryService
+from tables.memories.catalog.catalog import Done, Holdings
+from tables.memories.shard import Shard
+
+Page = Annotated[int, Query(ge=1, le=1_000_000)]
+PageSize = Annotated[int, Query(ge=1, le=1000)]
+
+
+class Filtered(Body):
+    """What `search` and `get_all` have in common. An entity is named in `filters`, as mem0 wants it."""
+
+    filters: dict[str, Any] = Field(default={}, description="mem0's: they name the user")
+    categories: list[str] = Field(default=[], description="one of them is among the memory's")
+    show_expired: bool = Field(default=False, description="nothing expires here")
+    latest_only: bool = Field(default=True, description="false: also what a newer memory has superseded")
+
+    @model_validator(mode="after")
+    def _readable(self) -> Filtered:
+        asked(self.filters)
+        return self
+
+    def asked(self) -> Asked:
+        user_id, conditions = asked(self.filters)
+        return Asked(user_id, (*conditions, *self.more()))
+
+    def more(self) -> Sequence[Condition]:
+        """What is said beside the filters."""
+        within = [Filter.of("metadata.categories", "contains", one) for one in self.categories]
+        return [AnyOf(tuple(within))] if within else []
+
+
+class SearchBody(Filtered):
+    query: Annotated[str, Field(min_length=1, max_length=32_768)]
+    top_k: Annotated[int, Field(ge=1, le=1000)] = 10
+    threshold: Annotated[float, Field(ge=0, le=1)] = 0.1
+    fields: list[str] = Field(default=[], description="of each result; its id comes in any case")
+
+
+class ListBody(Filtered):
+    start_date: str | None = None
+    end_date: str | None = None
+
+    @model_validator(mode="after")
+    def _dates(self) -> ListBody:
+        self.more()
+        return self
+
+    def more(self) -> Sequence[Condition]:
+        bounds = (("gte", self.start_date), ("lte", self.end_date))
+        dates = [Filter.of("created_at", name, date) for name, date in bounds if date is not None]
+        return [*super().more(), *dates]
+
+
+def reading_routes(service: MemoryService, forwarding: Forwarding, owners: Owners) -> APIRouter:
+    """For this worker's users; an id alone is looked for on the others as well."""
+    api = APIRouter(tags=["mem0"], route_class=WireRoute)
+    entries = Entries(service)
+
+    @api.post("/v3/memories/search/")
+    async def search(body: SearchBody, caller: Reader) -> dict[str, Any]:
+        """What answers the query: memories in every state, and what was said and is none yet."""
+        named, conditions = body.asked()
+        user_id = caller.user(named)
+        query = Question(
+            user_id,
+            body.query,
+            body.top_k,
+            frozenset(State),
+            replaced=not body.latest_only,
+            min_relevance=body.threshold,
+            filters=conditions,
+        )
+        hits, edits = await service.search(query), await entries.edits(user_id)
+        results = [of_hit(hit, user_id, edits) for hit in hits]
+        owners.showed(user_id, results)
+        if body.fields:
+            wanted = {"id", *body.fields}
+            results = [{name: value for name, value in one.items() if name in wanted} for one in results]
+        return {"results": results}
+
+    @api.post("/v3/memories/")
+    async def get_all(body: ListBody, caller: Reader, page: Page = 1, page_size: PageSize = 100) -> dict[str, Any]:
+        """The user's memories, newest first, page by page; among them what was said and is none yet."""
+        named, conditions = body.asked()
+        user_id = caller.user(named)
+        found = await entries.of_user(user_id, conditions, replaced=not body.latest_only)
+        start = (page - 1) * page_size
+        results = await entries.shown(user_id, found[start : start + page_size])
+        owners.showed(user_id, results)
+        return paged(results, len(found), "/v3/memories/", page, page_size)
+
+    @api.get("/v1/memories/{memory_id}/")
+    async def get(memory_id: uuid.UUID, caller: Reader) -> Entry:
+        user_id = await owners.user_of(caller, memory_id)
+        (shown,) = await entries.shown(user_id, [await entries.one(user_id, memory_id)])
+        return shown
+
+    @api.get("/v1/memories/{memory_id}/history/")
+    async def history(memory_id: uuid.UUID, caller: Reader) -> list[dict[str, Any]]:
+        """How it was added and edited, oldest first."""
+        user_id = await owners.user_of(caller, memory_id)
+        memory, _ = await entries.one(user_id, memory_id)
+        return past(memory, await service.ask(user_id, Shard.history, user_id, memory.id))
+
+    @api.get("/v1/entities/")
+    async def users(request: Request, caller: Reader, page: Page = 1, page_size: PageSize = 1000) -> dict[str, Any]:
+        """The users who have memories, of all workers; of a token for some, those."""
+        async with service.own_shards():
+            held = [one for part in await service.shards.call_each(Shard.users) for one in part]
+        found = [_user(one) for one in held if caller.users is None or one.user_id in caller.users]
+        if FORWARDED in request.headers:  # whoever asks the others makes one list of all
+            return paged(found, len(found), "/v1/entities/", 1, max(1, len(found)))
+        for answer in await forwarding.asked(request):
+            if answer.status_code != 200:
+                raise NotReady("another worker does not say who has memories there; ask again")
+            found += orjson.loads(answer.content)["results"]
+        found.sort(key=lambda one: str(one["name"]))
+        start = (page - 1) * page_size
+        return paged(found[start : start + page_size], len(found), "/v1/entities/", page, page_size)
+
+    return api
+
+
+def paged(results: list[Any], count: int, path: str, page: int, page_size: int) -> dict[str, Any]:
+    """As mem0 pages: `next` and `previous` are addresses, null at the ends."""
+
+    def at(number: int) -> str:
+        return f"{path}?{urlencode({'page': number, 'page_size': page_size})}"
+
+    return {
+        "count": count,
+        "next": at(page + 1) if page * page_size < count else None,
+        "previous": at(page - 1) if page > 1 else None,
+        "results": results,
+    }
+
+
+def past(memory: Memory, done: Sequence[Done]) -> list[dict[str, Any]]:
+    """An ADD, and an UPDATE for each edit and each other wording, with the texts before and after.
+
+    They are worked out from the newest backwards.
+    """
+    shown, text = list[dict[str, Any]](), memory.text
+
+    def told(number: int, event: str, at: int, old: str | None, new: str) -> dict[str, Any]:
+        return {
+            "id": str(uuid.uuid5(memory.id, f"{number}/{event}/{at}")),
+            "memory_id": str(memory.id),
+            "user_id": memory.user_id,
+            "event": event,
+            "old_memory": old,
+            "new_memory": new,
+            "created_at": iso(memory.created_at),
+            "updated_at": iso(at),
+        }
+
+    edits = [one for one in done if one.event in ("edited", "merged") and "before" in one.details]
+    for number, one in reversed(list(enumerate(edits, start=1))):
+        before = one.details["before"].get("text", text)
+        shown.append(told(number, "UPDATE", one.occurred_at, before, text))
+        text = before
+    shown.append(told(0, "ADD", memory.created_at, None, text))
+    return shown[::-1]
+
+
+def _user(held: Holdings) -> dict[str, Any]:
+    return {
+        "id": held.user_id,
+        "name": held.user_id,
+        "type": "user",
+        "total_memories": held.memories,
+        "created_at": iso(held.oldest),
+        "updated_at": iso(held.newest),
+    }

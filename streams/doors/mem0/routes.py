@@ -1,0 +1,35 @@
+"""All routes of mem0's wire."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastapi import APIRouter
+
+from streams.doors.http.forwarding import Forwarding
+from streams.doors.http.refusals import because
+from streams.doors.mem0.changing import changing_routes
+from streams.doors.mem0.owners import Owners
+from streams.doors.mem0.reading import reading_routes
+from streams.doors.mem0.wire import WireRoute
+from streams.service import MemoryService
+
+WHOLE: Final = "siltstone"
+
+
+def mem0_routes(service: MemoryService, forwarding: Forwarding) -> APIRouter:
+    """`MemoryClient(host=…, api_key=…)` of `mem0ai` asks these."""
+    api = APIRouter(route_class=WireRoute, responses=because(400, "What cannot be done, in one line"))
+    owners = Owners(service)
+
+    @api.get("/v1/ping/", tags=["mem0"])
+    async def ping() -> dict[str, Any]:
+        """The client asks when it is made, and refuses to be made without an organization and a project.
+
+        There are none here: these are names for the whole.
+        """
+        return {"status": "ok", "message": "pong", "org_id": WHOLE, "project_id": WHOLE, "user_email": None}
+
+    api.include_router(reading_routes(service, forwarding, owners))
+    api.include_router(changing_routes(service, owners))
+    return api

@@ -1,0 +1,106 @@
+"""How this wire refuses: status 400, and one line in `detail`, which mem0's client shows as its error's text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from streams.access.authorize import Principal, authorize
+from streams.doors.http.asker import Asker, asker, sources_by
+from streams.doors.http.policies import READ, WRITE
+
+#: For how many seconds a write waits until it can be read: what was added is found by the search behind it.
+WAIT_SECONDS: Final = 10.0
+UNNAMED: Final = (
+    "user_id: name the user, with user_id in filters (in add: as a field): memories belong to users here; "
+    "for what is an agent's own, name a user for it, such as agent:guide"
+)
+#: What the client sends, and what makes no difference here: every search is hybrid, every answer is v1.1.
+_NO_DIFFERENCE: Final = ("version", "output_format", "async_mode", "org_id", "project_id", "rerank", "keyword_search")
+
+
+def refused(detail: str) -> HTTPException:
+    return HTTPException(400, detail)
+
+
+class WireRoute(APIRoute):
+    """A route whose input is refused with 400 and one line, where the API's own are with 422."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler = super().get_route_handler()
+
+        async def answered(request: Request) -> Response:
+            try:
+                return await handler(request)
+            except RequestValidationError as exc:
+                raise refused("; ".join(map(_said, exc.errors()))) from exc
+
+        return answered
+
+
+def _said(error: Any) -> str:
+    """`filters.created_at: …`: where it stands in the body or among the parameters, and what is wrong."""
+    where = ".".join(str(part) for part in error["loc"][1:])
+    if error["type"] == "extra_forbidden":
+        return f"{where}: this is not known here: leave it out"
+    why = str(error["msg"]).removeprefix("Value error, ")
+    return f"{where}: {why}" if where else why
+
+
+class Body(BaseModel):
+    """A body that says nothing unknown: what would be passed over in silence is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_what_makes_no_difference(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        return {name: value for name, value in given.items() if name not in _NO_DIFFERENCE and value is not None}
+
+
+class Caller:
+    """Who asks on this wire, where the user is found only by the route; `principal` None: no tokens are asked for."""
+
+    def __init__(self, principal: Principal | None, writes: bool) -> None:
+        self._principal, self._scope = principal, WRITE if writes else READ
+
+    @property
+    def users(self) -> frozenset[str] | None:
+        """Those whose memories it may have to do with; None: everybody's."""
+        return None if self._principal is None else self._principal.users
+
+    @property
+    def sources(self) -> list[str]:
+        """As whose what it writes is recorded."""
+        return sources_by(self._principal)
+
+    def user(self, named: str | None) -> str:
+        """Whom a request is about. A token of one user may leave the user out. Raises `OtherUser`."""
+        if named is None:
+            named = self._principal.only_user if self._principal else None
+            if named is None:
+                raise refused(UNNAMED)
+        if self._principal is not None:
+            authorize(self._principal, named, self._scope)
+        return named
+
+
+def _reader(principal: Asker) -> Caller:
+    return Caller(principal, writes=False)
+
+
+def _writer(request: Request) -> Caller:
+    """It waits for what it writes, and whoever forwards it waits as long."""
+    request.state.waits = WAIT_SECONDS
+    return Caller(asker(request), writes=True)
+
+
+Reader = Annotated[Caller, Depends(_reader)]
+Writer = Annotated[Caller, Depends(_writer)]

@@ -1,0 +1,69 @@
+"""The HTTP server of a worker."""
+
+from __future__ import annotations
+
+import socket
+from functools import partial
+
+from fastapi import FastAPI
+from faust.contrib.asgi import AsgiService
+
+from schemas.errors import SiltstoneError
+from schemas.settings import HttpSettings
+from streams.doors.http.header_timeout import HEAD_SECONDS, PatientForHeads
+
+
+class ApiServer:
+    """Serves one API at the host and port of the settings; with port 0, at a free one."""
+
+    def __init__(self, settings: HttpSettings, head_seconds: float = HEAD_SECONDS) -> None:
+        self._settings, self.port, self._head_seconds = settings, settings.port, head_seconds
+        self._listener: socket.socket | None = None
+        self._service: AsgiService | None = None
+
+    @property
+    def url(self) -> str:
+        """Where other workers reach this one."""
+        host = self._settings.host
+        return self._settings.advertised_url or f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    async def start(self, api: FastAPI) -> None:
+        """Raises `SiltstoneError` where the address cannot be had."""
+        host, port = self._settings.host, self._settings.port
+        listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Head and body of an answer are sent apart, and a client acknowledges the head after 40 ms only. Connections
+        # have it from the listener: uvicorn takes one that it is given for a Unix socket, which knows no such thing.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            listener.bind((host, port))
+            listener.listen()  # two may bind, with SO_REUSEADDR; and whoever asks before uvicorn is there waits
+        except OSError as exc:
+            listener.close()
+            raise SiltstoneError(
+                f"cannot serve HTTP at {host}:{port}: {exc.strerror}; choose another with http.port or --port"
+            ) from exc
+        self.port = listener.getsockname()[1]
+        self._listener = listener  # uvicorn is given its descriptor alone
+        self._service = AsgiService(
+            api,
+            host=host,
+            port=self.port,
+            uvicorn_options={
+                "fd": listener.fileno(),
+                "http": partial(PatientForHeads, head_seconds=self._head_seconds),
+                "ws": "none",
+                "log_level": None,  # uvicorn would set it for the whole process
+                "server_header": False,
+            },
+        )
+        await self._service.start()
+
+    async def stop(self) -> None:
+        """Answer what was asked, and no more."""
+        try:
+            if self._service is not None:
+                await self._service.stop()
+        finally:
+            if self._listener is not None:
+                self._listener.close()

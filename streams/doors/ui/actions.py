@@ -1,0 +1,135 @@
+"""What is done to one memory: pinned, corrected, replaced, archived, restored, forgotten.
+
+Writes are events in the log, like everybody's; the page comes back when the effect can be read.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, HTTPException
+from fastapi.responses import RedirectResponse, Response
+from pydantic import ValidationError
+
+from schemas.events import Archive, Edit, Forget, LongTermEvent, Pin, Remember, Restore, Supersede, Unpin
+from schemas.ids import Id
+from schemas.places import Place
+from schemas.record_values import invalid
+from schemas.times import now_ms
+from streams.doors.http.shown import command
+from streams.doors.ui.session import Form
+from streams.service import MemoryService
+
+#: Longer than a write takes; what takes longer takes its effect later.
+WAIT_SECONDS: Final = 8.0
+LATE: Final = "late"
+#: What a page says after an action, by the word in its address.
+SAID: Final = {
+    "pinned": "It is pinned: it does not decay.",
+    "unpinned": "It is not pinned any more: it ages.",
+    "edited": "It is corrected. The history keeps what was there before.",
+    "superseded": "A newer memory stands in its place.",
+    "archived": "It is in the archive: no search finds it but the archive's own.",
+    "restored": "It is back, as one that is accessed now.",
+    "forgotten": "It is forgotten. A replay leaves it forgotten.",
+    "all-forgotten": "Everything is forgotten: memories, archive, windows and daily notes.",
+    LATE: "It is written, and takes effect in a moment. Load the page again.",
+}
+
+
+async def done(service: MemoryService, event: LongTermEvent, said: str) -> str:
+    """Write it and wait; what the page says then."""
+
+    async def write() -> Sequence[Place]:
+        return [await service.write(event)]
+
+    _, applied = await service.applied(event.user_id, WAIT_SECONDS, write)
+    return said if applied else LATE
+
+
+def action_routes(service: MemoryService) -> APIRouter:
+    """`POST /ui/memories/{memory_id}/…`; the user is a parameter, which the guard has looked at."""
+    api = APIRouter(include_in_schema=False)
+
+    def back(fields: Form, user_id: str, memory_id: uuid.UUID | None, said: str) -> Response:
+        """To the page that the form was on; what is gone has none."""
+        path = "/ui/me" if fields.get("back") == "me" else "/ui/memories"
+        if memory_id is not None and path == "/ui/memories":
+            path = f"{path}/{memory_id}"
+        return RedirectResponse(f"{path}?{urlencode({'user_id': user_id, 'said': said})}", 303)
+
+    @api.post("/ui/memories/{memory_id}/pin")
+    async def pin(memory_id: uuid.UUID, user_id: Id, fields: Form) -> Response:
+        found = await service.one(user_id, memory_id)
+        said = await done(service, command(Pin, user_id, memory_id=found.id), "pinned")
+        return back(fields, user_id, found.id, said)
+
+    @api.post("/ui/memories/{memory_id}/unpin")
+    async def unpin(memory_id: uuid.UUID, user_id: Id, fields: Form) -> Response:
+        found = await service.one(user_id, memory_id)
+        said = await done(service, command(Unpin, user_id, memory_id=found.id), "unpinned")
+        return back(fields, user_id, found.id, said)
+
+    @api.post("/ui/memories/{memory_id}/edit")
+    async def edit(memory_id: uuid.UUID, user_id: Id, fields: Form) -> Response:
+        found = await service.one(user_id, memory_id)
+        with _as_422():
+            event = command(Edit, user_id, memory_id=found.id, text=fields.get("text", ""))
+        return back(fields, user_id, found.id, await done(service, event, "edited"))
+
+    @api.post("/ui/memories/{memory_id}/supersede")
+    async def supersede(memory_id: uuid.UUID, user_id: Id, fields: Form) -> Response:
+        """By a text that becomes a memory, or by the id of one that there is."""
+        older, by = await service.one(user_id, memory_id), fields.get("by", "").strip()
+        with _as_422():
+            event: LongTermEvent
+            if by:
+                newer = await service.one(user_id, _id(by))
+                if newer.id == older.id:
+                    raise HTTPException(422, "a memory does not replace itself")
+                event = command(Supersede, user_id, memory_id=older.id, by=newer.id)
+            else:
+                text, of = fields.get("text", ""), older.session_id
+                remember = command(Remember, user_id, text=text, session_id=of, supersedes=[older.id])
+                event = service.importance.weighed(remember)
+        return back(fields, user_id, older.id, await done(service, event, "superseded"))
+
+    @api.post("/ui/memories/{memory_id}/archive")
+    async def archive(memory_id: uuid.UUID, user_id: Id, fields: Form) -> Response:
+        found = await service.one(user_id, memory_id)
+        event = command(Archive, user_id, timestamp=await service.moment() or now_ms(), memory_id=found.id)
+        return back(fields, user_id, found.id, await done(service, event, "archived"))
+
+    @api.post("/ui/memories/{memory_id}/restore")
+    async def restore(memory_id: uuid.UUID, user_id: Id, fields: Form) -> Response:
+        found = await service.archived(user_id, memory_id)
+        event = command(Restore, user_id, timestamp=await service.moment() or now_ms(), memory_id=found)
+        return back(fields, user_id, found, await done(service, event, "restored"))
+
+    @api.post("/ui/memories/{memory_id}/forget")
+    async def forget(memory_id: uuid.UUID, user_id: Id, fields: Form) -> Response:
+        said = await done(service, command(Forget, user_id, memory_id=memory_id), "forgotten")
+        return back(fields, user_id, None, said)
+
+    return api
+
+
+class _as_422:  # noqa: N801  (reads as the statement that it is)
+    """What is no event is the form's mistake."""
+
+    def __enter__(self) -> None:
+        """Nothing is to be done."""
+
+    def __exit__(self, _: object, exc: BaseException | None, *__: object) -> None:
+        if isinstance(exc, ValidationError):
+            raise HTTPException(422, str(invalid(exc))) from exc
+
+
+def _id(text: str) -> uuid.UUID:
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        raise HTTPException(422, "by: is no id of a memory") from None

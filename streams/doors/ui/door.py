@@ -1,0 +1,136 @@
+"""What stands before the dashboard's pages, and what they are sent with.
+
+A request's cookie becomes the header that the guard asks for, and what a page answers gets the headers that keep it
+to itself: nothing but our own files is loaded, nothing inline is executed, no other site frames it. A browser that is
+refused gets a page that says so, or the login.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import quote
+
+import orjson
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from streams.doors.http.forwarding import FORWARDED
+from streams.doors.http.unforeseen import Unforeseen
+from streams.doors.ui.pages import Pages
+from streams.doors.ui.session import COOKIE, anonymous, cookie, header_of, held
+
+HOME: Final = "/ui"
+#: The first screen that there is for whoever looks.
+START: Final = "/ui/start"
+LOGIN: Final = "/ui/login"
+
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+#: Browsers name a form's origin only where referrers are allowed, and forms are told from others' by it.
+HEADERS: Final = (
+    (b"content-security-policy", _POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+_NO_STORE: Final = (b"cache-control", b"no-store")
+
+
+class Door:
+    """ASGI middleware for `/ui`; `tokens`: whether the API asks for them."""
+
+    def __init__(self, app: ASGIApp, tokens: bool) -> None:
+        self._plain, self._app, self._pages, self._tokens = app, Unforeseen(app), Pages(), tokens
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not _is_page(scope["path"]):
+            await self._plain(scope, receive, send)
+            return
+        secret, new = held(scope), ""
+        forwarded = FORWARDED.encode() in dict(scope["headers"])
+        if not (secret or self._tokens or forwarded or scope["path"] == HOME):
+            secret = new = anonymous()
+        sending = self._sending(scope, receive, send, new)
+        await self._app(_with(scope, secret, new, self._tokens), receive, sending)
+
+    def _sending(self, scope: Scope, receive: Receive, send: Send, new: str) -> Send:
+        """`send`, which adds our headers, and makes of a failure's JSON what a browser shows."""
+        shows = _shows_pages(scope)
+        failed: list[tuple[int, bytes]] = []
+        body = bytearray()
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = [*message["headers"], *HEADERS]
+                if not any(name == b"cache-control" for name, _ in headers):
+                    headers.append(_NO_STORE)
+                if new:
+                    headers.append((b"set-cookie", cookie(new, scope["scheme"] == "https").encode()))
+                message = {**message, "headers": headers}
+                kind = dict(message["headers"]).get(b"content-type", b"")
+                if shows and message["status"] >= 400 and kind.startswith(b"application/json"):
+                    failed.append((message["status"], dict(message["headers"]).get(b"retry-after", b"")))
+                    return
+            if failed:
+                body.extend(message.get("body", b""))
+                if message.get("more_body", False):
+                    return
+                (status, again) = failed.pop()
+                answer = self._instead(scope, status, again.decode(), bytes(body))
+                for name, value in (*HEADERS, _NO_STORE):
+                    answer.headers[name.decode()] = value.decode()
+                await answer(scope, receive, send)
+                return
+            await send(message)
+
+        return sending
+
+    def _instead(self, scope: Scope, status: int, again: str, body: bytes) -> Response:
+        """Of a failure: the login where it is for want of a token, else a page that says what is wrong."""
+        by_htmx = header_of(scope, b"hx-request") == "true"
+        if status == 401:
+            if by_htmx:
+                return Response(status_code=200, headers={"hx-redirect": LOGIN})
+            where = scope["path"] if scope["method"] == "GET" else START
+            query = scope["query_string"].decode("latin-1")
+            wanted = f"{where}?{query}" if query and where != START else where
+            return RedirectResponse(f"{LOGIN}?next={quote(wanted, safe='')}", 303)
+        detail = _detail(body)
+        if by_htmx:
+            return HTMLResponse(self._pages.fragment("failure.html", detail=detail), status)
+        headers = {"retry-after": again} if again else None
+        return HTMLResponse(self._pages.fragment("failed.html", status=status, detail=detail), status, headers)
+
+
+def _is_page(path: str) -> bool:
+    return path == HOME or path.startswith(f"{HOME}/")
+
+
+def _shows_pages(scope: Scope) -> bool:
+    """Whether a person looks; another worker and our own script read JSON."""
+    return "text/html" in header_of(scope, b"accept") or header_of(scope, b"hx-request") == "true"
+
+
+def _with(scope: Scope, secret: str, new: str, tokens: bool) -> Scope:
+    """The cookie as the header that the API's guard knows; and a new one as if it had come."""
+    headers = list(scope["headers"])
+    if secret and tokens:
+        headers = [one for one in headers if one[0] != b"authorization"]
+        headers.append((b"authorization", f"Bearer {secret}".encode("latin-1", "replace")))
+    if new:
+        headers = [one for one in headers if one[0] != b"cookie"]
+        headers.append((b"cookie", f"{COOKIE}={new}".encode()))
+    return {**scope, "headers": headers}
+
+
+def _detail(body: bytes) -> str:
+    """What a failure's JSON says."""
+    try:
+        detail = orjson.loads(body)["detail"]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return "the worker's log says more"
+    return str(detail)

@@ -1,0 +1,179 @@
+"""The screen for the one whose memory it is: see it, correct it, forget it, take it along, read the daily notes."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from datetime import date
+from typing import Annotated, Any, Final, Literal, NamedTuple
+from urllib.parse import urlencode
+
+import orjson
+from fastapi import APIRouter, HTTPException, Path, Query
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from schemas.events import ForgetUser
+from schemas.ids import Id
+from schemas.times import iso
+from streams.doors.http.shown import ShownMemory, command
+from streams.doors.http.summaries import Day
+from streams.doors.ui.actions import SAID, done
+from streams.doors.ui.door import HOME
+from streams.doors.ui.pages import Pages
+from streams.doors.ui.session import Form
+from streams.doors.ui.viewer import Looking
+from streams.service import WAIT_SECONDS, MemoryService
+from tables.memories.shard import Shard
+
+PAGE: Final = 40
+#: Which run wrote what, and from which messages: for programs.
+_COMMENT: Final = re.compile(r"<!--.*?-->")
+#: What brought a memory, as its owner reads it.
+WHY: Final = {
+    "forced": "you asked to remember it",
+    "high_score": "it told something about you",
+    "judged_important": "it was judged worth keeping",
+    "unread": "it is in a language that is not judged here",
+    "all": "everything is kept here",
+    "remember": "you asked to remember it",
+    "summary_item": "it stood in a daily note",
+    "summary": "it sums up several older ones",
+}
+
+
+class Line(NamedTuple):
+    """A line of a daily note: how it is shown, and its text."""
+
+    kind: Literal["title", "head", "item", "rule", "text"]
+    text: str
+
+
+def lines_of(markdown: str) -> list[Line]:
+    """The few forms that a day's file has; everything else is text. Nothing of it is trusted.
+
+    >>> lines_of("# Day\\n- tea\\n<!-- run -->")
+    [Line(kind='title', text='Day'), Line(kind='item', text='tea')]
+    """
+    found = []
+    for raw in _COMMENT.sub("", markdown).splitlines():
+        line = "".join(char for char in raw if char.isprintable()).strip()
+        if not line:
+            continue
+        plain = line.lstrip("#").strip().replace("**", "")
+        if plain.startswith("*") and plain.endswith("*"):
+            plain = plain.strip("*")
+        if line.startswith("# "):
+            found.append(Line("title", plain))
+        elif line.startswith("#"):
+            found.append(Line("head", plain))
+        elif line.startswith(("- ", "* ")):
+            found.append(Line("item", plain[2:]))
+        elif set(line) <= {"-"} and len(line) > 2:
+            found.append(Line("rule", ""))
+        else:
+            found.append(Line("text", plain))
+    return found
+
+
+def my_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
+    """`/ui/me`: for a token that is bound to a user, all that there is."""
+    api = APIRouter(include_in_schema=False)
+    files, lifecycle = service.summaries.files, service.settings.lifecycle
+
+    async def days_of(user_id: str) -> list[date]:
+        service.partition_here(user_id)
+        async with asyncio.timeout(WAIT_SECONDS):
+            return await asyncio.to_thread(files.dates, user_id)
+
+    async def shown(user_id: str) -> list[ShownMemory]:
+        """All of the user's that stand for themselves, the newest first."""
+        now = await service.moment()
+        found = [memory for memory in await service.of_user(user_id) if memory.current]
+        found.sort(key=lambda memory: -memory.created_at)
+        return [ShownMemory.of(memory, now, lifecycle) for memory in found]
+
+    @api.get("/ui/me")
+    async def me(
+        viewer: Looking,
+        user_id: Annotated[str, Query(max_length=256)] = "",
+        text: Annotated[str, Query(max_length=1_000)] = "",
+        start: Annotated[int, Query(ge=0)] = 0,
+        said: str = "",
+    ) -> HTMLResponse:
+        """What is remembered. Being shown here counts as no access."""
+        if not user_id:
+            return pages.page("whose.html", viewer, "/ui/me")
+        wanted = text.casefold()
+        memories = [one for one in await shown(user_id) if wanted in one.memory.casefold()]
+        return pages.page(
+            "me.html",
+            viewer,
+            "/ui/me",
+            user_id=user_id,
+            text=text,
+            memories=memories[start : start + PAGE],
+            total=len(memories),
+            start=start,
+            page=PAGE,
+            days=(await days_of(user_id))[::-1],
+            why=_why,
+            said=SAID.get(said, ""),
+        )
+
+    @api.get("/ui/me/notes/{date}")
+    async def notes(viewer: Looking, day: Annotated[Day, Path(alias="date")], user_id: Id) -> HTMLResponse:
+        """A day's notes."""
+        service.partition_here(user_id)
+        async with asyncio.timeout(WAIT_SECONDS):
+            markdown = await asyncio.to_thread(files.read, user_id, day)
+        if markdown is None:
+            raise HTTPException(404, f"there is no note of {day}")
+        return pages.page(
+            "notes.html", viewer, "/ui/me", user_id=user_id, day=day.isoformat(), lines=lines_of(markdown)
+        )
+
+    @api.get("/ui/me/export")
+    async def export(user_id: Id) -> Response:
+        """All that is kept of the user, as one JSON file."""
+        days = await days_of(user_id)
+        async with asyncio.timeout(WAIT_SECONDS):
+            written = await asyncio.to_thread(lambda: {str(day): files.read(user_id, day) for day in days})
+        now = await service.moment()
+        everything: dict[str, Any] = {
+            "user_id": user_id,
+            "exported_at": iso(now) if now else None,
+            "memories": [
+                ShownMemory.of(one, now, lifecycle).model_dump(mode="json") for one in await service.of_user(user_id)
+            ],
+            "archive": [
+                {**ShownMemory.of(one.memory, now, lifecycle).model_dump(mode="json"), "archived_at": iso(one.at)}
+                for one in await service.ask(user_id, Shard.archive_of, user_id)
+            ],
+            "said_lately": [
+                {"session_id": session, "role": said.role, "content": said.content, "timestamp": iso(said.timestamp)}
+                for session, said in service.windows.said_by(service.partition_here(user_id), user_id)
+            ],
+            "daily_notes": written,
+        }
+        return Response(
+            orjson.dumps(everything, option=orjson.OPT_INDENT_2),
+            media_type="application/json",
+            headers={"content-disposition": 'attachment; filename="my-memory.json"'},
+        )
+
+    @api.post("/ui/me/forget")
+    async def forget(user_id: Id, fields: Form) -> Response:
+        """Everything of the user's up to now, where the form says whose once more."""
+        if fields.get("sure", "").strip() != user_id:
+            raise HTTPException(422, "write your user id into the field to forget everything")
+        said = await done(service, command(ForgetUser, user_id), "all-forgotten")
+        return RedirectResponse(f"{HOME}/me?{urlencode({'user_id': user_id, 'said': said})}", 303)
+
+    return api
+
+
+def _why(memory: ShownMemory) -> str:
+    """Why it is kept, for its owner."""
+    promoted = memory.metadata.get("promotion")
+    reason = promoted.get("reason") if isinstance(promoted, dict) else memory.kind
+    return WHY.get(str(reason), "")

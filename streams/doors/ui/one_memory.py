@@ -1,0 +1,75 @@
+"""The screen of one memory: what it says, how its score will fall, where it comes from, what is like it."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, Final
+
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse
+
+from schemas.ids import Id
+from schemas.lifecycle import DAY_MS, half_life_of, score_of
+from schemas.memories import Memory
+from schemas.settings import LifecycleSettings
+from streams.doors.http.memories import history_of
+from streams.doors.http.relations import related_of
+from streams.doors.http.shown import ShownMemory
+from streams.doors.ui.actions import SAID
+from streams.doors.ui.pages import Pages
+from streams.doors.ui.viewer import Looking
+from streams.service import MemoryService
+from tables.memories.shard import Shard
+
+#: The curve goes so many days into the future.
+DAYS_AHEAD: Final = 365
+_STEP: Final = 3
+_RELATED, _SIMILAR = 8, 0.35
+
+
+def one_memory_routes(service: MemoryService, pages: Pages) -> APIRouter:
+    """`/ui/memories/{memory_id}`."""
+    api = APIRouter(include_in_schema=False)
+    lifecycle = service.settings.lifecycle
+
+    @api.get("/ui/memories/{memory_id}")
+    async def memory(viewer: Looking, memory_id: uuid.UUID, user_id: Id, said: str = "") -> HTMLResponse:
+        """Being shown here counts as no access."""
+        archived = await service.ask(user_id, Shard.archived, user_id, memory_id)
+        found = archived or await service.one(user_id, memory_id)
+        now = await service.moment()
+        related = None if archived else await related_of(service, user_id, found.id, _RELATED, _SIMILAR)
+        return pages.page(
+            "memory.html",
+            viewer,
+            "/ui/memories",
+            user_id=user_id,
+            memory=ShownMemory.of(found, now, lifecycle),
+            archived=archived is not None,
+            curve=curve_of(found, now, lifecycle),
+            half_life_days=round(half_life_of(found.importance, lifecycle)),
+            fresh_days=lifecycle.fresh_days,
+            past=(await history_of(service, found)).events,
+            related=related.related if related else [],
+            said=SAID.get(said, ""),
+        )
+
+    return api
+
+
+def curve_of(memory: Memory, now: int, lifecycle: LifecycleSettings) -> dict[str, Any]:
+    """Its score over the coming days, where nothing recalls it, beside the borders of the states."""
+    moments = [now + day * DAY_MS for day in range(0, DAYS_AHEAD + 1, _STEP)]
+    return {
+        "kind": "days",
+        "unit": "score",
+        "most": 100,
+        "labels": ["score", "active from", "cold from"],
+        "colours": ["--line-1", "--line-4", "--line-2"],
+        "data": [
+            [moment // 1000 for moment in moments],
+            [round(score_of(memory, moment, lifecycle), 1) for moment in moments],
+            [lifecycle.active] * len(moments),
+            [lifecycle.cold] * len(moments),
+        ],
+    }

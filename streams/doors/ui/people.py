@@ -1,0 +1,57 @@
+"""Whom a worker knows: users with memories, and sessions that are spoken in. For choosing one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from pydantic import BaseModel
+
+from streams.doors.ui.workers import Told
+from streams.service import MemoryService
+from tables.memories.shard import Shard
+
+#: Of each kind, of all workers together.
+MOST: Final = 50
+
+
+class KnownUser(BaseModel):
+    user_id: str
+    memories: int
+    newest: int
+
+
+class KnownSession(BaseModel):
+    user_id: str
+    session_id: str
+    last_at: int
+
+
+class People(BaseModel):
+    """One worker's, the newest first. Moments are epoch ms."""
+
+    users: list[KnownUser]
+    sessions: list[KnownSession]
+
+
+async def people_of(service: MemoryService) -> People:
+    """This worker's own."""
+    users = [one for found in await service.shards.call_each(Shard.newest_users, MOST) for one in found]
+    return People(
+        users=[KnownUser(**one._asdict()) for one in users],
+        sessions=[
+            KnownSession(user_id=one.user_id, session_id=one.session_id, last_at=one.last_at)
+            for one in service.live.newest_sessions(MOST)
+        ],
+    )
+
+
+def newest_users(told: Told[People]) -> Sequence[KnownUser]:
+    return sorted((one for each in told.each for one in each.users), key=lambda one: (-one.newest, one.user_id))[
+        :MOST
+    ]
+
+
+def newest_sessions(told: Told[People]) -> Sequence[KnownSession]:
+    found = (one for each in told.each for one in each.sessions)
+    return sorted(found, key=lambda one: (-one.last_at, one.user_id, one.session_id))[:MOST]

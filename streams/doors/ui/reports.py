@@ -1,0 +1,147 @@
+"""What one worker tells of itself, and what several come to together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Final
+
+from prometheus_client import Gauge
+from pydantic import BaseModel
+
+from schemas.memories import State
+from streams.doors.http.partial import ShownBehind
+from streams.service import MemoryService
+from streams.telemetry.activity.readings import Reading
+from streams.telemetry.metrics import labelled, value_of
+
+#: Rates are those of so many last seconds.
+RATE_SECONDS: Final = 10
+#: A point of the charts is of so many seconds.
+POINT_SECONDS: Final = 5
+RATES: Final = ("messages", "exchanges", "promoted", "memories")
+
+
+class WorkerReport(BaseModel):
+    """One worker, now. Lags are records that are not committed, by topic and partition."""
+
+    url: str
+    partitions: list[int]
+    ready: bool
+    reasons: list[str]
+    warnings: list[str]
+    behind: list[ShownBehind]
+    rates: dict[str, float]
+    totals: dict[str, int]
+    decisions: dict[str, int]
+    lag: dict[str, dict[int, int]]
+    states: dict[str, int]
+    uncommitted_seconds: float
+    sessions: int
+
+
+class Point(BaseModel):
+    """What was done a second, and what waited, at a moment (epoch seconds, a multiple of `POINT_SECONDS`)."""
+
+    at: int
+    rates: dict[str, float]
+    lag: dict[int, int]
+
+
+class Series(BaseModel):
+    """One worker's last minutes, oldest first; the lag is that of `conversations`."""
+
+    points: list[Point]
+
+
+def report_of(service: MemoryService) -> WorkerReport:
+    """This worker, as its counters say: no shard is asked."""
+    metrics, health = service.metrics, service.health
+    readings = list(service.live.readings)
+    lag: dict[str, dict[int, int]] = {}
+    for (topic, partition), records in (readings[-1].lag if readings else {}).items():
+        lag.setdefault(topic, {})[partition] = records
+    reasons = health.not_ready()
+    return WorkerReport(
+        url=health.url,
+        partitions=service.shards.partitions(),
+        ready=not reasons,
+        reasons=reasons,
+        warnings=health.warnings(),
+        behind=ShownBehind.each(health.behind()),
+        rates=_rates_now(readings),
+        totals={
+            "messages": sum(labelled(metrics.messages).values()),
+            "exchanges": sum(labelled(metrics.exchanges).values()),
+            "promoted": metrics.promoted(),
+            "memories": labelled(metrics.memories).get(("new",), 0),
+            "dead_letters": sum(labelled(metrics.dead_letters).values()),
+        },
+        decisions={
+            f"{outcome} · {reason}": n for (outcome, reason), n in sorted(labelled(metrics.decisions).items())
+        },
+        lag=lag,
+        states=_states(metrics.states),
+        uncommitted_seconds=value_of(metrics.uncommitted_seconds),
+        sessions=int(value_of(metrics.sessions)),
+    )
+
+
+def series_of(service: MemoryService) -> Series:
+    """The last quarter of an hour, a point each `POINT_SECONDS`."""
+    topic = service.topics.conversations
+    newest: dict[int, Reading] = {}
+    readings = list(service.live.readings)
+    for reading in readings:
+        newest[reading.at // 1000 // POINT_SECONDS * POINT_SECONDS] = reading
+    points = [
+        Point(
+            at=at,
+            rates=_rates(before, after),
+            lag={partition: records for (one, partition), records in after.lag.items() if one == topic},
+        )
+        for (_, before), (at, after) in pairwise([(0, reading) for reading in readings[:1]] + list(newest.items()))
+        if after.at > before.at
+    ]
+    return Series(points=points)
+
+
+def together(each: Sequence[Series]) -> list[Point]:
+    """The sum of all workers: a moment counts what each of them told of it."""
+    moments: dict[int, Point] = {}
+    for series in each:
+        for point in series.points:
+            found = moments.get(point.at)
+            if found is None:
+                moments[point.at] = point.model_copy(deep=True)
+                continue
+            for name, rate in point.rates.items():
+                found.rates[name] += rate
+            found.lag |= point.lag
+    return [moments[at] for at in sorted(moments)]
+
+
+def summed(counts: Iterable[dict[str, float]] | Iterable[dict[str, int]]) -> dict[str, float]:
+    """By name."""
+    total: Counter[str] = Counter()
+    for one in counts:
+        total.update(one)
+    return dict(total)
+
+
+def _rates(before: Reading, after: Reading) -> dict[str, float]:
+    seconds = max(0.001, (after.at - before.at) / 1000)
+    return {name: round((getattr(after, name) - getattr(before, name)) / seconds, 2) for name in RATES}
+
+
+def _rates_now(readings: Sequence[Reading]) -> dict[str, float]:
+    if len(readings) < 2:
+        return dict.fromkeys(RATES, 0.0)
+    return _rates(readings[max(0, len(readings) - 1 - RATE_SECONDS)], readings[-1])
+
+
+def _states(gauge: Gauge) -> dict[str, int]:
+    """As the last recompute counted them; empty before the first."""
+    found = {sample.labels["state"]: int(sample.value) for family in gauge.collect() for sample in family.samples}
+    return {state.value: found[state.value] for state in State if state.value in found}

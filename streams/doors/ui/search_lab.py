@@ -1,0 +1,85 @@
+"""The screen that takes a question apart: ranked by words, by meaning, by both; and the prompt that comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse
+
+from schemas.lifecycle import wanted_states
+from schemas.memories import SearchHit
+from streams.doors.ui.pages import Pages
+from streams.doors.ui.people import People, newest_users, people_of
+from streams.doors.ui.viewer import Looking
+from streams.doors.ui.workers import Workers
+from streams.recall import search as recall
+from streams.service import MemoryService
+
+#: Looked at, and shown in each column.
+CONSIDERED, SHOWN = 40, 10
+Among = Literal["active", "cold", "all"]
+AMONGS: Final = (("active", "active"), ("cold", "active and cold"), ("all", "all states"))
+_Word = Annotated[str, Query(max_length=2_000)]
+
+
+def search_routes(service: MemoryService, workers: Workers, pages: Pages) -> APIRouter:
+    """`/ui/search`."""
+    api = APIRouter(include_in_schema=False)
+
+    async def own_people() -> People:
+        async with service.own_shards():
+            return await people_of(service)
+
+    async def answered(user_id: str, session_id: str, text: str, among: Among) -> dict[str, Any]:
+        """The user's memories, three times ranked. `context` asks as an assistant's question does by default."""
+        states = wanted_states(include_all=among == "all", include_cold=among == "cold")
+        query = recall.Query(user_id, text, CONSIDERED, states, explain=True, replaced=among == "all", touch=False)
+        found = await service.search(query)
+        context = await service.context(user_id, session_id, text, None, touch=False)
+        return {
+            "hits": list(found),
+            "fused": list(found)[:SHOWN],
+            "by_words": _best(found, lambda why: (why["bm25_rank"], -why["bm25"])),
+            "by_meaning": _best(found, lambda why: (why["cosine_rank"], -why["cosine"])),
+            "elsewhere": found.elsewhere,
+            "prompt": context.prompt,
+        }
+
+    @api.get("/ui/search")
+    async def search(
+        request: Request,
+        viewer: Looking,
+        user_id: _Word = "",
+        session_id: _Word = "",
+        q: _Word = "",
+        among: Among = "active",
+    ) -> HTMLResponse:
+        """The form, and below it what it finds."""
+        values: dict[str, Any] = {"people": ()}
+        asked = bool(user_id and q.strip())
+        if asked:
+            values |= await answered(user_id, session_id, q, among)
+        elif not user_id:
+            values["people"] = newest_users(await workers.tell(request, "/ui/worker/people", own_people))[:8]
+        return pages.page(
+            "search.html",
+            viewer,
+            "/ui/search",
+            user_id=user_id,
+            session_id=session_id,
+            q=q,
+            among=among,
+            amongs=AMONGS,
+            asked=asked,
+            shown=SHOWN,
+            considered=CONSIDERED,
+            **values,
+        )
+
+    return api
+
+
+def _best(hits: Sequence[SearchHit], by: Callable[[dict[str, Any]], tuple[float, float]]) -> list[SearchHit]:
+    return sorted(hits, key=lambda hit: by(hit.explain or {}))[:SHOWN]

@@ -1,0 +1,47 @@
+"""All workers of the group: each is asked for its own numbers, and whoever is asked adds them up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from fastapi import Request
+from pydantic import BaseModel, ValidationError
+
+from streams.doors.http.forwarding import FORWARDED, Forwarding
+
+M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Told(Generic[M]):
+    """What each worker told, this one first; `silent` are the addresses of those that did not answer."""
+
+    each: list[M]
+    silent: list[str]
+
+
+class Workers:
+    """`partitions`: how many there are in all."""
+
+    def __init__(self, forwarding: Forwarding, partitions: int) -> None:
+        self._forwarding, self.partitions = forwarding, partitions
+
+    async def tell(self, request: Request, path: str, own: Callable[[], Awaitable[M]]) -> Told[M]:
+        """`own` numbers, and what the others answer at `path`. Another worker that asks is told our own alone."""
+        mine = await own()
+        if FORWARDED in request.headers:
+            return Told([mine], [])
+        kind, each, silent = type(mine), [mine], list[str]()
+        urls = self._forwarding.others()
+        answers = await asyncio.gather(*(self._forwarding.ask(url, request, path) for url in urls))
+        for url, answer in zip(urls, answers, strict=True):
+            try:
+                if answer is None or answer.status_code != 200:
+                    raise ValueError
+                each.append(kind.model_validate_json(answer.content))
+            except (ValidationError, ValueError):
+                silent.append(url)
+        return Told(each, silent)

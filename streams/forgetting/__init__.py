@@ -1,0 +1,1 @@
+"""What is kept outside of the shards is forgotten with them."""

@@ -1,0 +1,134 @@
+"""What Kafka still holds of a user: forgetting reaches no record that was written, only its retention does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import aiokafka
+import aiokafka.errors
+import orjson
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+
+from schemas.settings import KafkaSettings
+from schemas.topics import TABLES, Topics, changelog_of, key_of
+from streams.kafka.clients.broker import admin_client, client_options, translated
+from streams.kafka.clients.closing import stop_when_stopped
+from streams.kafka.clients.header_names import take_any_header_name
+from streams.kafka.clients.log_reader import ends, records_before
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSpan:
+    """The oldest or newest record: where, and its Kafka timestamp (epoch ms)."""
+
+    partition: int
+    offset: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remains:
+    """A user's records in a topic. `retention_ms` -1 is for ever; None where the broker does not say, or compacts."""
+
+    topic: str
+    records: int
+    oldest: RecordSpan | None
+    newest: RecordSpan | None
+    retention_ms: int | None
+    compacted: bool
+
+    @property
+    def ends_at(self) -> int | None:
+        """When the newest one may be deleted at the earliest (epoch ms); None where no time does it."""
+        if self.compacted or self.newest is None or self.retention_ms is None or self.retention_ms < 0:
+            return None
+        return self.newest.at + self.retention_ms
+
+
+async def remains_of(kafka: KafkaSettings, user_id: str) -> list[Remains]:
+    """By topic, of all that are there; every record of them is read. Raises `BrokerUnavailable`.
+
+    A record is a user's by its key, or where that is another's, by the `user_id` in it: a dead letter, or a misrouted
+    one. A table's changelog has rows under keys that begin with the user's id.
+    """
+    take_any_header_name()
+    stop_when_stopped()
+    names = Topics.with_prefix(kafka.topic_prefix)
+    wanted = (*names.all(), *(changelog_of(kafka.group_id, table) for table in TABLES))
+    try:
+        async with admin_client(kafka) as admin:
+            there = set(await admin.list_topics())
+            topics = [name for name in wanted if name in there]
+            settings = await _settings(admin, topics)
+            described = await admin.describe_topics(topics)
+        partitions = {one["topic"]: [part["partition"] for part in one["partitions"]] for one in described}
+        return [
+            await _of_topic(kafka, name, partitions.get(name, []), user_id, settings.get(name, {})) for name in topics
+        ]
+    except (aiokafka.errors.KafkaError, TimeoutError) as exc:
+        raise await translated(kafka, exc) from exc
+
+
+async def _of_topic(
+    kafka: KafkaSettings, topic: str, partitions: Sequence[int], user_id: str, settings: Mapping[str, str]
+) -> Remains:
+    found = list[RecordSpan]()
+    consumer = aiokafka.AIOKafkaConsumer(  # what was aborted is there as well
+        **client_options(kafka), group_id=None, enable_auto_commit=False, auto_offset_reset="earliest"
+    )
+    try:
+        await consumer.start()
+        assigned = [aiokafka.TopicPartition(topic, partition) for partition in partitions]
+        consumer.assign(assigned)
+        unread = {tp: end for tp, end in (await ends(consumer, assigned)).items() if end}
+        if unread:
+            await consumer.seek_to_beginning(*unread)
+        async for fetched in records_before(consumer, unread, kafka.session_timeout_seconds):
+            for tp, records in fetched.items():
+                found += [RecordSpan(tp.partition, r.offset, r.timestamp) for r in records if _is_of(r, user_id)]
+    finally:
+        await consumer.stop()
+    retention = settings.get("retention.ms")
+    return Remains(
+        topic,
+        len(found),
+        min(found, key=lambda span: span.at, default=None),
+        max(found, key=lambda span: span.at, default=None),
+        None if retention is None else int(retention),
+        "compact" in settings.get("cleanup.policy", "") or topic.endswith("-changelog"),
+    )
+
+
+def _is_of(record: Any, user_id: str) -> bool:
+    """Whether there are words of the user's in it: a changelog's tombstone has none."""
+    if record.value is None:
+        return False
+    if record.key == key_of(user_id) or (record.key or b"").startswith(orjson.dumps([user_id])[:-1] + b","):
+        return True
+    if orjson.dumps(user_id)[1:-1] not in record.value and b"\\u" not in record.value:
+        return False
+    try:
+        fields = orjson.loads(record.value)
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(fields, dict) and fields.get("user_id") == user_id
+
+
+async def _settings(admin: Any, topics: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Retention and cleanup policy by topic; nothing of those that the broker does not tell."""
+    found: dict[str, dict[str, str]] = {}
+    names = {"retention.ms": None, "cleanup.policy": None}
+    for topic in topics:
+        resource = ConfigResource(ConfigResourceType.TOPIC, topic, configs=names)
+        try:
+            async with asyncio.timeout(10):
+                (answer,) = await admin.describe_configs([resource])
+        except (aiokafka.errors.KafkaError, TimeoutError):
+            continue
+        for code, _, _, name, entries in answer.resources:
+            if not code:
+                found[name] = {entry[0]: entry[1] for entry in entries if entry[1] is not None}
+    return found

@@ -1,0 +1,1 @@
+"""conversations: messages become windows, exchanges and promotions."""

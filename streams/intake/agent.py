@@ -1,0 +1,380 @@
+"""conversations → windows → promotions.
+
+A batch is grouped by session; each session's value is worked out once, by pure rules, and what follows from it
+is sent at once. Nothing is awaited for each message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from bisect import bisect_left
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from itertools import zip_longest
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+import orjson
+
+from schemas.conversations import ChatMessage, ConversationRecord, Silence
+from schemas.events import Promotion
+from schemas.exchanges import Exchange, Message, render
+from schemas.ids import event_id
+from schemas.plain_messages import plain_message
+from schemas.record_values import conversation_record, json_object
+from schemas.settings import MemorySettings
+from schemas.times import now_ms
+from schemas.topics import CLOSED_AT_HEADER, SOURCES_HEADER, Headers
+from streams.forgetting.forgetters import Named
+from streams.intake.clock_skew import ClockSkew
+from streams.intake.idle_tracker import IdleTracker
+from streams.intake.ratings import Key, Ratings
+from streams.intake.rules.decision import Decision
+from streams.intake.rules.session import SessionInput, SessionRules
+from streams.intake.rules.session_changes import SessionChanges
+from streams.intake.rules.summary_triggers import SummaryWanted
+from streams.kafka.event_log import EventLog
+from streams.kafka.inbox import Inbox
+from streams.runtime.clock import Clock, ingested
+from streams.summaries.agent import request_of
+from streams.telemetry.activity.message_flow import Flow
+from streams.telemetry.metrics import Metrics
+from streams.telemetry.spans import NoSpans, Spans
+from tables.windows.sessions import Session
+from tables.windows.short_term import ShortTermStore
+
+log = logging.getLogger(__name__)
+
+_OFFSET = attrgetter("offset")
+
+#: Called with a partition, a session of it, and when it ended (epoch ms of event time).
+SessionEnd = Callable[[int, Session, int], None]
+
+
+def decode(record: Any) -> ConversationRecord:
+    """A record of `conversations`; a missing timestamp is the Kafka record's. Raises `BadRecord`."""
+    fields = json_object(record.value)
+    if "timestamp" not in fields and "created_at" not in fields:
+        fields["timestamp"] = record.timestamp
+    return conversation_record(fields)
+
+
+class SessionRecord(msgspec.Struct, frozen=True, gc=False):
+    """What a record of `conversations` tells the rules, and of which session. One is made of every message."""
+
+    user_id: str
+    session_id: str
+    told: SessionInput
+
+
+def session_record(record: Any) -> SessionRecord:
+    """What a record says: a plain message is read the fast way, all others by `decode`. Raises `BadRecord`."""
+    plain = plain_message(record.value)
+    if plain is not None:
+        return SessionRecord(*plain)
+    said = decode(record)
+    return SessionRecord(said.user_id, said.session_id, Message.of(said) if isinstance(said, ChatMessage) else said)
+
+
+class ShortTermAgent:
+    """Keeps the windows of a worker's sessions, and promotes out of them."""
+
+    def __init__(
+        self,
+        *,
+        store: ShortTermStore,
+        rules: SessionRules,
+        event_log: EventLog,
+        inbox: Inbox[SessionRecord],
+        metrics: Metrics,
+        clock: Clock,
+        ratings: Ratings | None,
+        idle: IdleTracker | None = None,
+        flow: Flow | None = None,
+        now: Callable[[], int] = now_ms,
+        spans: Spans = NoSpans(),  # noqa: B008 - it is a value
+    ) -> None:
+        self._spans = spans
+        self._store, self._rules, self._event_log = store, rules, event_log
+        self._inbox, self._metrics, self._clock = inbox, metrics, clock
+        self._ratings, self._now = ratings, now
+        self.idle = IdleTracker() if idle is None else idle
+        self._flow = Flow() if flow is None else flow
+        self._skew = ClockSkew(metrics.clock_skew)
+        self._at_end: list[SessionEnd] = []
+
+    def when_ended(self, call: SessionEnd) -> None:
+        """Call when a session has ended, in the same step as its end is kept."""
+        self._at_end.append(call)
+
+    async def handle(self, partition: int, records: Sequence[Any]) -> Awaitable[Any] | None:
+        """One fetched batch of a partition; what comes back is to be awaited before it counts as processed."""
+        by_session: dict[tuple[str, str], list[tuple[int, SessionInput]]] = {}
+        leads: dict[tuple[str, str], int] = {}
+        now, skew_ms = self._now(), self._rules.skew_ms
+        for record, said in self._inbox.read(records):
+            ids, told = (said.user_id, said.session_id), said.told
+            if record.timestamp is not None:
+                if record.headers:
+                    self._skew.note(record.headers, told.timestamp, record.timestamp)
+                if told.timestamp - record.timestamp > skew_ms:
+                    told = self._as_of_its_record(told, record.timestamp)
+            of_session = by_session.get(ids)
+            if of_session is None:
+                by_session[ids] = [(record.offset, told)]
+            else:
+                of_session.append((record.offset, told))
+            appended = record.timestamp
+            if (told.timestamp > now or appended is None or told.timestamp > appended) and type(told) is Message:
+                leads[ids] = max(leads.get(ids, 0), told.timestamp - ingested(appended, now))
+        if self._flow.open:
+            self._flow.heard(by_session)
+        # Nothing is awaited before all of it is in the windows and posted: no commit and no rebalance in between.
+        advanced = [
+            self._advance(partition, *ids, of_session, leads.get(ids, 0)) for ids, of_session in by_session.items()
+        ]
+        self._follow(partition, advanced, records)
+        for outcome in advanced:
+            if outcome.ended_at is not None:
+                for call in self._at_end:
+                    call(partition, outcome.session, outcome.ended_at)
+        await self._event_log.deliver()
+        return self._ask(partition, advanced)
+
+    def _as_of_its_record(self, told: SessionInput, appended: int) -> SessionInput:
+        """A clock was ahead: nothing is said after it was written."""
+        if isinstance(told, Silence):
+            return told
+        self._metrics.clock_corrected.labels("ahead").inc()
+        if isinstance(told, Message):
+            return msgspec.structs.replace(told, timestamp=appended)
+        return told.model_copy(update={"timestamp": appended})
+
+    def _save(self, partition: int, changes: SessionChanges) -> None:
+        self._store.save(partition, changes.session, changes.closed, changes.gone, changes.left, changes.unknown)
+
+    def _follow(self, partition: int, outcomes: Sequence[SessionChanges], records: Sequence[Any] = ()) -> None:
+        """Count and promote what was decided, by `records` or by an answer; ask for the summaries that are due.
+
+        `records` are in the order of the log.
+        """
+        self._count(outcomes)
+        if self._flow.open:
+            self._flow.followed(outcomes)
+        for outcome in outcomes:
+            for decision, offset in zip_longest(outcome.decisions, outcome.decided_by):
+                if decision.kept:
+                    headers: Headers = ()
+                    if offset is not None:
+                        record = records[bisect_left(records, offset, key=_OFFSET)]
+                        headers = closed_at(record)
+                        if self._spans.on:
+                            headers = [*headers, *self._spans.passed_on(record)]
+                    self._promote(outcome.session, decision, headers)
+            for wanted in outcome.summaries:
+                self._have_summed_up(partition, outcome.session, wanted)
+
+    def _ask(self, partition: int, outcomes: Sequence[SessionChanges]) -> Awaitable[Any] | None:
+        """Have ratings asked for; what comes back is done when each was asked for once."""
+        if self._ratings is None:
+            return None
+        tries = []
+        for outcome in outcomes:
+            user_id, session_id = outcome.session.user_id, outcome.session.session_id
+            for exchange in outcome.questions:
+                first_try = self._ratings.ask((partition, user_id, session_id, exchange.seq), exchange)
+                if first_try is not None:
+                    tries.append(first_try)
+        return asyncio.wait(tries) if tries else None
+
+    async def answered(self, key: Key, rating: int | None) -> None:
+        """An exchange's rating is known, or known not to be had."""
+        partition, user_id, session_id, seq = key
+        session = self._store.session(partition, user_id, session_id)
+        if seq not in session.asked:
+            return  # its partition has moved, or the session is gone
+        outcome = self._rules.answered(session, self._store.exchange(partition, session, seq), rating)
+        self._save(partition, outcome)
+        self._follow(partition, [outcome])
+        await self._event_log.deliver()
+
+    def _advance(
+        self, partition: int, user_id: str, session_id: str, records: list[tuple[int, SessionInput]], lead: int
+    ) -> SessionChanges:
+        """`lead`: how far ahead of its record one of these is dated (ms)."""
+        store = self._store
+        session = store.session(partition, user_id, session_id)
+        outcome = self._rules.advance(
+            session,
+            records,
+            known=store.message_ids(partition, session),
+            exchange=store.exchanges_of(partition, session),
+            emptied=store.emptied_of(partition, session),
+        )
+        if outcome.session.offset != session.offset:  # else all of it was in already
+            if lead > session.lead:
+                outcome.session = outcome.session._replace(lead=lead)
+            self._save(partition, outcome)
+            self.idle.seen(partition, outcome.session)
+            self._clock.observe(outcome.session.last_at)
+        return outcome
+
+    def _promote(self, session: Session, decision: Decision, headers: Headers) -> None:
+        heard = decision.heard or decision.exchange
+        if sources := heard.unusual_sources():
+            headers = [*headers, (SOURCES_HEADER, orjson.dumps(sources))]
+        self._event_log.append(promotion(session, decision), headers)
+
+    def _have_summed_up(self, partition: int, session: Session, wanted: SummaryWanted) -> None:
+        """A user who asks for it means the whole day, not one session's newest messages."""
+        triggers = self._rules.triggers
+        assert triggers is not None, "it is they who want it"
+        others: list[tuple[str, Message]] = []
+        if wanted.reason == "manual":
+            known = {message.message_id for message in wanted.messages}
+            whole = self._store.said_on(partition, session.user_id, wanted.day, triggers.timezone)
+            others = [said for said in whole if said[1].message_id not in known]
+        request = request_of(session, wanted, others)
+        self._event_log.append_request(session.user_id, request)
+
+    def _count(self, outcomes: Sequence[SessionChanges]) -> None:
+        metrics = self._metrics
+        messages = exchanges = duplicates = late = reordered = 0
+        decisions: dict[tuple[bool, str], int] = {}
+        for outcome in outcomes:
+            messages += outcome.messages
+            exchanges += outcome.exchanges
+            duplicates += outcome.duplicates
+            late += outcome.late
+            reordered += outcome.reordered
+            for decision in outcome.decisions:
+                what = decision.kept, decision.parts.reason
+                decisions[what] = decisions.get(what, 0) + 1
+        metrics.messages.inc(messages)
+        metrics.exchanges.inc(exchanges)
+        metrics.duplicates.inc(duplicates)
+        metrics.late.inc(late)
+        if reordered:
+            metrics.clock_corrected.labels("behind").inc(reordered)
+        for (kept, reason), count in decisions.items():
+            metrics.decisions.labels("promoted" if kept else "dropped", reason).inc(count)
+
+    async def note_silence(self, memory: MemorySettings) -> None:
+        """Write a `Silence` for every session that has been quiet for as long as closes or ends something."""
+        for silence in self.idle.due(memory, self._store.session, self._clock.now()):
+            self._event_log.append_silence(silence)
+        await self._event_log.deliver()
+
+    def forget_expired(self, memory: MemorySettings) -> None:
+        """Drop the sessions that are over and whose windows have expired; their keys get tombstones."""
+        for partition, user_id, session_id in self.idle.expired(memory, self._clock.passed()):
+            session = self._store.session(partition, user_id, session_id)
+            if session.asked:  # somebody is still asked what its exchanges are worth
+                self.idle.seen(partition, session)
+            else:
+                self._store.drop(partition, session)
+
+    def forget_user(self, partition: int, user_id: str, until: int) -> None:
+        """Nothing of the user that came up to `until` (epoch ms) stays in a window, or is promoted out of one.
+
+        What is dated later goes as well where its session dates messages ahead of their records by so much.
+        """
+        store = self._store
+        self._flow.forget(user_id)
+        store.note_forgotten(partition, user_id, until)
+        for session in store.of_user(partition, user_id):
+            outcome = self._rules.forgotten(
+                session, until, store.exchanges_of(partition, session), store.emptied_of(partition, session)
+            )
+            self._save(partition, outcome)
+            store.forget_message_ids(partition, session)
+
+    def memories_of(self, partition: int, user_id: str) -> list[Named]:
+        """The memories that the user's closed exchanges are, or would be."""
+        return [
+            (user_id, held.memory_id(user_id, session.session_id), held.started_at)
+            for session in self._store.of_user(partition, user_id)
+            for held in self._held(partition, session)
+        ]
+
+    def forget_memories(self, partition: int, user_id: str, ids: Collection[uuid.UUID]) -> None:
+        """The exchanges that are these memories leave the user's windows, whatever was decided on them.
+
+        Messages that are sent again stay known, so that they do not open another exchange.
+        """
+        self._flow.forget(user_id)
+        for session in self._store.of_user(partition, user_id):
+            held = self._held(partition, session)
+            seqs = {one.seq for one in held if one.memory_id(user_id, session.session_id) in ids}
+            if seqs:
+                exchange = self._store.exchanges_of(partition, session)
+                outcome = self._rules.without(session, seqs, exchange)
+                self._store.message_ids(partition, session)
+                self._save(partition, outcome)
+
+    def _held(self, partition: int, session: Session) -> list[Exchange]:
+        """The session's closed exchanges: those of its window, and those that somebody is asked about."""
+        return list(map(self._store.exchanges_of(partition, session), sorted(session.named)))
+
+    def begin_anew(self, partition: int) -> bool:
+        """The partition's log is read from its start. Rows that say that they include some of it are of another log.
+
+        They were on their way to a broker that has lost everything, and came to the one in its place. They are
+        dropped; whether there were any.
+        """
+        former = list(self._store.of_partition(partition))
+        for session in former:
+            self._store.drop(partition, session)
+            self.idle.forget(partition, session)
+        return bool(former)
+
+    async def recovered(self) -> None:
+        """The tables are back: take up the sessions' silence, and what is asked about, from now."""
+        if lost := self._store.recovered():
+            self._metrics.lost_exchanges.inc(lost)
+            log.warning("%d exchanges of windows are not in their changelog; the sessions go on without them", lost)
+        self.idle.clear()
+        asked: list[tuple[int, Session, Exchange]] = []
+        for partition, session in self._store.all_sessions():
+            self.idle.seen(partition, session)
+            self._clock.observe(session.last_at)
+            asked += [(partition, session, exchange) for exchange in self._store.asked_of(partition, session)]
+        if self._ratings is not None:
+            self._ratings.forget()
+        for partition, session, exchange in asked:
+            key = partition, session.user_id, session.session_id, exchange.seq
+            if self._ratings is not None:
+                self._ratings.ask(key, exchange)
+            else:  # asked by a worker that had a model; now there is none
+                await self.answered(key, self._rules.promoter.rating_of(exchange))
+
+
+def closed_at(record: Any) -> Headers:
+    """The header of a promotion that was decided on by this record."""
+    timestamp = record.timestamp
+    return [] if timestamp is None else [(CLOSED_AT_HEADER, str(timestamp).encode())]
+
+
+def promotion(session: Session, decision: Decision) -> Promotion:
+    """The event that carries an exchange into long-term memory; the same exchange always gives the same ids."""
+    exchange = decision.exchange
+    heard = decision.heard or exchange
+    identity = exchange.memory_id(session.user_id, session.session_id)
+    return Promotion(
+        event_id=event_id("promotion", identity),
+        user_id=session.user_id,
+        timestamp=exchange.ended_at,
+        memory_id=identity,
+        session_id=session.session_id,
+        agent_id=exchange.agent_id,
+        text=render(heard),
+        message_ids=[message.message_id for message in exchange.messages],
+        importance=decision.importance,
+        started_at=exchange.started_at,
+        parts=decision.parts,
+        speakers=heard.speakers(),
+        metadata=heard.metadata() or None,
+        pinned=decision.pinned,
+    )

@@ -1,0 +1,188 @@
+"""Ratings that a model has to be asked for: outside of the stream, a bounded number at a time.
+
+An exchange waits here while its row and its session's row say that it is asked about, so nothing is lost with
+this room: after a restart it is asked about again, and what was answered already is found in the shard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from schemas.errors import ShardNotHere
+from schemas.exchanges import Exchange
+from schemas.times import now_ms
+from streams.runtime.backoff import Backoff
+from streams.runtime.ending import ended
+from streams.shards.owned import OwnedShards
+from streams.telemetry.metrics import Metrics
+from tables.memories.shard import Shard
+
+#: From one asking to the next, where the session triggers none before.
+BACKOFF: Final = Backoff(first=30.0, longest=3600.0)
+#: For how long an exchange is asked about; then it counts as unimportant. A restart begins anew.
+PATIENCE_SECONDS: Final = 86_400.0
+
+#: Commits wait for what is asked for the first time: that goes before all that is asked again.
+_FIRST, _AGAIN = 0, 1
+
+Key = tuple[int, str, str, int]
+
+
+class Rater(Protocol):
+    """A model that rates exchanges."""
+
+    model: str
+
+    async def rate(self, user: str, assistant: str) -> int | None:
+        """0-10; None where it did not say. Never raises."""
+
+    def resumes_in(self) -> float:
+        """Seconds until it may be asked again; 0 where it may be asked now."""
+
+
+#: Called with the key and the rating of an exchange, or None where it is not to be had.
+Answered = Callable[[Key, int | None], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class _PendingRating:
+    exchange: Exchange
+    first_try: asyncio.Future[None]
+    since: float
+    """When it was asked about for the first time (monotonic seconds)."""
+    tries: int = 0
+    due: float | None = None
+    """When to ask again (monotonic seconds); None while it is queued or being asked."""
+
+
+class Ratings:
+    """Asks, keeps what was answered in the shard, and says it to `answered`.
+
+    A model that does not answer is asked again, less and less often, for as long as `patience` (seconds). It is shown
+    what is `heard` of an exchange, and no more.
+    """
+
+    def __init__(
+        self,
+        rater: Rater,
+        concurrency: int,
+        shards: OwnedShards,
+        metrics: Metrics,
+        on_failure: Callable[[BaseException, str], None],
+        monotonic: Callable[[], float] = time.monotonic,
+        patience: float = PATIENCE_SECONDS,
+        heard: Callable[[Exchange], Exchange] = lambda exchange: exchange,
+    ) -> None:
+        self._patience, self._heard = patience, heard
+        self._rater, self._concurrency, self._shards = rater, concurrency, shards
+        self._metrics, self._on_failure, self._monotonic = metrics, on_failure, monotonic
+        self._asked: dict[Key, _PendingRating] = {}
+        self._due: list[tuple[float, Key]] = []
+        self._queue: asyncio.PriorityQueue[tuple[int, int, Key]] = asyncio.PriorityQueue()
+        self._queued = itertools.count()
+        self._workers: list[asyncio.Task[None]] = []
+
+    def start(self, answered: Answered) -> None:
+        """Begin to ask."""
+        self._workers = [asyncio.create_task(self._work(answered)) for _ in range(self._concurrency)]
+
+    async def stop(self) -> None:
+        await ended(self._workers)
+
+    def ask(self, key: Key, exchange: Exchange) -> asyncio.Future[None] | None:
+        """Ask for a rating, or, where that has failed, ask again now.
+
+        The future, of an exchange that is new here, is done when the first try is over: until then its rating
+        is out, and what it came from must not count as processed.
+        """
+        known = self._asked.get(key)
+        if known is None:
+            first_try = asyncio.get_running_loop().create_future()
+            self._asked[key] = _PendingRating(exchange, first_try, self._monotonic())
+            self._queue.put_nowait((_FIRST, next(self._queued), key))
+            self._metrics.ratings_waiting.set(len(self._asked))
+            return first_try
+        if known.due is not None and not self._rater.resumes_in():
+            self._ask_again(key, known)
+        return None
+
+    def tick(self) -> None:
+        """Ask again about what has waited long enough."""
+        now = self._monotonic()
+        while self._due and self._due[0][0] <= now:
+            due, key = heapq.heappop(self._due)
+            asked = self._asked.get(key)
+            if asked is not None and asked.due == due:  # else it was asked about since
+                self._ask_again(key, asked)
+
+    def forget(self) -> None:
+        """Partitions have moved: what is still ours is asked about again."""
+        for asked in self._asked.values():
+            _settle(asked)
+        self._asked.clear()
+        self._due.clear()
+
+    def _ask_again(self, key: Key, asked: _PendingRating) -> None:
+        asked.due = None
+        self._queue.put_nowait((_AGAIN, next(self._queued), key))
+
+    async def _work(self, answered: Answered) -> None:
+        while True:
+            _, _, key = await self._queue.get()
+            asked = self._asked.get(key)
+            if asked is None:
+                continue
+            try:
+                await self._rate(key, asked, answered)
+            except ShardNotHere:
+                self._drop(key, asked)  # its partition's owner asks
+            except Exception as exc:
+                self._on_failure(exc, "a rating")
+                return
+
+    async def _rate(self, key: Key, asked: _PendingRating, answered: Answered) -> None:
+        partition, user_id, session_id, _ = key
+        identity = asked.exchange.memory_id(user_id, session_id)
+        model = self._rater.model
+        rating = await self._shards.call(partition, Shard.rating, identity, model)
+        if rating is not None:
+            self._metrics.ratings.labels("kept").inc()
+        elif (pause := self._rater.resumes_in()) > 0:
+            self._wait(key, asked, pause)
+            return
+        else:
+            rating = await self._rater.rate(*self._heard(asked.exchange).said())
+            asked.tries += 1
+            self._metrics.ratings.labels("failed" if rating is None else "answered").inc()
+            if rating is not None:
+                await self._shards.call(partition, Shard.keep_rating, identity, model, rating, now_ms())
+            elif self._monotonic() - asked.since < self._patience:
+                self._wait(key, asked, max(BACKOFF.after(asked.tries), self._rater.resumes_in()))
+                return
+        if self._asked.get(key) is asked:
+            await answered(key, rating)
+        self._drop(key, asked)
+
+    def _wait(self, key: Key, asked: _PendingRating, seconds: float) -> None:
+        """Nobody waits with it: what it came from may count as processed."""
+        _settle(asked)
+        if self._asked.get(key) is asked:
+            asked.due = self._monotonic() + seconds
+            heapq.heappush(self._due, (asked.due, key))
+
+    def _drop(self, key: Key, asked: _PendingRating) -> None:
+        _settle(asked)
+        if self._asked.get(key) is asked:
+            del self._asked[key]
+        self._metrics.ratings_waiting.set(len(self._asked))
+
+
+def _settle(asked: _PendingRating) -> None:
+    if not asked.first_try.done():
+        asked.first_try.set_result(None)

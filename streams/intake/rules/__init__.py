@@ -1,0 +1,1 @@
+"""What is decided on a session: pure functions of its records and its state."""

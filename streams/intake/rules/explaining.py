@@ -1,0 +1,200 @@
+"""Why each exchange of a session was kept, dropped, or has yet to be decided on, in plain words.
+
+No decision is stored with the window, and none has to be: an exchange is scored only when the session is longer
+than the threshold or when it leaves, so its `fullness` is whole whenever it counts, and the rest is in its text.
+What was decided is worked out again here, by the same `Promoter`: under the settings as they are now.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from schemas.conversations import Role
+from schemas.events import Parts
+from schemas.exchanges import Exchange
+from schemas.settings import MemorySettings
+from streams.intake.rules.decision import Decision, Estimator, RatingNeeded
+from streams.intake.rules.decision_wording import Wording, lasting
+from streams.intake.rules.excluded_sources import promoter_of
+from tables.windows.sessions import Session
+
+#: The reason in the parts of an exchange whose rating decides and is not known yet.
+VALUE_WANTED = "value_wanted"
+
+
+class Status(StrEnum):
+    """How far an exchange has come."""
+
+    OPEN = "open"
+    WAITING = "waiting"
+    ASKED = "asked"
+    PROMOTED = "promoted"
+    DROPPED = "dropped"
+    UNSPOKEN = "unspoken"
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Until when a closed exchange is not scored: `exchanges` more have closed, or the session has ended.
+
+    The session ends by itself at `session_ends_at` (epoch ms of event time) if nothing more is said.
+    """
+
+    exchanges: int
+    session_ends_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What became of an exchange, why, and what would have to change.
+
+    `outlook` is what an open or waiting exchange would become as things stand. Importance and parts are those of
+    the status or the outlook: importance is None while a rating is wanted, both are None where nothing was said.
+    `memory_id` is the id of the memory that a closed exchange is or would be.
+    """
+
+    exchange: Exchange
+    status: Status
+    why: str
+    change: str
+    memory_id: uuid.UUID | None = None
+    outlook: Status | None = None
+    importance: int | None = None
+    parts: Parts | None = None
+    waits: Waits | None = None
+
+
+class Explainer:
+    """The rules of the settings, ready to explain any session.
+
+    With an `estimator`, which answers at once, every rating is known. Without one, a model named `rater_name` rates,
+    and `explain` is told what it answered about the `questions`.
+    """
+
+    def __init__(self, memory: MemorySettings, estimator: Estimator | None, rater_name: str) -> None:
+        self._memory, self._estimator = memory, estimator
+        self._promoter = promoter_of(memory, None)
+        self._words = Wording(self._promoter, rater_name)
+        self.rater_name = rater_name
+
+    def questions(self, exchanges: Iterable[Exchange]) -> list[Exchange]:
+        """Those whose rating decides and is to be had from the model alone."""
+        return [exchange for exchange in exchanges if exchange.spoken and self._decision(exchange, {}) is None]
+
+    def explain(
+        self, session: Session, exchanges: Iterable[Exchange], ratings: Mapping[int, int]
+    ) -> list[Explanation]:
+        """Each of the exchanges: some that the session holds, and the open one.
+
+        `ratings` are the model's answers by the exchange's number; where there is none, none is known.
+        """
+        turns = self._turns(session)
+        return [self._explain(session, exchange, ratings, turns) for exchange in exchanges]
+
+    def _explain(
+        self, session: Session, exchange: Exchange, ratings: Mapping[int, int], turns: Mapping[int, int]
+    ) -> Explanation:
+        status = _undecided(session, exchange)
+        if not exchange.spoken:
+            return self._unspoken(exchange, status or Status.UNSPOKEN)
+        decision = None if status is Status.ASKED else self._decision(exchange, ratings)
+        unknown = self._promoter.rated(exchange, None)
+        if decision is None and status is None:  # it has been decided on, without the rating
+            decision = unknown
+        parts = replace(unknown.parts, reason=VALUE_WANTED) if decision is None else decision.parts
+        outcome = Status.ASKED if decision is None else Status.PROMOTED if decision.kept else Status.DROPPED
+        grounds = self._words.question(parts) if decision is None else self._words.grounds(decision)
+        fate = "asked about" if outcome is Status.ASKED else outcome.value
+        explanation = Explanation(
+            exchange,
+            status or outcome,
+            f"{fate.capitalize()}: {grounds}.",
+            self._words.change(exchange, parts),
+            memory_id=exchange.memory_id(session.user_id, session.session_id),
+            importance=None if decision is None else decision.importance,
+            parts=parts,
+        )
+        as_things_stand = f"As things stand it would be {fate}: {grounds}."
+        match status:
+            case Status.OPEN:
+                why = f"{self._closing(exchange)} {as_things_stand}"
+                return replace(explanation, why=why, outlook=outcome, memory_id=None)
+            case Status.WAITING:
+                ends_at = session.last_at + self._memory.session_idle_seconds * 1000
+                waits = Waits(turns[exchange.seq], ends_at)
+                return replace(
+                    explanation, why=f"{self._until(waits)} {as_things_stand}", outlook=outcome, waits=waits
+                )
+            case Status.ASKED if self._estimator is not None:
+                return replace(explanation, why=_NOBODY_ASKS)
+        return explanation
+
+    def _unspoken(self, exchange: Exchange, status: Status) -> Explanation:
+        why = "Only system and tool messages: they are never promoted by themselves."
+        if status is Status.OPEN:
+            why = f"{self._closing(exchange)} {why}"
+        return Explanation(exchange, status, why, "What a user or an assistant says is scored.")
+
+    def _decision(self, exchange: Exchange, ratings: Mapping[int, int]) -> Decision | None:
+        """The decision on an exchange that closed and is scored; None where its value decides and is not known."""
+        verdict = self._promoter.at_close(exchange) or self._promoter.score(exchange, 0, leaving=True)
+        if not isinstance(verdict, RatingNeeded):
+            return verdict
+        rating = (
+            ratings.get(exchange.seq)
+            if self._estimator is None
+            else self._estimator(*self._promoter.heard(exchange).said())
+        )
+        return None if rating is None else self._promoter.rated(exchange, rating)
+
+    def _turns(self, session: Session) -> dict[int, int]:
+        """How many more exchanges close until each waiting one is scored, by its number.
+
+        Each that closes beyond the threshold has the oldest waiting one scored, and each beyond the capacity
+        pushes the oldest one out of the window.
+        """
+        turns: dict[int, int] = {}
+        waiting, window = deque(session.pending), deque(session.window)
+        closed = 0
+        while waiting:
+            closed += 1
+            while window and len(window) + closed > self._memory.capacity:
+                if window.popleft() == waiting[0]:
+                    turns[waiting.popleft()] = closed
+                    if not waiting:
+                        return turns
+            if waiting and self._promoter.rolls(session.exchanges + closed):
+                turns[waiting.popleft()] = closed
+        return turns
+
+    def _until(self, waits: Waits) -> str:
+        more = "one more exchange has" if waits.exchanges == 1 else f"{waits.exchanges} more exchanges have"
+        silence = lasting(self._memory.session_idle_seconds)
+        return f"It is scored when {more} closed, the session ends ({silence} of silence end it), or it expires."
+
+    def _closing(self, exchange: Exchange) -> str:
+        """What closes the open exchange."""
+        said, gap = exchange.messages, lasting(self._memory.exchange_gap_seconds)
+        if len(said) >= self._memory.exchange_messages:
+            message = "the next message"
+        elif any(message.role is Role.ASSISTANT for message in said):
+            message = "the user's next message"
+        else:
+            message = "the user's next message after an answer"
+        return f"It closes with {message}, after {gap} of silence, or with the session."
+
+
+_NOBODY_ASKS = "A model was to be asked about it, and none is in the settings any more: it waits until one is."
+
+
+def _undecided(session: Session, exchange: Exchange) -> Status | None:
+    """Why nothing is decided on the exchange yet; None where it is, or where there is nothing to decide on."""
+    if session.open and exchange.seq == session.next:
+        return Status.OPEN
+    if exchange.seq in session.asked:
+        return Status.ASKED
+    return Status.WAITING if exchange.seq in session.pending else None

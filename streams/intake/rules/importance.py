@@ -1,0 +1,48 @@
+"""How important a text is that somebody stored without saying so: by the analysis that promotion makes of exchanges.
+
+    asks to be remembered                 100
+    content: a keyword, or personal       70 + 3 × the local estimator's value, 0-10
+    else                                  70 as a memory, which is born active; 50 as a short-term one, which ends
+                                          with its session
+
+The local estimator is asked even where a model rates exchanges: nothing waits for a network where events are read.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from schemas.conversations import Role
+from schemas.events import LongTermEvent, Remember
+from schemas.exchanges import Exchange, Message
+from schemas.settings import MemorySettings
+from streams.intake.rules.scoring import Scorer
+from streams.language.estimator import estimated_rating
+
+ASKED_FOR: Final = 100.0
+LEAST: Final = 70.0
+BY_VALUE: Final = 3.0
+FOR_A_WHILE: Final = 50.0
+
+
+class Importance:
+    """By the phrases, the keywords and the `content_value` of the settings."""
+
+    def __init__(self, memory: MemorySettings) -> None:
+        self._scorer = Scorer(memory)
+
+    def of(self, text: str, *, short_term: bool) -> float:
+        """0-100: 70 and more outlives a session."""
+        said = Exchange(0, (Message("", Role.USER, text, 0),))
+        if self._scorer.asks_to_remember(said):
+            return ASKED_FOR
+        if self._scorer.local(said, 0, leaving=True).content:
+            return LEAST + BY_VALUE * estimated_rating(text, "")
+        return FOR_A_WHILE if short_term else LEAST
+
+    def weighed(self, event: LongTermEvent) -> LongTermEvent:
+        """The event, with the importance of its text where it asks to remember one and gives none."""
+        if isinstance(event, Remember) and event.kind != "item" and "importance" not in event.model_fields_set:
+            importance = self.of(event.text, short_term=event.kind == "short_term")
+            return event.model_copy(update={"importance": importance})
+        return event

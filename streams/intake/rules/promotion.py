@@ -1,0 +1,133 @@
+"""Whether an exchange goes on into long-term memory, and with what importance.
+
+In this order, for an exchange that closed: forced (the user asked to remember it), rolling (more than
+`promote_threshold` exchanges in the session: the oldest unevaluated one is scored), leaving (session end,
+capacity, expiry: scored).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from schemas.events import Parts
+from schemas.exchanges import Exchange
+from schemas.settings import MemorySettings
+from streams.intake.rules.decision import Decision, Estimator, RatingNeeded
+from streams.intake.rules.scoring import FULLNESS, KEEP_ABOVE, RATING, Local, Scorer
+from streams.language.estimator import unread
+
+#: Policy `llm` keeps from here on.
+KEEP_RATING = 7
+
+#: The importance of what is kept and no more.
+LEAST_IMPORTANCE = 70
+
+#: The reason of what is kept because nothing here reads its language.
+UNREAD = "unread"
+
+
+class Promoter:
+    """Decides by the settings' policy; asks for a rating only where it can decide.
+
+    With an `estimator`, which answers at once, there are no questions. Without one, a `RatingNeeded` comes instead
+    of a decision wherever a rating is wanted.
+    """
+
+    def __init__(self, memory: MemorySettings, estimator: Estimator | None) -> None:
+        self._scorer = Scorer(memory)
+        self._estimator = estimator
+        self._pins_requests = memory.pin_requests
+        self.policy = memory.scoring.policy
+        self.threshold = memory.promote_threshold
+
+    def at_close(self, exchange: Exchange) -> Decision | RatingNeeded | None:
+        """What an exchange's closing brings by itself: forced, or policy `all`; else None."""
+        if self._scorer.asks_to_remember(exchange):
+            return Decision(exchange, True, 100, Parts(total=1000, reason="forced"), self._pins_requests)
+        if self.policy == "all":
+            return self._by_rating(exchange, _WHOLE)
+        return None
+
+    def rolls(self, exchanges_in_session: int) -> bool:
+        """Whether the session is long enough for its oldest unevaluated exchange to be scored."""
+        return exchanges_in_session > self.threshold
+
+    def score(self, exchange: Exchange, exchanges_in_session: int, *, leaving: bool) -> Decision | RatingNeeded:
+        """The decision on an exchange that is the oldest of too many, or leaves."""
+        if self.policy != "weighted":
+            return self._by_rating(exchange, _WHOLE)
+        local = self._scorer.local(exchange, exchanges_in_session, leaving=leaving)
+        if local.total > KEEP_ABOVE:
+            return _weighted(exchange, local, None, "high_score")
+        if local.total + RATING <= KEEP_ABOVE:
+            return _weighted(exchange, local, None, "low_score")
+        return self._by_rating(exchange, local)
+
+    def rated(self, exchange: Exchange, rating: int | None) -> Decision:
+        """The decision on an exchange whose rating was asked for; None where nobody could tell, which counts as 0.
+
+        An exchange is only asked about when it weighs as much as in a full window: this holds then, too.
+        """
+        local = self._scorer.local(exchange, 0, leaving=True) if self.policy == "weighted" else _WHOLE
+        return self._decided(exchange, local, rating)
+
+    def rating_of(self, exchange: Exchange) -> int | None:
+        """What the estimator says of it; None where there is none that answers at once."""
+        return None if self._estimator is None else self._estimator(*exchange.said())
+
+    def heard(self, exchange: Exchange) -> Exchange:
+        """What of an exchange counts, and is shown to whoever rates it."""
+        return exchange
+
+    def _by_rating(self, exchange: Exchange, local: Local) -> Decision | RatingNeeded:
+        rating = self.rating_of(exchange)
+        if rating is None:
+            return RatingNeeded(exchange)
+        if self.policy != "all" and unread(exchange.said()[0]):
+            return Decision(exchange, True, LEAST_IMPORTANCE, _unread(local))
+        return self._decided(exchange, local, rating)
+
+    def _decided(self, exchange: Exchange, local: Local, rating: int | None) -> Decision:
+        worth = rating or 0
+        if self.policy == "all":
+            return Decision(exchange, True, 70 + 3 * worth, Parts(value=rating, total=1000, reason="all"))
+        kept = worth >= KEEP_RATING if self.policy == "llm" else local.total + RATING * worth // 10 > KEEP_ABOVE
+        reason = "unrated" if rating is None else "judged_important" if kept else "judged_unimportant"
+        if self.policy == "llm":
+            importance = min(100, max(70, 10 * worth)) if kept else 0
+            return Decision(exchange, kept, importance, Parts(value=rating, total=100 * worth, reason=reason))
+        return _weighted(exchange, local, rating, reason)
+
+
+def _unread(local: Local) -> Parts:
+    """The local estimator rates what it cannot read at nothing: that is no reason to drop it."""
+    return Parts(UNREAD, local.fullness, local.sentiment, local.content, total=local.total)
+
+
+#: Where a rating alone decides.
+_WHOLE = Local(0, 0, 0)
+
+
+def _weighted(exchange: Exchange, local: Local, rating: int | None, reason: str) -> Decision:
+    return Decision(exchange, *_weight(local, rating, reason))
+
+
+@lru_cache(maxsize=1_024)
+def _weight(local: Local, rating: int | None, reason: str) -> tuple[bool, int, Parts]:
+    """Whether it is kept, its importance, and why: there are only so many weights.
+
+    Importance is 70 + 30 × (total − 0.5)/0.3 of what is kept, rounded half up and clamped to 70-100.
+    """
+    total = local.total + RATING * (rating or 0) // 10
+    parts = Parts(
+        fullness=local.fullness,
+        sentiment=local.sentiment,
+        content=local.content,
+        value=rating,
+        total=total,
+        reason=reason,
+    )
+    if total <= KEEP_ABOVE:
+        return False, 0, parts
+    importance = (2 * 30 * (total - KEEP_ABOVE) + FULLNESS) // (2 * FULLNESS)
+    return True, 70 + max(0, min(30, importance)), parts

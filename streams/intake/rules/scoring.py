@@ -1,0 +1,77 @@
+"""What an exchange weighs: fullness, sentiment and content, in integer thousandths.
+
+    fullness  = 300 × min(1, exchanges in session / promote_threshold)      300 when the exchange is leaving
+    sentiment = 200 if an emotion of the user's is a strong one
+    content   = 200 if a content keyword occurs, or the local estimator rates it at least `content_value`, or the
+                user's words are in a language that it cannot read
+    value     = 10 × the rating, 0-10, asked for only where it can decide
+
+Integers, because 0.3 + 0.2 must be exactly the border.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from schemas.conversations import Role
+from schemas.exchanges import Exchange
+from schemas.settings import MemorySettings
+from streams.language.asking import TO_REMEMBER
+from streams.language.estimator import estimated_rating, unread
+from streams.language.phrases import Phrases
+
+FULLNESS, SENTIMENT, CONTENT = 300, 200, 200
+KEEP_ABOVE = 500
+#: What a rating can add at the most.
+RATING = 100
+
+
+class Local(NamedTuple):
+    """The parts of a score that need no rating, in thousandths."""
+
+    fullness: int
+    sentiment: int
+    content: int
+
+    @property
+    def total(self) -> int:
+        return self.fullness + self.sentiment + self.content
+
+
+class Scorer:
+    """The local parts of an exchange's score, with the phrases of the settings compiled once."""
+
+    def __init__(self, memory: MemorySettings) -> None:
+        self._threshold = max(1, memory.promote_threshold)
+        self._strong = frozenset(emotion.casefold() for emotion in memory.scoring.strong_emotions)
+        self._keywords = Phrases(memory.scoring.content_keywords)
+        self._content_value = memory.scoring.content_value
+        self._phrases = Phrases(memory.force_phrases, TO_REMEMBER)
+
+    def asks_to_remember(self, exchange: Exchange) -> bool:
+        """Whether the user's text contains a remember phrase, as a request."""
+        return self._phrases.found_in(exchange.said()[0])
+
+    def local(self, exchange: Exchange, exchanges_in_session: int, *, leaving: bool) -> Local:
+        """What the exchange weighs without a rating."""
+        threshold = self._threshold
+        full = leaving or exchanges_in_session >= threshold
+        return Local(
+            FULLNESS if full else FULLNESS * exchanges_in_session // threshold,
+            SENTIMENT if self._moved(exchange) else 0,
+            CONTENT if self._is_content(exchange) else 0,
+        )
+
+    def _is_content(self, exchange: Exchange) -> bool:
+        """Whether something in it is said to be kept: by a keyword, because it is personal, or perhaps: unread."""
+        user, assistant = exchange.said()
+        if self._keywords.found_in(f"{user}\n{assistant}"):
+            return True
+        return estimated_rating(user, assistant) >= self._content_value or unread(user)
+
+    def _moved(self, exchange: Exchange) -> bool:
+        """Whether an emotion of the user's is a strong one: what an assistant puts on moves nobody."""
+        for message in exchange.messages:
+            if message.emotion and message.role is Role.USER and message.emotion.casefold() in self._strong:
+                return True
+        return False

@@ -1,0 +1,447 @@
+"""How a session's window goes on with what was said: exchanges close, leave, and are decided on.
+
+A pure function of the session's value, its window and the records, in the order of the log. It looks at event
+times only, so a replay of the same records comes to the same decisions.
+
+A message that is late is put where its time says, as long as no exchange after it has been decided on: those
+exchanges are cut again, and come out as they would have if it had been in time. One that is later than that
+becomes an exchange of its own. One that is older than the message before it, by no more than clocks may differ, is
+not late: the log's order is that in which things were said, and it counts as said when the one before it was.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Sequence
+from operator import attrgetter
+from typing import Final
+
+from msgspec.structs import replace
+
+from schemas.conversations import Role, SessionEnded, Silence
+from schemas.exchanges import Emptied, Exchange, Message
+from schemas.settings import MemorySettings
+from streams.intake.rules.decision import Decision, RatingNeeded
+from streams.intake.rules.exchanges import Limits, answered, cut, silence_closes
+from streams.intake.rules.promotion import Promoter
+from streams.intake.rules.session_changes import SessionChanges
+from streams.intake.rules.summary_trigger_watch import TriggerWatch
+from streams.intake.rules.summary_triggers import Triggers
+from tables.windows.sessions import Session
+
+#: Of so many that have left a session's window it is known which messages they had.
+KNOWN_EXCHANGES: Final = 450
+#: What a session's rules are told, in the order of the log.
+SessionInput = Message | SessionEnded | Silence
+
+
+class SessionRules:
+    """The rules of the settings, ready to be applied to any session. Without `triggers` nothing is summed up."""
+
+    def __init__(self, memory: MemorySettings, promoter: Promoter, triggers: Triggers | None = None) -> None:
+        self.limits = Limits.of(memory)
+        self.shortest_silence = min(self.limits.gap_ms, self.limits.idle_ms)
+        self.most_messages = self.limits.messages
+        self.capacity = memory.capacity
+        self.ttl_ms = memory.ttl_seconds * 1000
+        self.skew_ms = memory.clock_skew_seconds * 1000
+        self.promoter, self.triggers = promoter, triggers
+
+    def advance(
+        self,
+        session: Session,
+        records: Iterable[tuple[int, SessionInput]],
+        *,
+        known: set[str],
+        exchange: Callable[[int], Exchange],
+        emptied: Callable[[int], Emptied | None] = lambda seq: None,
+    ) -> SessionChanges:
+        """The session after `records`, which are (offset, record) in the order of the log.
+
+        `known` are the ids of the messages that it holds, and is made to hold those of the session that comes back:
+        a copy for each batch would cost as much as the messages. `exchange` gives a closed exchange of its window,
+        `emptied` what is known of one that has left.
+        """
+        return _Advance(self, session, known, exchange, emptied).through(records)
+
+    def answered(self, session: Session, exchange: Exchange, rating: int | None) -> SessionChanges:
+        """The session after the rating of an exchange that it asked about is known, or known not to be had."""
+        asked = tuple(seq for seq in session.asked if seq != exchange.seq)
+        return SessionChanges(
+            session._replace(asked=asked),
+            gone=[] if exchange.seq in session.window else [exchange.seq],
+            decisions=[self.promoter.rated(exchange, rating)],
+        )
+
+    def forgotten(
+        self,
+        session: Session,
+        until: int,
+        exchange: Callable[[int], Exchange],
+        emptied: Callable[[int], Emptied | None] = lambda seq: None,
+    ) -> SessionChanges:
+        """The session without the exchanges that began up to `until` (epoch ms), decided on or not.
+
+        What is open loses its messages up to then, and no message of then is heard again. `exchange` gives a closed
+        exchange of the session, `emptied` what is known of one that has left. Conversations and commands are two
+        topics, whose records have no common order: what was there at `until` may be dated later by as much as the
+        session's messages are dated ahead of their records.
+        """
+        until += session.lead
+        held = map(exchange, dict.fromkeys((*session.window, *session.asked)))
+        gone = [one for one in held if one.started_at <= until]
+        numbers = [one.seq for one in gone]
+        known = {seq: one for seq in session.emptied if (one := emptied(seq)) is not None}
+        return SessionChanges(
+            session.without(numbers)._replace(
+                open=tuple(message for message in session.open if message.timestamp > until),
+                left_at=max([session.left_at, *(one.ended_at for one in gone)]),
+                horizon=max(session.horizon, until),
+            ),
+            gone=numbers,
+            left={one.seq: one.emptied() for one in gone if one.ended_at > until},
+            unknown=[seq for seq, one in known.items() if one.ended_at <= until],
+        )
+
+    def without(self, session: Session, seqs: Collection[int], exchange: Callable[[int], Exchange]) -> SessionChanges:
+        """The session without some of its closed exchanges, decided on or not."""
+        gone = [exchange(seq) for seq in dict.fromkeys((*session.window, *session.asked)) if seq in seqs]
+        left_at = max([session.left_at, *(one.ended_at for one in gone)])
+        numbers = [one.seq for one in gone]
+        return SessionChanges(
+            session.without(numbers)._replace(left_at=left_at),
+            gone=numbers,
+            left={one.seq: one.emptied() for one in gone if one.seq >= session.known},
+        )
+
+
+_time = attrgetter("timestamp")
+
+
+class _Advance:
+    """The working state of one `advance`: fields of the session that change from record to record.
+
+    The messages of the open exchange are in time order, as are those of every closed one. `_answered` says whether
+    one of the open ones is an assistant's.
+    """
+
+    __slots__ = (
+        "_answered",
+        "_asked",
+        "_due",
+        "_emptied",
+        "_ended",
+        "_exchanges",
+        "_first",
+        "_first_ends",
+        "_horizon",
+        "_known",
+        "_known_from",
+        "_last_at",
+        "_left",
+        "_left_at",
+        "_missing",
+        "_new",
+        "_next",
+        "_offset",
+        "_open",
+        "_out",
+        "_pending",
+        "_rules",
+        "_session",
+        "_stored",
+        "_unknown",
+    )
+
+    def __init__(
+        self,
+        rules: SessionRules,
+        session: Session,
+        known: set[str],
+        exchange: Callable[[int], Exchange],
+        emptied: Callable[[int], Emptied | None],
+    ) -> None:
+        self._rules, self._session, self._known, self._stored = rules, session, known, exchange
+        self._emptied, self._known_from, self._horizon = emptied, session.known, session.horizon
+        #: What stays of exchanges that left the window, and numbers of which nothing does any more.
+        self._left: dict[int, Emptied] = {}
+        self._unknown: list[int] = []
+        self._out = SessionChanges(session)
+        self._new: dict[int, Exchange] = {}
+        self._offset, self._last_at = session.offset, session.last_at
+        self._open = list(session.open)
+        self._answered = answered(self._open)
+        self._first, self._next = session.first, session.next
+        self._missing, self._left_at = set(session.missing), session.left_at
+        self._first_ends: int | None = None
+        self._pending = list(session.pending)
+        self._asked: dict[int, Exchange | None] = dict.fromkeys(session.asked)
+        self._exchanges, self._ended = session.exchanges, session.ended
+        self._due = None if rules.triggers is None else self._watch(rules.triggers)
+
+    def _watch(self, triggers: Triggers) -> TriggerWatch:
+        of = self._session
+        return TriggerWatch(
+            triggers, self._said_since, self._open_from, self._out.summaries, of.said, of.summed_up, of.day_ends
+        )
+
+    def through(self, records: Iterable[tuple[int, SessionInput]]) -> SessionChanges:
+        out, before = self._out, self._session
+        for offset, record in records:
+            if offset <= self._offset:
+                out.replayed += 1
+                continue
+            self._offset = offset
+            if type(record) is Message:
+                self._hear(record)
+            elif isinstance(record, SessionEnded):
+                self._last_at = max(self._last_at, record.timestamp)
+                self._end(self._last_at)
+            else:
+                self._be_silent_until(record.timestamp)
+        due = self._due
+        out.session = Session(
+            before.user_id,
+            before.session_id,
+            self._offset,
+            self._last_at,
+            tuple(self._open),
+            self._first,
+            self._next,
+            tuple(sorted(self._missing)),
+            self._left_at,
+            tuple(self._pending),
+            tuple(self._asked),
+            self._exchanges,
+            self._ended,
+            before.said if due is None else due.said,
+            before.summed_up if due is None else due.summed_up,
+            before.day_ends if due is None else due.day_ends,
+            before.lead,
+            self._known_from,
+            self._horizon,
+        )
+        self._due = None  # it refers to this object: a circle, which the garbage collector would have to find
+        out.closed = list(self._new.values())
+        if self._asked:
+            self._hold_what_is_asked()
+        if before.missing or before.asked or self._missing or self._asked:
+            held = dict.fromkeys((*before.window, *before.asked))
+            out.gone = [seq for seq in held if (seq < self._first or seq in self._missing) and seq not in self._asked]
+        else:
+            out.gone = list(range(before.first, min(self._first, before.next)))
+        out.left, out.unknown = self._left, self._unknown
+        return out
+
+    def _hold_what_is_asked(self) -> None:
+        """An exchange stays until its rating is known; there are never more of those than a window has places."""
+        out = self._out
+        asked = {seq: exchange or self._stored(seq) for seq, exchange in self._asked.items()}
+        while len(asked) > self._rules.capacity:
+            oldest = next(iter(asked))
+            del self._asked[oldest]
+            self._take(self._rules.promoter.rated(asked.pop(oldest), None))
+        out.session = out.session._replace(asked=tuple(asked))
+        out.questions = list(asked.values())
+        out.closed += [held for seq, held in asked.items() if seq >= self._session.next and seq not in self._new]
+
+    def _hear(self, message: Message) -> None:
+        out, known, identity = self._out, self._known, message.message_id
+        if identity in known or message.timestamp <= self._horizon:
+            out.duplicates += 1
+            return
+        out.messages += 1
+        known.add(identity)
+        opened, at = self._open, message.timestamp
+        silent = at - (opened[-1].timestamp if opened else self._said_last())
+        if -self._rules.skew_ms <= silent < 0:  # another clock's: what was written later was said later
+            at -= silent
+            message, silent = replace(message, timestamp=at), 0
+            out.reordered += 1
+        if silent < 0:
+            self._place(message)
+        else:  # it is as new as any
+            rules, role = self._rules, message.role
+            if silent >= rules.shortest_silence:
+                self._be_silent_until(at)
+            if (self._answered and role is Role.USER) or len(opened) >= rules.most_messages:
+                self._close()
+            opened.append(message)
+            if role is Role.ASSISTANT:
+                self._answered = True
+            if at > self._last_at:
+                self._last_at = at
+            self._ended = False
+        if self._due is not None:
+            self._due.hear(message)
+
+    def _open_from(self) -> int:
+        return self._open[0].timestamp if self._open else 0
+
+    def _said_since(self, moment: int) -> list[Message]:
+        """Messages of the window that are newer, in time order."""
+        said: list[Sequence[Message]] = [self._open]
+        for seq in range(self._next - 1, self._first - 1, -1):
+            if seq in self._missing:
+                continue
+            messages = self._exchange(seq).messages
+            if messages[-1].timestamp <= moment:
+                break
+            said.append(messages)
+        found = [message for messages in reversed(said) for message in messages if message.timestamp > moment]
+        found.sort(key=_time)
+        return found
+
+    def _said_last(self) -> int:
+        """Epoch ms of the newest message in the window; 0 where it is empty."""
+        if self._open:
+            return self._open[-1].timestamp
+        for seq in range(self._next - 1, self._first - 1, -1):
+            if seq not in self._missing:
+                return self._exchange(seq).ended_at
+        return 0
+
+    def _be_silent_until(self, moment: int) -> None:
+        """Nothing was said up to `moment` (epoch ms)."""
+        if silence_closes(self._open, moment, self._rules.limits):
+            self._close()
+        if self._due is not None:
+            self._due.reach(moment)
+        idle_ms = self._rules.limits.idle_ms
+        if not self._ended and self._last_at and moment - self._last_at >= idle_ms:
+            self._end(self._last_at + idle_ms)
+
+    def _place(self, message: Message) -> None:
+        """Take in a late message: where its time says, or by itself when what is there has been decided on."""
+        window = [seq for seq in range(self._first, self._next) if seq not in self._missing]
+        decided = len(window)
+        while decided and window[decided - 1] in self._pending:
+            decided -= 1
+        undecided = window[decided:]
+        said = [earlier for seq in undecided for earlier in self._exchange(seq).messages] + self._open
+        decided_up_to = self._exchange(window[decided - 1]).ended_at if decided else self._left_at
+        if not said or message.timestamp < decided_up_to:
+            self._out.late += 1
+            self._out.exchanges += 1
+            self._keep_late(message)
+            return
+        said.insert(bisect_right(said, message.timestamp, key=lambda earlier: earlier.timestamp), message)
+        self._cut_again(undecided, said)
+
+    def _keep_late(self, message: Message) -> None:
+        exchange = self._keep((message,))
+        self._leave_by(exchange)
+        if exchange.spoken:
+            forced = self._rules.promoter.at_close(exchange)
+            self._take(forced or self._rules.promoter.score(exchange, self._exchanges, leaving=True))
+
+    def _cut_again(self, undecided: list[int], said: list[Message]) -> None:
+        """These exchanges and the open one are these messages.
+
+        They get new numbers: a number's exchange never changes, so whichever of its rows a crash leaves behind,
+        a session's row and those that it names belong together.
+        """
+        *over, self._open = cut(said, self._rules.limits)
+        self._answered = answered(self._open)
+        self._missing.update(undecided)
+        for seq in undecided:
+            self._new.pop(seq, None)
+        self._pending = [seq for seq in self._pending if seq not in self._missing]
+        self._exchanges -= len(undecided)
+        grown = len(over) - len(undecided)
+        self._out.exchanges += max(0, grown)
+        for messages in over:
+            self._close_as(tuple(messages), grown=grown > 0)
+
+    def _close(self) -> None:
+        messages = tuple(self._open)
+        self._open.clear()
+        self._answered = False
+        self._out.exchanges += 1
+        self._close_as(messages, grown=True)
+
+    def _close_as(self, messages: tuple[Message, ...], *, grown: bool) -> None:
+        exchange = self._keep(messages)
+        self._leave_by(exchange)
+        if not exchange.spoken:
+            return
+        self._exchanges += 1
+        promoter = self._rules.promoter
+        verdict = promoter.at_close(exchange)
+        if verdict is not None:
+            self._take(verdict)
+        else:
+            self._pending.append(exchange.seq)
+        if grown and self._pending and promoter.rolls(self._exchanges):
+            self._score(self._exchange(self._pending.pop(0)), leaving=False)
+
+    def _keep(self, messages: tuple[Message, ...]) -> Exchange:
+        """A new exchange of the window."""
+        exchange = self._new[self._next] = Exchange(self._next, messages)
+        self._next += 1
+        return exchange
+
+    def _leave_by(self, newest: Exchange) -> None:
+        """Exchanges leave the window by capacity and, as seen from the newest one, by expiry."""
+        expiry = newest.ended_at - self._rules.ttl_ms
+        if (
+            self._first_ends is not None
+            and self._first_ends > expiry
+            and self._next - self._first <= self._rules.capacity
+            and not self._missing
+        ):
+            return
+        while self._first < newest.seq:
+            if self._first in self._missing:
+                self._missing.remove(self._first)
+                self._first += 1
+                continue
+            if self._first_ends is None:
+                self._first_ends = self._exchange(self._first).ended_at
+            held = self._next - self._first - len(self._missing)
+            if self._first_ends > expiry and held <= self._rules.capacity:
+                return
+            leaving = self._exchange(self._first)
+            if self._first in self._pending:
+                self._pending.remove(self._first)
+                self._score(leaving, leaving=True)
+            self._left_at = max(self._left_at, leaving.ended_at)
+            self._left[self._first] = leaving.emptied()
+            self._new.pop(self._first, None)
+            self._first += 1
+            self._first_ends = None
+            if self._first - self._known_from > KNOWN_EXCHANGES:
+                self._know_no_longer(self._known_from)
+
+    def _know_no_longer(self, seq: int) -> None:
+        """What is so early is known by its time."""
+        self._known_from = seq + 1
+        emptied = self._left.pop(seq, None)
+        if emptied is None and (emptied := self._emptied(seq)) is not None:
+            self._unknown.append(seq)
+        if emptied is not None:
+            self._horizon = max(self._horizon, emptied.ended_at)
+            self._known.difference_update(emptied.message_ids)
+
+    def _end(self, at: int) -> None:
+        if self._open:
+            self._close()
+        for seq in self._pending:
+            self._score(self._exchange(seq), leaving=True)
+        self._pending.clear()
+        self._exchanges, self._ended = 0, True
+        if self._out.ended_at is None:
+            self._out.ended_at = at
+
+    def _score(self, exchange: Exchange, *, leaving: bool) -> None:
+        self._take(self._rules.promoter.score(exchange, self._exchanges, leaving=leaving))
+
+    def _take(self, verdict: Decision | RatingNeeded) -> None:
+        if isinstance(verdict, RatingNeeded):
+            self._asked[verdict.exchange.seq] = verdict.exchange
+        else:
+            self._out.decisions.append(verdict)
+            self._out.decided_by.append(self._offset)
+
+    def _exchange(self, seq: int) -> Exchange:
+        return self._new.get(seq) or self._stored(seq)

@@ -1,0 +1,234 @@
+"""Short-term memories that a user asked for: kept with their session, promoted at its end, at which they expire.
+
+They come by `long-term` and their sessions by `conversations`, so either may be known first. An important note whose
+session has ended already is promoted when it comes; one whose session nothing is known of opens it, and silence
+ends it as any other. What was asked for after a session's end is not of the session that ended: it stays.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any, TypeGuard
+
+from schemas.events import Forget, ForgetUser, LongTermEvent, Remember
+from schemas.ids import event_id
+from schemas.settings import MemorySettings
+from schemas.sources import SOURCES
+from streams.kafka.event_log import EventLog
+from streams.runtime.clock import Clock
+from streams.shards.owned import OwnedShards
+from streams.telemetry.metrics import Metrics
+from tables.memories.shard import Shard
+from tables.windows.session_notes import Note
+from tables.windows.sessions import Session, session_key
+from tables.windows.short_term import ShortTermStore
+
+
+class SessionNotes:
+    """Keeps the notes of a worker's sessions. Those of at least `important` outlive their session.
+
+    `opened` is told of each session that a note has opened.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: ShortTermStore,
+        shards: OwnedShards,
+        event_log: EventLog,
+        metrics: Metrics,
+        clock: Clock,
+        memory: MemorySettings,
+        important: float,
+        opened: Callable[[int, Session], None],
+    ) -> None:
+        self._store, self._notes, self._shards, self._event_log = store, store.notes, shards, event_log
+        self._metrics, self._clock = metrics, clock
+        self._memory, self._important, self._opened = memory, important, opened
+
+    async def take(self, partition: int, events: Sequence[LongTermEvent]) -> None:
+        """Keep and forget what these events say, after the shard took them in: its tombstones hold here too.
+
+        Raises `ShardNotHere` where the partition is not this worker's.
+        """
+        asked = [event for event in events if is_short_term(event)]
+        forbidden = []
+        if asked:
+            named = [(event.user_id, _identity(event), event.timestamp) for event in asked]
+            forbidden = await self._shards.call(partition, Shard.forgotten, named)
+        kept, verdicts = list[Note](), iter(forbidden)
+        for event in events:  # from here on nothing is awaited until all is in the table
+            if isinstance(event, Forget | ForgetUser):
+                self._forget(partition, event)
+            elif is_short_term(event) and not next(verdicts):
+                kept.append(self._keep(partition, event))
+        kept = [note for note in kept if self._notes.named(partition, note.user_id, note.id)]
+        self._count("forgotten", sum(forbidden))
+        for user_id, session_id in dict.fromkeys((note.user_id, note.session_id) for note in kept):
+            held = self._notes.of_session(partition, user_id, session_id)
+            self._crowd_out(partition, held, len(held) - self._memory.notes)
+        for user_id in dict.fromkeys(note.user_id for note in kept):
+            if (too_many := self._notes.count_of(partition, user_id) - self._memory.notes_of_user) > 0:
+                spare = self._memory.notes_of_user // 10  # or the next ones would have them all looked through again
+                self._crowd_out(partition, self._notes.of_user(partition, user_id), too_many + spare)
+        for note in kept:
+            session = self._session(partition, note)
+            if session is not None and session.ended:
+                self._promote(partition, note, session.last_at)
+                self._end(partition, note, session.last_at)
+        await self._event_log.deliver()
+
+    def session_ended(self, partition: int, session: Session, at: int) -> None:
+        """Promote the important notes that have not expired when the session ends (epoch ms of event time).
+
+        All that were asked for until then expire with it.
+        """
+        until = max(at, session.last_at) if session.ended else at  # it may have gone on, and ended again
+        for note in self._notes.of_session(partition, session.user_id, session.session_id):
+            self._promote(partition, note, at)
+            self._end(partition, note, until)
+
+    def forget_expired(self) -> None:
+        """Drop what has expired, but for what the end of its session is still to decide on.
+
+        The log may be behind the clock: such a note has expired by now, but not yet where the session will end.
+        """
+        now, ours = self._clock.passed(), frozenset(self._shards.partitions())
+        for partition, note in self._notes.expired(now):  # copies of other workers' partitions are among them
+            if partition not in ours:
+                continue
+            if not (self._is_due(note) and self._goes_on(partition, note)):
+                self._notes.drop(partition, note)
+                self._count("expired")
+
+    def recovered(self) -> None:
+        """The table is back: it is at least as late as its newest note.
+
+        A session's row is written before its notes' are: who was killed in between has left notes of one that ended.
+        """
+        ours = frozenset(self._shards.partitions())
+        for partition, _, note in self._notes.items():
+            self._clock.observe(note.created_at)
+            session = self._session(partition, note)
+            if session is not None and session.ended and partition in ours:
+                self._end(partition, note, session.last_at)
+
+    def _keep(self, partition: int, event: Remember) -> Note:
+        self._clock.observe(event.timestamp)
+        for name in (event.event_id, _identity(event)):
+            held = self._notes.named(partition, event.user_id, name)
+            if held is not None:
+                self._count("repeated")
+                return held
+        note = self._note(event)
+        if self._is_due(note):
+            self._open_session(partition, note)
+        self._notes.keep(partition, note)
+        self._count("kept")
+        return note
+
+    def _note(self, event: Remember) -> Note:
+        assert event.session_id is not None, "a short-term memory without a session is a dead letter"
+        return Note(
+            _identity(event),
+            event.event_id,
+            event.user_id,
+            event.session_id,
+            event.text,
+            event.importance,
+            event.timestamp,
+            event.timestamp + (event.ttl_seconds or self._memory.ttl_seconds) * 1000,
+            event.agent_id,
+            _metadata(event),
+        )
+
+    def _open_session(self, partition: int, note: Note) -> None:
+        """A session in which nothing was said is as old as its note; else silence would never end it."""
+        session = self._store.session(partition, note.user_id, note.session_id)
+        if not session.last_at:
+            session = session._replace(last_at=note.created_at)
+            self._store.save(partition, session, (), ())
+            self._opened(partition, session)
+
+    def _crowd_out(self, partition: int, held: Sequence[Note], too_many: int) -> None:
+        """The oldest of these leave; important ones are promoted, so that nothing is lost before its time."""
+        for leaving in held[: max(0, too_many)]:
+            self._promote(partition, leaving, held[-1].created_at)
+            self._notes.drop(partition, leaving)
+            self._count("crowded_out")
+
+    def _forget(self, partition: int, event: Forget | ForgetUser) -> None:
+        if isinstance(event, Forget):
+            named = self._notes.named(partition, event.user_id, event.memory_id)
+            gone = [named] if named is not None and named.id == event.memory_id else []
+        else:
+            gone = self._notes.of_user(partition, event.user_id)
+        for note in gone:
+            self._notes.drop(partition, note)
+        self._count("removed", len(gone))
+
+    def _promote(self, partition: int, note: Note, at: int) -> None:
+        """Make a long-term memory of a note that is important, and not expired at `at` (epoch ms); once."""
+        held = self._notes.named(partition, note.user_id, note.id)
+        if held is None or not self._is_due(held) or held.expires_at <= at:
+            return
+        event = promoted(held)
+        self._event_log.append(event)
+        self._notes.keep(partition, held._replace(promoted=True))
+        self._count("promoted")
+
+    def _end(self, partition: int, note: Note, at: int) -> None:
+        """Its session has ended at `at` (epoch ms)."""
+        held = self._notes.named(partition, note.user_id, note.id)
+        if held is not None and held.created_at <= at < held.expires_at:
+            self._notes.keep(partition, held._replace(expires_at=at))
+
+    def _is_due(self, note: Note) -> bool:
+        """Whether a long-term memory is to be made of it when its session ends."""
+        return note.importance >= self._important and not note.promoted
+
+    def _goes_on(self, partition: int, note: Note) -> bool:
+        session = self._session(partition, note)
+        return session is not None and not session.ended
+
+    def _session(self, partition: int, note: Note) -> Session | None:
+        return self._store.sessions.get(partition, session_key(note.user_id, note.session_id))
+
+    def _count(self, effect: str, notes: int = 1) -> None:
+        if notes:
+            self._metrics.notes.labels(effect).inc(notes)
+
+
+def is_short_term(event: LongTermEvent) -> TypeGuard[Remember]:
+    """Whether it asks for a short-term memory, which no shard keeps."""
+    return isinstance(event, Remember) and event.kind == "short_term"
+
+
+def promoted(note: Note) -> Remember:
+    """The event that makes a long-term memory of a note. The memory has the note's id: `forget` means both.
+
+    Its time is the note's, so that what `forget_user` forbids stays forbidden.
+    """
+    return Remember(
+        event_id=event_id("note", note.user_id, note.id),
+        user_id=note.user_id,
+        timestamp=note.created_at,
+        text=note.text,
+        memory_id=note.id,
+        session_id=note.session_id,
+        agent_id=note.agent_id,
+        importance=note.importance,
+        metadata=note.metadata,
+        sources=(note.metadata or {}).get(SOURCES, []),
+    )
+
+
+def _metadata(event: Remember) -> dict[str, Any] | None:
+    """With those who wrote it, whom the event alone says."""
+    given = {key: value for key, value in (event.metadata or {}).items() if key != SOURCES}
+    return (given | ({SOURCES: event.sources} if event.sources else {})) or None
+
+
+def _identity(event: Remember) -> uuid.UUID:
+    return event.memory_id or event.event_id

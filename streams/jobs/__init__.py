@@ -1,1 +1,0 @@
-"""What is done beside the stream: on timers, and out of queues."""

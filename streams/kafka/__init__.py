@@ -1,0 +1,1 @@
+"""Everything that knows Kafka: how records are read, produced and committed, and how changelogs are kept."""

@@ -1,0 +1,1 @@
+"""Whether the broker lets this worker in, and goes on to."""

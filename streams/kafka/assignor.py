@@ -1,0 +1,134 @@
+"""Which worker of the group gets which partition: Faust's assignor, but for what it decides.
+
+Faust keeps a partition where it was a moment ago. A worker that comes back says that it has nothing, though its disk
+holds what it had, and gets whatever the others let go: they may keep what was its own, and let go what is on their
+own disks. So each worker also says of which partitions it holds the state, and up to which offset, and the group's
+leader places them by that (`rules/placing`). It says as well who is to keep copies of which others.
+
+What workers tell each other is Faust's, with more fields: those of earlier versions pass over them, and say none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
+from faust.assignor.client_assignment import ClientAssignment, ClientMetadata, CopartitionedAssignment
+from faust.assignor.partition_assignor import PartitionAssignor
+
+from streams.kafka.placing import Told, cost_of, placed, warm_duties
+
+
+class Metadata(ClientMetadata, serializer="json", include_metadata=False, namespace="@ClientMetadata"):
+    """`held`: offsets by partition, of a worker that joins. `warm`: of what a worker keeps copies from now on."""
+
+    held: Mapping[str, int] = cast(Mapping[str, int], None)
+    name: str = ""
+    warm: list[int] = cast(list[int], None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.held, self.warm = self.held or {}, self.warm or []
+
+
+class HeldState:
+    """What this worker tells the group, and is told. `held` is asked from the thread that Faust's consumer is in."""
+
+    def __init__(self, name: str = "", copies: int = 0) -> None:
+        self.name, self.copies = name, copies
+        self.held: Callable[[], Mapping[int, int]] = dict
+        #: Called with the partitions that copies are to be kept of, whenever they are told.
+        self.on_duties: Callable[[frozenset[int]], None] = lambda partitions: None
+
+
+class HeldAssignor(PartitionAssignor):
+    """Set on an app by `HotPath`, which gives it `state`."""
+
+    state = HeldState()
+
+    @property
+    def _metadata(self) -> Metadata:
+        told = super()._metadata
+        return self._more(
+            told,
+            held={str(partition): offset for partition, offset in self.state.held().items()},
+            name=self.state.name,
+        )
+
+    @staticmethod
+    def _more(told: ClientMetadata, **more: Any) -> Metadata:
+        return Metadata(
+            assignment=told.assignment,
+            url=told.url,
+            changelog_distribution=told.changelog_distribution,
+            external_topic_distribution=told.external_topic_distribution,
+            topic_groups=told.topic_groups,
+            **more,
+        )
+
+    @classmethod
+    def _get_client_metadata(cls, metadata: Any) -> Metadata:
+        return cast(Metadata, Metadata.loads(metadata.user_data))
+
+    def on_assignment(self, assignment: Any) -> None:
+        """Faust's, but that a worker that comes back under its `kafka.instance_id` may have another address."""
+        told = cast(Metadata, Metadata.loads(self._decompress(assignment.user_data)))
+        self._assignment = told.assignment
+        self._topic_groups = dict(told.topic_groups)
+        self._active_tps, self._standby_tps = told.assignment.active_tps, told.assignment.standby_tps
+        self.changelog_distribution = _moved(told.changelog_distribution, told.url, str(self._url))
+        self.external_topic_distribution = _moved(told.external_topic_distribution, told.url, str(self._url))
+        self.state.on_duties(frozenset(told.warm))
+
+    def _perform_assignment(self, cluster: Any, member_metadata: Mapping[str, Any]) -> Any:
+        told = {member: self._get_client_metadata(metadata) for member, metadata in member_metadata.items()}
+        subscriptions = {member: list(metadata.subscription) for member, metadata in member_metadata.items()}
+        topics = {topic for subscribed in subscriptions.values() for topic in subscribed}
+        self._update_member_urls(told)
+        assignments = {member: ClientAssignment(actives={}, standbys={}) for member in told}
+        group_of: dict[str, int] = {}
+        warm: dict[str, set[int]] = {member: set() for member in told}
+        copartitioned = self._get_copartitioned_groups(topics, cluster, subscriptions)
+        for number, (partitions, groups) in enumerate(sorted(copartitioned.items())):
+            for group in groups:
+                takers = {
+                    member: Told(
+                        one.name or one.url,
+                        one.assignment.copartitioned_assignment(group).actives,
+                        {int(partition): offset for partition, offset in one.held.items()},
+                    )
+                    for member, one in told.items()
+                    if group.issubset(subscriptions[member])
+                }
+                owners = placed(range(partitions), dict.fromkeys(takers, 0), cost_of(takers))
+                for member, duties in warm_duties(owners, takers, self.state.copies).items():
+                    warm[member].update(duties)
+                for member in takers:
+                    ours = {partition for partition, owner in owners.items() if owner == member}
+                    assignments[member].add_copartitioned_assignment(CopartitionedAssignment(ours, set(), group))
+                group_of |= dict.fromkeys(group, number)
+        changelogs = self._get_changelog_distribution(assignments)
+        others = self._get_external_topic_distribution(assignments)
+        return {
+            member: ConsumerProtocolMemberAssignment(
+                self.version,
+                sorted(assignment.kafka_protocol_assignment(self._table_manager)),
+                self._compress(
+                    Metadata(
+                        assignment=assignment,
+                        url=self._member_urls[member],
+                        changelog_distribution=changelogs,
+                        external_topic_distribution=others,
+                        topic_groups=group_of,
+                        warm=sorted(warm[member]),
+                    ).dumps()
+                ),
+            )
+            for member, assignment in assignments.items()
+        }
+
+
+def _moved(distribution: Mapping[str, Any], former: str, url: str) -> dict[str, Any]:
+    """With this worker at its address of now."""
+    return {url if one == former else one: held for one, held in distribution.items()}

@@ -1,0 +1,188 @@
+"""A worker's link to its broker: found at the start, and watched from then on.
+
+The clients try for ever and say nothing: what is missing, refused, gone or made anew is looked for here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from aiokafka.errors import KafkaError
+
+from schemas.errors import BrokerEmptied, BrokerRefused, BrokerUnavailable, NotAllowed, SiltstoneError
+from schemas.rights import not_allowed
+from schemas.settings import KafkaSettings
+from streams.kafka.access.refusal_watch import RefusalWatch
+from streams.kafka.access.rights import require_rights, try_rights
+from streams.kafka.broker_watch import BrokerWatch
+from streams.kafka.clients.broker import client_options, missing_topics
+from streams.kafka.clients.refusals import refusal
+from streams.kafka.faust_overrides import HotPath
+from streams.kafka.stalls import Stalls
+from streams.kafka.topics.contract import worker_topics
+from streams.kafka.topics.watch import WATCH_SECONDS, TopicWatch
+from streams.runtime.backoff import Backoff
+from streams.runtime.timers import Timer, Timers
+from streams.telemetry.metrics import Metrics
+from tables.partition_record import record_partitions, require_partitions
+
+log = logging.getLogger(__name__)
+
+#: Between two attempts to reach the broker at the start.
+BACKOFF: Final = Backoff(first=1.0, longest=30.0)
+#: Before a question that the broker did not answer is asked again.
+RETRY_SECONDS: Final = 1.0
+#: How often it is looked for refusals and stalls.
+TICK_SECONDS: Final = 1.0
+#: How often each broker is asked whether it answers.
+BROKER_SECONDS: Final = 3.0
+#: How often it is looked whether topics are missing, while the broker keeps a commit waiting for as long.
+LOOK_SECONDS: Final = 10.0
+
+
+class BrokerLink:
+    """`recovered` tells whether the worker has read its tables back since partitions were assigned.
+
+    `log_ms` is how far back `long-term` must reach where checkpoints have what is older.
+    """
+
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        data_dir: Path,
+        hot: HotPath,
+        metrics: Metrics,
+        recovered: Callable[[], bool],
+        log_ms: int | None = None,
+        tokens: bool = False,
+    ) -> None:
+        self._kafka, self._data_dir, self._hot, self._recovered = kafka, data_dir, hot, recovered
+        self._log_ms, self._tokens = log_ms, tokens
+        self._missing = ""
+        self._topics = TopicWatch(kafka, data_dir / "topics.json")
+        self._refused = RefusalWatch(partial(refusal, kafka, client_options(kafka)))
+        self._stalls = Stalls(
+            lambda: hot.not_committing() if recovered() else hot.not_marking(), kafka.stall_seconds, metrics
+        )
+        self._brokers = BrokerWatch(kafka)
+        hot.on_reconnect.append(self._same_topics)
+        hot.before_commit.append(self._same_offsets)
+
+    @property
+    def refusal(self) -> str:
+        """Why the broker lets us not in any more; empty where it does, or is not there."""
+        return self._refused.reason
+
+    def amiss(self) -> list[str]:
+        """What keeps the worker from its broker, or from committing; empty where nothing does."""
+        reasons = []
+        if self._missing:
+            reasons.append(self._missing)
+        elif self._recovered() and not self._hot.reaches_broker:
+            reasons.append(self.refusal or str(BrokerUnavailable(self._kafka.bootstrap_servers)))
+        if stalled := self._stalls.reason:
+            reasons.append(stalled)
+        return reasons
+
+    async def find(self, *, patient: bool) -> None:
+        """Return when the broker has the topics, and we the rights.
+
+        A patient one waits for a broker that does not answer, and for the right to read as a group; `amiss` says so
+        meanwhile. Raises `BrokerUnavailable`, `NotAllowed`, or what the topics are not as they must be with; first of
+        all `SettingsError` where the data directory is of another number of partitions.
+        """
+        await asyncio.to_thread(require_partitions, self._data_dir, self._kafka.partitions)
+        for attempt in itertools.count(1):
+            try:
+                await self._prepare_topics()
+                self._missing = ""
+                return
+            except (NotAllowed, BrokerUnavailable) as exc:
+                waits = exc.waits if isinstance(exc, NotAllowed) else not isinstance(exc, BrokerRefused)
+                if not (patient and waits):
+                    raise
+                self._missing = str(exc)
+                log.warning("%s; next attempt in %.0f s", exc, BACKOFF.after(attempt))
+            await asyncio.sleep(BACKOFF.after(attempt))
+
+    def watch(self, timers: Timers) -> None:
+        """Look for what the clients do not tell."""
+        timers.every(Timer.REFUSALS, TICK_SECONDS, self._look_for_refusal)
+        timers.every(Timer.STALLS, TICK_SECONDS, self._stalls.tick)
+        timers.every(Timer.BROKERS, BROKER_SECONDS, self._brokers.look)
+        timers.every(Timer.TOPICS, LOOK_SECONDS, self.look_for_topics)
+        timers.every(Timer.TOPIC_IDS, WATCH_SECONDS, self._watch_topics)
+
+    async def close(self) -> None:
+        self._brokers.close()
+        await self._topics.close()
+
+    async def lacking(self, exc: KafkaError) -> SiltstoneError:
+        """Which right it is that the broker has refused while we were at work."""
+        tried = await try_rights(self._kafka, frozenset(self._hot.changelogs), tokens=self._tokens)
+        if tried.missing:
+            return not_allowed(self._kafka, tried.missing)
+        return SiltstoneError(f"Kafka refused a right that it gives now ({type(exc).__name__}): start it anew")
+
+    def topic_id(self, topic: str) -> str:
+        """Which topic is under the name; empty where the broker does not say."""
+        return self._topics.id_of(topic)
+
+    async def look_for_topics(self) -> None:
+        """A topic that is gone takes nothing and refuses nothing: a producer would wait for it for twenty minutes.
+
+        Raises `BrokerEmptied`: the worker starts anew, and has it created, or says what is to be created.
+        """
+        if self._hot.outbox.waits() < LOOK_SECONDS:
+            return
+        with contextlib.suppress(BrokerUnavailable):  # that it is waited for is in its health already
+            if lost := await missing_topics(self._kafka, also=self._hot.changelogs):
+                raise BrokerEmptied(lost)
+
+    async def _prepare_topics(self) -> None:
+        """They are there, those of them that may be created, and all that is to be done with them is allowed."""
+        changelogs = frozenset(self._hot.changelogs)
+        tried = await require_rights(self._kafka, changelogs, tokens=self._tokens)
+        await worker_topics(self._kafka, self._data_dir, self._log_ms)
+        await asyncio.to_thread(record_partitions, self._data_dir, self._kafka.partitions)
+        if tried.absent:
+            await require_rights(self._kafka, changelogs, tokens=self._tokens)
+        self._hot.begun_anew = await self._topics.begin()
+        if self._hot.stores is not None:
+            self._hot.stores.topic_ids = self._topics.ids()
+
+    async def _look_for_refusal(self) -> None:
+        await self._refused.tick(reached=not self._recovered() or self._hot.reaches_broker)
+
+    async def _watch_topics(self) -> None:
+        try:
+            await self._topics.look()
+            if self._hot.begun_anew and self._recovered() and self._hot.has_begun_anew():
+                await self._topics.note()
+                self._hot.begun_anew = frozenset()
+        except BrokerUnavailable as exc:
+            log.debug("the topics are not looked at: %s", exc)  # its health and the consumer say so
+        except SiltstoneError as exc:
+            self._hot.halt(exc, "topics")
+
+    async def _same_topics(self) -> None:
+        """Raises `BrokerEmptied` where the broker has lost topics, or offsets that it was told."""
+        while True:
+            try:
+                if lost := await missing_topics(self._kafka):
+                    raise BrokerEmptied(lost)
+                break
+            except BrokerUnavailable:
+                await asyncio.sleep(RETRY_SECONDS)
+        await self._same_offsets()
+
+    async def _same_offsets(self) -> None:
+        if lost := await self._hot.forgotten():
+            raise BrokerEmptied(lost)

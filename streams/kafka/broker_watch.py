@@ -1,0 +1,153 @@
+"""Brokers that go and come back: each one of the cluster is asked, over a connection of its own, whether it answers.
+
+The clients go on with the brokers that are left, and do not say that one is away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import aiokafka.errors
+from aiokafka.conn import AIOKafkaConnection, collect_hosts, create_conn
+from aiokafka.protocol.metadata import MetadataRequest
+
+from schemas.settings import KafkaSettings
+from schemas.times import iso, now_ms
+from streams.kafka.clients.broker import client_options
+from streams.runtime.outages import Spell, Told
+
+log = logging.getLogger(__name__)
+
+#: A broker that says nothing for so long does not answer.
+ANSWER_SECONDS = 5.0
+#: One that does not answer so often on end is away: once can be a moment of ours.
+AWAY_AFTER = 2
+#: One that is away and not among the cluster's for so long was taken out of it.
+GONE_SECONDS = 3600.0
+
+Address = tuple[str, int]
+
+
+class Brokers(Protocol):
+    """Who can be asked for the addresses of all brokers that there are."""
+
+    async def listed_by(self, address: Address) -> list[Address]:
+        """What the broker with this address says. Raises `OSError`, `TimeoutError` or `KafkaError`."""
+
+    def close(self) -> None:
+        """No more is asked."""
+
+
+class BrokerWatch:
+    """Tells when a broker goes (WARNING, its address and since when), once a minute, and when it is back."""
+
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        brokers: Brokers | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        now: Callable[[], int] = now_ms,
+    ) -> None:
+        self._brokers = brokers or Connections(kafka)
+        self._monotonic, self._now = monotonic, now
+        self._configured = {(host, port) for host, port, _ in collect_hosts(kafka.bootstrap_servers)}
+        self._listed: set[Address] = set()
+        self._watched = {address: self._broker() for address in self._configured}
+
+    async def look(self) -> None:
+        """Ask all of them, and tell what has changed."""
+        watched = dict(self._watched)
+        answers = await asyncio.gather(*(self._ask(address) for address in watched))
+        if listed := {address for answer in answers if isinstance(answer, list) for address in answer}:
+            self._listed = listed
+        for (address, broker), answer in zip(watched.items(), answers, strict=True):
+            self._tell(address, broker, "" if isinstance(answer, list) else answer)
+            if self._needless(address, broker):
+                del self._watched[address]
+        for address in self._listed - self._watched.keys():
+            self._watched[address] = self._broker()
+
+    def close(self) -> None:
+        """No more is asked."""
+        self._brokers.close()
+
+    def _broker(self) -> _Broker:
+        return _Broker(Spell(self._monotonic), self._now())
+
+    async def _ask(self, address: Address) -> list[Address] | str:
+        """The brokers that this one knows; or why it does not answer."""
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await self._brokers.listed_by(address)
+        except TimeoutError:
+            return f"no answer within {ANSWER_SECONDS:g} s"
+        except (aiokafka.errors.KafkaError, OSError) as exc:
+            return f"{type(exc).__name__}: {exc}"
+
+    def _tell(self, address: Address, broker: _Broker, why: str) -> None:
+        heard, name = broker.heard, "{}:{}".format(*address)
+        if not why:
+            broker.silent, broker.heard = 0, self._now()
+        else:
+            broker.silent += 1
+        match broker.spell.seen(amiss=broker.silent >= AWAY_AFTER):
+            case Told.BEGINS:
+                log.warning("Kafka broker %s does not answer since %s: %s", name, iso(broker.heard), why)
+            case Told.GOES_ON:
+                log.warning("Kafka broker %s still does not answer, since %s: %s", name, iso(broker.heard), why)
+            case Told.IS_OVER:
+                log.info("Kafka broker %s answers again, after %.0f s", name, (broker.heard - heard) / 1000)
+
+    def _needless(self, address: Address, broker: _Broker) -> bool:
+        """Whether it is another address of a broker that is listed, or a broker that was taken out of the cluster."""
+        if address in self._listed:
+            return False
+        if not broker.silent:
+            return bool(self._listed)
+        if address in self._configured or broker.spell.seconds < GONE_SECONDS:
+            return False
+        log.info("Kafka broker %s:%d is not one of the cluster any more", *address)
+        return True
+
+
+class _Broker:
+    """What is known of one: when it was heard last (epoch ms), and how often it has not answered since."""
+
+    __slots__ = ("heard", "silent", "spell")
+
+    def __init__(self, spell: Spell, heard: int) -> None:
+        self.spell, self.heard, self.silent = spell, heard, 0
+
+
+class Connections:
+    """One to each broker, made anew where it is broken."""
+
+    def __init__(self, kafka: KafkaSettings) -> None:
+        self._options: dict[str, Any] = client_options(kafka)
+        del self._options["bootstrap_servers"]
+        self._open: dict[Address, AIOKafkaConnection] = {}
+
+    async def listed_by(self, address: Address) -> list[Address]:
+        connection = self._open.get(address)
+        if connection is None or not connection.connected():
+            connection = self._open[address] = await create_conn(
+                *address, **self._options, request_timeout_ms=round(ANSWER_SECONDS * 1000)
+            )
+        try:
+            answer = await connection.send(MetadataRequest([], allow_auto_topic_creation=False))
+        except BaseException:
+            self._open.pop(address, None)  # `close` may have been called meanwhile
+            connection.close()
+            raise
+        return [(host, port) for _, host, port, *_ in answer.brokers]
+
+    def close(self) -> None:
+        for connection in self._open.values():
+            with contextlib.suppress(OSError):
+                connection.close()
+        self._open.clear()

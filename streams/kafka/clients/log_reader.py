@@ -1,0 +1,198 @@
+"""Records of a partition between two offsets, read beside the consumer group."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import aiokafka
+import aiokafka.errors
+
+from schemas.rights import Right
+from schemas.settings import KafkaSettings
+from streams.kafka.clients.broker import consumer_options, translated
+from streams.kafka.clients.closing import stop_when_stopped
+from streams.kafka.clients.header_names import take_any_header_name
+
+log = logging.getLogger(__name__)
+
+#: A broker that says nothing about a partition's end for so long does not work.
+PROBE_SECONDS = 30.0
+
+#: A partition that gets no further for so long, or for a longer session's time-out, is asked for its end.
+SILENT_SECONDS = 10.0
+#: How often it is looked whether a marker at the end was passed: a fetch that brings no record does not return.
+LOOK_MS = 100
+FETCH_BYTES = 4 * 1024 * 1024
+
+
+async def records_between(
+    kafka: KafkaSettings, topic: str, partition: int, start: int, end: int
+) -> AsyncGenerator[Sequence[Any], None]:
+    """Batches of the records with offsets from `start` up to, not including, `end`, in order.
+
+    It is through when the position has passed the end, be it by a record or by what is none (the marker at the end of
+    a transaction). What the log has no longer is warned of. Raises `BrokerUnavailable`, also where nothing comes of
+    what is there. Who may leave early closes it (`aclosing`).
+    """
+    take_any_header_name()
+    stop_when_stopped()
+    tp = aiokafka.TopicPartition(topic, partition)
+    consumer = aiokafka.AIOKafkaConsumer(
+        **consumer_options(kafka),
+        group_id=None,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        max_partition_fetch_bytes=FETCH_BYTES,
+    )
+    silent = max(SILENT_SECONDS, kafka.session_timeout_seconds)
+    now = asyncio.get_running_loop().time
+    try:
+        await consumer.start()
+        consumer.assign([tp])
+        consumer.seek(tp, start)
+        position, heard = start, now()
+        while position < end:
+            records = (await consumer.getmany(tp, timeout_ms=LOOK_MS)).get(tp, ())
+            reached = await asyncio.wait_for(consumer.position(tp), silent)
+            if reached == position:
+                if now() > heard + silent:
+                    await _refuse_silence(consumer, tp, position)
+                    _warn(tp, position, end)
+                    return
+                continue
+            if reached < position:  # out of range: the log ends before, and the client went to its start
+                _warn(tp, position, end)
+                return
+            first = records[0].offset if records else reached
+            if first > position and (earliest := (await consumer.beginning_offsets([tp]))[tp]) > position:
+                _warn(tp, position, min(first, earliest, end))
+            position, heard = reached, now()
+            if wanted := [record for record in records if record.offset < end]:
+                yield wanted
+                heard = now()
+    except (aiokafka.errors.KafkaError, TimeoutError) as exc:
+        raise await translated(kafka, exc, Right("READ", "topic", topic)) from exc
+    finally:
+        await consumer.stop()
+
+
+async def records_before(
+    consumer: aiokafka.AIOKafkaConsumer, ends: Mapping[aiokafka.TopicPartition, int], session_seconds: float
+) -> AsyncGenerator[Mapping[aiokafka.TopicPartition, Sequence[Any]], None]:
+    """Fetched records of several partitions, from where the consumer is on, until its positions have passed the ends.
+
+    Records behind the ends may come along. Raises `TimeoutError` where nothing comes of what is there.
+    """
+    now, silent = asyncio.get_running_loop().time, max(SILENT_SECONDS, session_seconds)
+    positions = {tp: await asyncio.wait_for(consumer.position(tp), silent) for tp in ends}
+    heard = now()
+    while unread := [tp for tp, end in ends.items() if positions[tp] < end]:
+        if fetched := await consumer.getmany(*unread, timeout_ms=LOOK_MS):
+            yield fetched
+        reached = {tp: await asyncio.wait_for(consumer.position(tp), silent) for tp in unread}
+        if any(reached[tp] > positions[tp] for tp in unread):
+            heard = now()
+        elif now() > heard + silent:
+            for tp in unread:
+                await _refuse_silence(consumer, tp, positions[tp])
+            return
+        positions |= reached
+
+
+async def time_of(kafka: KafkaSettings, topic: str, partition: int, start: int, end: int) -> int | None:
+    """The Kafka timestamp (epoch ms) of the first record between these offsets; None where none is there.
+
+    Raises `BrokerUnavailable`.
+    """
+    async with aclosing(records_between(kafka, topic, partition, start, end)) as batches:
+        async for records in batches:
+            at: int = records[0].timestamp
+            return at
+    return None
+
+
+async def end_of(kafka: KafkaSettings, topic: str, partition: int) -> int:
+    """The offset after the newest record of a partition. Raises `BrokerUnavailable` and `TimeoutError`."""
+    take_any_header_name()
+    stop_when_stopped()
+    tp = aiokafka.TopicPartition(topic, partition)
+    consumer = aiokafka.AIOKafkaConsumer(**consumer_options(kafka), group_id=None, enable_auto_commit=False)
+    try:
+        await consumer.start()
+        consumer.assign([tp])
+        end: int = (await ends(consumer, [tp]))[tp]
+        return end
+    except aiokafka.errors.KafkaError as exc:
+        raise await translated(kafka, exc, Right("READ", "topic", topic)) from exc
+    finally:
+        await consumer.stop()
+
+
+async def bounds_of(kafka: KafkaSettings, topic: str, partition: int) -> tuple[int, int]:
+    """The offset of a partition's oldest record, and the one after its newest.
+
+    Raises `BrokerUnavailable` and `TimeoutError`.
+    """
+    take_any_header_name()
+    stop_when_stopped()
+    tp = aiokafka.TopicPartition(topic, partition)
+    consumer = aiokafka.AIOKafkaConsumer(**consumer_options(kafka), group_id=None, enable_auto_commit=False)
+    try:
+        await consumer.start()
+        consumer.assign([tp])
+        start: int = (await consumer.beginning_offsets([tp]))[tp]
+        return start, (await ends(consumer, [tp]))[tp]
+    except aiokafka.errors.KafkaError as exc:
+        raise await translated(kafka, exc, Right("READ", "topic", topic)) from exc
+    finally:
+        await consumer.stop()
+
+
+async def _refuse_silence(consumer: aiokafka.AIOKafkaConsumer, tp: aiokafka.TopicPartition, position: int) -> None:
+    """Raises `TimeoutError` unless the broker says, asked for it now, that the log ends at the position."""
+    async with asyncio.timeout(PROBE_SECONDS):
+        said = await consumer.end_offsets([tp])
+    if said[tp] > position:
+        raise TimeoutError
+
+
+def _warn(tp: aiokafka.TopicPartition, start: int, end: int) -> None:
+    log.warning(
+        "%s[%d]: offsets %d to %d are no longer in the log: what was in them cannot be rebuilt",
+        tp.topic,
+        tp.partition,
+        start,
+        end - 1,
+    )
+
+
+async def ends(consumer: aiokafka.AIOKafkaConsumer, partitions: Sequence[aiokafka.TopicPartition]) -> dict[Any, int]:
+    """The offset after the newest record of each of the consumer's partitions. Raises `TimeoutError`.
+
+    For a consumer of committed records alone: before the oldest transaction that is open. What a fetch says is right.
+    Asked for it (ListOffsets), Tansu answers with the first offset of the last batch + 1, or with an end that it had
+    before it lost the records. Apache Kafka says the same in both ways.
+    """
+    take_any_header_name()
+    stop_when_stopped()
+    said: dict[Any, int] = dict(await consumer.end_offsets(partitions))
+    unsure = [tp for tp in partitions if said[tp]]
+    for tp in unsure:
+        consumer.seek(tp, said[tp] - 1)
+    async with asyncio.timeout(PROBE_SECONDS):
+        while unsure:
+            await consumer.getmany(*unsure, timeout_ms=100)
+            known = {tp: end for tp in unsure if (end := _fetched_end(consumer, tp)) is not None}
+            said |= known
+            unsure = [tp for tp in unsure if tp not in known]
+    return said
+
+
+def _fetched_end(consumer: aiokafka.AIOKafkaConsumer, tp: aiokafka.TopicPartition) -> int | None:
+    end: int | None = consumer.highwater(tp)
+    stable: int | None = consumer.last_stable_offset(tp)
+    return end if end is None or stable is None or stable < 0 else min(end, stable)

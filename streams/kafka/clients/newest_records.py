@@ -1,0 +1,102 @@
+"""The newest records of a topic, read beside the consumer group, and bounded."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, asynccontextmanager
+from itertools import chain
+from operator import itemgetter
+from typing import Any, Final, TypeVar
+
+import aiokafka
+import aiokafka.errors
+
+from schemas.rights import Right
+from schemas.settings import KafkaSettings
+from streams.kafka.clients.broker import admin_client, consumer_options, translated
+from streams.kafka.clients.closing import stop_when_stopped
+from streams.kafka.clients.header_names import take_any_header_name
+from streams.kafka.clients.log_reader import ends, records_before
+
+T = TypeVar("T")
+
+#: Of one fetch: what is read is shown to a person.
+FETCH_BYTES: Final = 1024 * 1024
+
+
+async def newest_records(kafka: KafkaSettings, topic: str, most: int, shown: Callable[[Any], T]) -> list[T]:
+    """At most so many, the newest first by their Kafka timestamp; none where there is no such topic.
+
+    Returns what `shown` makes of each record. Memory holds at most twice `most` of these at a time.
+    Raises `BrokerUnavailable`, `NotAllowed` and `TimeoutError`.
+    """
+    partitions = [aiokafka.TopicPartition(topic, one) for one in await _partitions_of(kafka, topic)]
+    if not partitions:
+        return []
+    found: list[tuple[tuple[int, int, int], T]] = []
+    async with _consumer(kafka, topic) as consumer:
+        consumer.assign(partitions)
+        starts = await consumer.beginning_offsets(partitions)
+        bounds = await ends(consumer, partitions)
+        for tp in partitions:
+            consumer.seek(tp, max(starts[tp], bounds[tp] - most))
+        async with aclosing(records_before(consumer, bounds, kafka.session_timeout_seconds)) as fetched:
+            async for by_partition in fetched:
+                for tp, records in by_partition.items():
+                    new = (
+                        ((record.timestamp, -record.partition, record.offset), shown(record))
+                        for record in records
+                        if record.offset < bounds[tp]
+                    )
+                    found = heapq.nlargest(most, chain(found, new), key=itemgetter(0))
+    return [one for _, one in found]
+
+
+async def record_at(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> Any | None:
+    """The record that lies there; None where there is none, or none any more. Raises as `newest_records` does."""
+    tp = aiokafka.TopicPartition(topic, partition)
+    if partition not in await _partitions_of(kafka, topic):
+        return None
+    async with _consumer(kafka, topic) as consumer:
+        consumer.assign([tp])
+        start, end = (await consumer.beginning_offsets([tp]))[tp], (await ends(consumer, [tp]))[tp]
+        if not start <= offset < end:
+            return None
+        consumer.seek(tp, offset)
+        async with aclosing(records_before(consumer, {tp: offset + 1}, kafka.session_timeout_seconds)) as fetched:
+            async for by_partition in fetched:
+                for record in by_partition.get(tp, ()):
+                    if record.offset >= offset:
+                        return record if record.offset == offset else None
+    return None
+
+
+async def _partitions_of(kafka: KafkaSettings, topic: str) -> list[int]:
+    """Those that there are: none where the topic is not there. Asking does not make it."""
+    async with admin_client(kafka) as admin:
+        if topic not in await admin.list_topics():
+            return []
+        (described,) = await admin.describe_topics([topic])
+    return sorted(one["partition"] for one in described["partitions"])
+
+
+@asynccontextmanager
+async def _consumer(kafka: KafkaSettings, topic: str) -> AsyncGenerator[aiokafka.AIOKafkaConsumer, None]:
+    """One that is in no group, and stopped at the end of the block."""
+    take_any_header_name()
+    stop_when_stopped()
+    consumer = aiokafka.AIOKafkaConsumer(
+        **consumer_options(kafka),
+        group_id=None,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        max_partition_fetch_bytes=FETCH_BYTES,
+    )
+    try:
+        await consumer.start()
+        yield consumer
+    except aiokafka.errors.KafkaError as exc:
+        raise await translated(kafka, exc, Right("READ", "topic", topic)) from exc
+    finally:
+        await consumer.stop()

@@ -1,0 +1,88 @@
+"""The journal's process, as the process that has started it sees it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from schemas.errors import JournalError
+from streams.kafka.embedded.journal import BUCKET
+from streams.runtime.children import ended_with
+
+#: For how long it may sync and end, when nobody needs it any more.
+END_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class JournalProcess:
+    """The store at a loopback port, and how the broker is told of it."""
+
+    path: Path
+    port: int
+    process: subprocess.Popen[bytes]
+
+    @property
+    def url(self) -> str:
+        return f"s3://{BUCKET}/"
+
+    def environment(self, around: Mapping[str, str]) -> dict[str, str]:
+        """The broker's, in which nothing speaks of another store, or of a proxy on the way to this one."""
+        kept = {name: value for name, value in around.items() if not name.upper().startswith("AWS_")}
+        return {
+            **kept,
+            "NO_PROXY": "127.0.0.1",
+            "no_proxy": "127.0.0.1",
+            "AWS_ENDPOINT": f"http://127.0.0.1:{self.port}",
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_SKIP_SIGNATURE": "true",
+            "AWS_ACCESS_KEY_ID": BUCKET,
+            "AWS_SECRET_ACCESS_KEY": BUCKET,
+            "AWS_REGION": "local",
+        }
+
+    def check(self) -> None:
+        """Raises `JournalError` where it has ended."""
+        if (code := self.process.poll()) is not None:
+            assert self.process.stdout is not None
+            raise _why(self.path, self.process.stdout.read().decode(), code)
+
+
+@contextlib.contextmanager
+def journal_process(path: Path, seconds: float) -> Iterator[JournalProcess]:
+    """Run it until the block ends; it dies with this process. Raises `JournalError` where it does not start."""
+    search = os.pathsep.join(filter(None, sys.path))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "streams.kafka.embedded.journal.process", str(path), str(seconds), str(os.getpid())],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": search},
+        process_group=0,  # a Ctrl-C is for us
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        said = process.stdout.readline().decode()
+        if not said.startswith("ready "):
+            raise _why(path, said, process.wait())
+        yield JournalProcess(path, int(said.split()[1]), process)
+    finally:
+        process.stdin.close()
+        try:
+            process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+
+
+def _why(path: Path, said: str, code: int) -> JournalError:
+    reason, _, todo = said.strip().partition("\t")
+    if not todo:
+        return JournalError(path, f"its process has ended ({ended_with(code)})", "start again")
+    return JournalError(path, reason, todo)

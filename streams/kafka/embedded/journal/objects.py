@@ -1,0 +1,303 @@
+"""Named values in a journal, and an index of them in memory."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import struct
+import time
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import count, islice
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+
+from schemas.errors import JournalError
+from schemas.times import now_ms
+from streams.kafka.embedded.journal.frames import HEAD_BYTES, framed, read_frames
+from tables.paths import sync_data, synced
+
+#: What it is, the length of its key, and when it came (epoch ms).
+_HEAD: Final = struct.Struct("<BHQ")
+_PUT, _DELETE = 1, 2
+#: What the file begins with: a file of somebody else's is not cut.
+MAGIC: Final = b"siltstone journal 1\n"
+#: What is put aside is copied in such pieces.
+COPIED_BYTES: Final = 1 << 20
+#: For how long another process may still be ending that has the journal.
+LOCK_SECONDS: Final = 10.0
+
+
+class Place(NamedTuple):
+    """Where a value lies in the file, and when it was put (epoch ms). `tag` is another one after each put."""
+
+    start: int
+    length: int
+    when: int
+    tag: int
+
+
+class Kept(NamedTuple):
+    """What a journal that is written anew begins with."""
+
+    key: str
+    value: bytes
+    when: int
+
+
+class Objects:
+    """What was put and not deleted, by its key; a key is a path with slashes.
+
+    Values stay in the file. A put is in it when `put` returns, and on the disk after the next `sync`: a kill of any
+    process loses nothing, a power cut what was not synced.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises `JournalError` where another process has it, or it cannot be read."""
+        self.path = path
+        self._places: dict[str, Place] = {}
+        self._folders: dict[str, list[str]] = {}
+        self._changes: Counter[str] = Counter()
+        self._tag = 0
+        #: How many bytes at the end were not whole, and where they are.
+        self.cut, self.cut_to = 0, path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = _locked(path)
+        except OSError as exc:
+            raise refused(path, exc) from exc
+        try:
+            self._end = self._replay()
+        except OSError as exc:
+            os.close(self._file)
+            raise refused(path, exc) from exc
+        except JournalError:
+            os.close(self._file)
+            raise
+        self._dirty = False
+
+    @property
+    def length(self) -> int:
+        """How long the file is."""
+        return self._end
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def find(self, key: str) -> Place | None:
+        return self._places.get(key)
+
+    def get(self, key: str) -> bytes | None:
+        place = self._places.get(key)
+        return None if place is None else self.read(place)
+
+    def read(self, place: Place) -> bytes:
+        return os.pread(self._file, place.length, place.start)
+
+    def put(self, key: str, value: bytes) -> Place:
+        """Raises `JournalError` where the file takes no more; then what was put before is in it, and this is not."""
+        now = now_ms()
+        self._append(_frame(_PUT, key, now, value))
+        return self._note(key, self._end - len(value), len(value), now)
+
+    def delete(self, key: str) -> None:
+        """Raises `JournalError` as `put` does."""
+        if key in self._places:
+            self._append(_frame(_DELETE, key, 0))
+            self._forget(key)
+
+    def within(self, prefix: str, start: int = 0) -> Iterator[str]:
+        """The keys that begin so, in their order, from the so many-th on."""
+        folder = prefix.removesuffix("/")
+        if prefix.endswith("/") and self.is_lowest(folder):
+            return islice(self._folders[folder], start, None)
+        return islice(sorted(key for key in self._places if key.startswith(prefix)), start, None)
+
+    def is_lowest(self, folder: str) -> bool:
+        """There are keys in it, and no folders."""
+        return folder in self._folders and not any(one.startswith(f"{folder}/") for one in self._folders)
+
+    def changes(self, folder: str) -> int:
+        """How often anything else has come to it than another key behind all others."""
+        return self._changes.get(folder, 0)
+
+    def sync(self) -> None:
+        """What was put is on the disk. Raises `JournalError` where the disk says otherwise."""
+        if self._dirty:
+            self._dirty = False  # first: what is put meanwhile is for the next one
+            try:
+                sync_data(self._file)
+            except OSError as exc:
+                raise refused(self.path, exc) from exc
+
+    def rewrite(self, kept: Iterable[Kept]) -> None:
+        """These are all that is kept from now on. Raises `JournalError`, and leaves the file as it was.
+
+        The new file takes the old one's place when it is whole and on the disk.
+        """
+        draft = self.path.with_suffix(".new")
+        try:
+            with _private(draft) as file:
+                file.write(framed(MAGIC))
+                for key, value, when in kept:
+                    file.write(_frame(_PUT, key, when, value))
+                file.flush()
+                os.fsync(file.fileno())
+            anew = os.open(draft, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+            _lock(anew, draft)
+            draft.replace(self.path)
+            synced(self.path.parent)
+        except OSError as exc:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+            raise refused(self.path, exc) from exc
+        os.close(self._file)
+        self._file = anew
+        self._places, self._folders = {}, {}
+        self._end = self._replay()
+
+    def close(self) -> None:
+        try:
+            self.sync()
+        finally:
+            os.close(self._file)
+
+    def _append(self, frame: bytes) -> None:
+        written = 0
+        try:
+            while written < len(frame):
+                written += os.write(self._file, frame[written:] if written else frame)
+        except OSError as exc:
+            if written:  # half a frame at the end: the next one would be behind it
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._file, self._end)
+            raise refused(self.path, exc) from exc
+        self._end += written
+        self._dirty = True
+
+    def _replay(self) -> int:
+        """Read the file, cut what is not whole at its end, and say where it ends. Raises OSError, `JournalError`."""
+        os.lseek(self._file, 0, os.SEEK_SET)
+        length = os.fstat(self._file).st_size
+        end = 0
+        with os.fdopen(os.dup(self._file), "rb", buffering=1 << 20) as file:
+            for start, body in read_frames(file):
+                end = start + len(body)
+                if start == HEAD_BYTES:
+                    if body != MAGIC:
+                        raise JournalError(self.path, "another version wrote it", "move it away, or upgrade")
+                    continue
+                self._apply(start, body)
+        if not end and length > HEAD_BYTES + len(MAGIC):
+            raise JournalError(self.path, "it is none", "move it away, or name another folder with --data")
+        self.cut = length - end
+        if self.cut:
+            self.cut_to = _put_aside(self._file, end, self.path)
+            os.ftruncate(self._file, end)
+        if not end:
+            os.write(self._file, frame := framed(MAGIC))
+            end = len(frame)
+            os.fsync(self._file)
+            synced(self.path.parent)
+        return end
+
+    def _apply(self, start: int, body: bytes) -> None:
+        kind, name_bytes, when = _HEAD.unpack_from(body)
+        key = body[_HEAD.size : _HEAD.size + name_bytes].decode()
+        if kind == _DELETE:
+            self._forget(key)
+        else:
+            before = _HEAD.size + name_bytes
+            self._note(key, start + before, len(body) - before, when)
+
+    def _note(self, key: str, start: int, length: int, when: int) -> Place:
+        folder = key.rpartition("/")[0]
+        keys = self._folders.setdefault(folder, [])
+        if key in self._places or (keys and key < keys[-1]):
+            self._changes[folder] += 1
+        if key not in self._places:
+            insort(keys, key)
+        self._tag += 1
+        place = self._places[key] = Place(start, length, when, self._tag)
+        return place
+
+    def _forget(self, key: str) -> None:
+        if self._places.pop(key, None) is not None:
+            folder = key.rpartition("/")[0]
+            keys = self._folders[folder]
+            del keys[bisect_left(keys, key)]
+            self._changes[folder] += 1
+            if not keys:
+                del self._folders[folder]
+
+
+def _frame(kind: int, key: str, when: int, value: bytes = b"") -> bytes:
+    name = key.encode()
+    return framed(_HEAD.pack(kind, len(name), when), name, value)
+
+
+def _private(path: Path) -> BinaryIO:
+    """A new file, for nobody else's eyes: what people said is in it."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb")
+
+
+def _put_aside(file: int, start: int, path: Path) -> Path:
+    """A file of its own, on the disk, with all that lies from there on. What was put aside before stays."""
+    for number in count():
+        aside = path.with_suffix(f".cut{number or ''}")
+        with contextlib.suppress(FileExistsError):
+            copy = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            break
+    with os.fdopen(copy, "wb") as written:
+        while part := os.pread(file, COPIED_BYTES, start):  # one call gives 2 GiB at the most
+            written.write(part)
+            start += len(part)
+        written.flush()
+        os.fsync(written.fileno())
+    return aside
+
+
+def refused(path: Path, exc: OSError) -> JournalError:
+    """What the system's refusal comes to."""
+    reason = exc.strerror or type(exc).__name__
+    full = exc.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return JournalError(path, reason, "make room, and start again" if full else "mend that, and start again")
+
+
+def _locked(path: Path) -> int:
+    """The file, opened and locked. Who waited may have got that in whose place there is another one: not that.
+
+    Raises `JournalError`, OSError.
+    """
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            _lock(file, path)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file), path.stat()):
+                    return file
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)
+
+
+def _lock(file: int, path: Path) -> None:
+    """Raises `JournalError` where another process has it and does not end."""
+    deadline = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except OSError as exc:
+            if exc.errno not in (errno.EAGAIN, errno.EACCES):
+                raise
+            if time.monotonic() > deadline:
+                raise JournalError(path, "another siltstone dev has it", "end that one first") from exc
+        time.sleep(0.05)

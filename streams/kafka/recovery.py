@@ -1,0 +1,259 @@
+"""Changelogs become rows again after each assignment: what of Faust's recovery (`overrides` says why) is replaced.
+
+A fetched batch of a changelog is one event. Each changelog is read to a mark of ours (`marks` says why). Partitions
+that stay, and those whose rows are on this disk, are not read again, but for what came behind what we have read and
+written ourselves (`Positions`, `Place`); all others are read from the start. An event of an earlier assignment is of
+no use: what counts as read is not read again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Any, cast
+
+import faust
+from faust.tables.manager import TableManager
+from faust.tables.recovery import RebalanceAgain, Recovery, ServiceStopped
+from faust.types import TP
+from mode import Service
+
+from schemas.errors import DataDirError
+from streams.kafka.kept_partitions import KeptPartitions
+from streams.kafka.marks import END, MARK, READ, Progress
+from streams.kafka.outbox import StateStore
+from streams.kafka.positions import Positions
+
+log = logging.getLogger(__name__)
+
+KEY_AND_VALUE = attrgetter("key", "value")
+
+#: Writes marks to partitions of changelogs, until they are acknowledged; says where each lies.
+Mark = Callable[[Mapping[str, Iterable[int]]], Awaitable[Mapping[tuple[str, int], int]]]
+
+#: Called with what must not be passed over, and where it happened.
+Halt = Callable[[BaseException, str], None]
+
+
+class KeptTable(faust.Table[Any, Any]):
+    """A changelog whose rows live in a `StateStore`."""
+
+    def __init__(
+        self,
+        *args: Any,
+        kept: StateStore,
+        halt: Halt,
+        mark: Mark,
+        progress: Progress | None,
+        on_disk: KeptPartitions,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self._on_disk = on_disk
+        self.kept, self._halt, self.mark, self.progress = kept, halt, mark, progress
+        self.positions = Positions()
+        self._generation = 0
+
+    def apply_changelog_batch(self, batch: Iterable[Any]) -> None:
+        for event in batch:
+            message = event.message
+            records = message.value
+            rows = [row for row in map(KEY_AND_VALUE, records) if not row[0].startswith(MARK)]
+            marks = (
+                [row for row in map(KEY_AND_VALUE, records) if row[0].startswith(MARK)]
+                if len(rows) < len(records)
+                else []
+            )
+            try:
+                self.kept.restore(message.partition, rows)
+                for key, value in marks:
+                    if key == READ and self.progress is not None:
+                        self.progress.restore(message.partition, value)
+            except Exception as exc:  # Faust would log it and wait for ever
+                where = f"{self.changelog_topic_name}[{message.partition}]"
+                self._halt(exc, f"{where}: a row cannot be read")
+                return
+            ends = sum(key == END for key, _ in marks)
+            self.positions.read(message.partition, message.offset + 1, len(records) - ends)
+            try:
+                self._on_disk.restored(
+                    self.changelog_topic_name,
+                    message.partition,
+                    message.offset + 1,
+                    self.positions.rows[message.partition],
+                    0 if self.progress is None else self.progress.written(message.partition),
+                )
+            except DataDirError as exc:
+                self._halt(exc, f"{self.changelog_topic_name}[{message.partition}]")
+
+    def persisted_offset(self, tp: TP) -> int | None:
+        return (self.positions.known(tp.partition) or 0) - 1  # with None, Faust goes on from where it last stopped
+
+    async def on_rebalance(
+        self, assigned: set[TP], revoked: set[TP], newly_assigned: set[TP], generation_id: int = 0
+    ) -> None:
+        # Records are read again from the commit, so rows are as their changelog says: what was changed since and not
+        # written is undone. A partition that we had in the generation before as well was nobody else's in between,
+        # and is read on from where memory ends, all others from where the disk ends; a worker that was expelled and
+        # came back has missed a generation. Who joins again where nobody else does may be in the same one.
+        follows, self._generation = generation_id - self._generation in (0, 1), generation_id
+        ours = {tp.partition for tp in assigned if tp.topic == self.changelog_topic_name}
+        new = {tp.partition for tp in newly_assigned if tp.topic == self.changelog_topic_name}
+        try:
+            await self._on_disk.own(ours)
+            # Rows may have been written meanwhile, or be on their way: only from here on is all of this one step.
+            stays = {one for one in ours - new if follows and self.positions.known(one) is not None}
+            self._hold(stays)
+            for partition in ours - stays:
+                self._resume(partition)
+        except DataDirError as exc:
+            self._halt(exc, self.changelog_topic_name)
+
+    def _resume(self, partition: int) -> None:
+        """Go on with what the disk has."""
+        if (place := self._on_disk.resume(self.changelog_topic_name, partition)) is not None:
+            self.positions.resume(partition, place.offset, place.rows)
+            if self.progress is not None:
+                self.progress.resume(partition, place.read)
+
+    def _hold(self, partitions: Collection[int]) -> None:
+        """What the changelog has of these, and nothing of others."""
+        self.positions.keep(partitions)
+        if self.progress is not None:
+            self.progress.keep(partitions)
+        self.kept.own(frozenset(partitions))
+        self.kept.undo()
+
+    def begin_anew(self, partition: int) -> None:
+        """Nothing of it is held: its changelog is read from the start."""
+        self.positions.begin_anew(partition)
+        if self.progress is not None:
+            self.progress.begin_anew(partition)
+        self.kept.own(frozenset(range(self.partitions or 0)) - {partition})  # where rows of others are is not asked
+        try:
+            self._on_disk.clear(self.changelog_topic_name, partition)
+        except DataDirError as exc:
+            self._halt(exc, f"{self.changelog_topic_name}[{partition}]")
+
+    async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
+        ends = cast(KeptRecovery, cast(Any, self.app.tables).recovery).active_highwaters
+        for tp in active_tps:
+            # What was changed while rows were read may have been changed from older ones: it could not be undone.
+            clean = not self.kept.has_changes(tp.partition)
+            self.positions.recovered(tp.partition, ends[tp] + 1, clean)
+        try:
+            await self.call_recover_callbacks()
+        except Exception as exc:  # Faust would swallow it, and the worker read on without ever being ready
+            self._halt(exc, "what follows recovery")
+
+
+class KeptRecovery(Recovery):
+    """Reads changelogs to the marks that it writes to them when it begins."""
+
+    #: The last record of each changelog that was there when recovery began.
+    _began: Mapping[TP, int] = MappingProxyType({})
+
+    async def _build_highwaters(self, consumer: Any, tps: set[TP], destination: Any, title: str) -> None:
+        assignments, tps = self._assignments(), set(tps)  # what is given is changed when partitions move
+        by_changelog: dict[str, list[int]] = defaultdict(list)
+        for tp in tps:
+            by_changelog[tp.topic].append(tp.partition)
+        destination.clear()
+        if tps:
+            mark = cast(KeptTable, self.tp_to_table[next(iter(tps))]).mark
+            destination.update({TP(*place): offset for place, offset in (await mark(by_changelog)).items()})
+        await self._leave_what_was_emptied(tps, assignments)
+        for tp in tps:
+            if cast(KeptTable, self.tp_to_table[tp]).positions.known(tp.partition) == destination[tp] + 1:
+                self.active_offsets[tp] = destination[tp]  # nothing lies between what is held and the mark
+
+    def _assignments(self) -> int:
+        return int(cast(Any, self.app.transport).hot.assignments)
+
+    def _require(self, assignments: int) -> None:
+        """Raise `RebalanceAgain` where partitions were assigned since: another recovery follows."""
+        if assignments != self._assignments():
+            raise RebalanceAgain
+
+    async def _leave_what_was_emptied(self, tps: set[TP], assignments: int) -> None:
+        """A changelog that begins behind what we have of it was emptied: what was in between nobody knows."""
+        self._require(assignments)
+        held = {tp: cast(KeptTable, self.tp_to_table[tp]).positions.known(tp.partition) for tp in tps}
+        if not any(held.values()):
+            return
+        starts = await cast(Any, self.app.consumer)._earliest([tp for tp in tps if held[tp]])
+        self._require(assignments)
+        # Rows that were written meanwhile lie behind this recovery's mark: what was held before them decides.
+        for tp, start in starts.items():
+            if 0 < (held[tp] or 0) <= start + 1 and start:  # the mark of this recovery is not what was emptied
+                log.warning("%s[%d]: it begins behind what was read of it, and is read anew", tp.topic, tp.partition)
+                cast(KeptTable, self.tp_to_table[tp]).begin_anew(tp.partition)
+
+    def _set_recovery_started(self) -> None:
+        super()._set_recovery_started()
+        self.signal_recovery_end.clear()
+
+    async def _build_offsets(self, consumer: Any, tps: set[TP], destination: Any, title: str) -> None:
+        for tp in tps:
+            table = cast(KeptTable, self.tp_to_table[tp])
+            held = max(destination.get(tp) or -1, table.persisted_offset(tp) or -1)
+            if held > self.active_highwaters.get(tp, -1):
+                log.warning("%s[%d]: it ends before what was read of it, and is read anew", tp.topic, tp.partition)
+                table.begin_anew(tp.partition)
+                destination[tp] = -1
+        await super()._build_offsets(consumer, set(tps), destination, title)
+        if title == "active":
+            self._began = {tp: -1 if destination.get(tp) is None else destination[tp] for tp in tps}
+
+    def read_of_all(self) -> dict[int, tuple[int, int]]:
+        """Records that are read and that there are to read, by partition; nothing once all tables are back."""
+        found: dict[int, tuple[int, int]] = {}
+        for tp, began in self._began.items() if self.in_recovery else ():
+            done, of_all = found.get(tp.partition, (0, 0))
+            here = max(0, self.active_highwaters.get(tp, began) - began)
+            read = min(here, max(0, self.active_offsets.get(tp, began) - began))
+            found[tp.partition] = done + read, of_all + here
+        return found
+
+    @Service.task
+    async def _slurp_changelogs(self) -> None:
+        queue = self.tables.changelog_queue
+        while not self.should_stop:
+            event = await queue.get()
+            message = event.message
+            if message.tp not in self.active_tps or message.generation_id != self.app.consumer_generation_id:
+                continue
+            if message.offset > self.active_offsets.get(message.tp, -1):
+                self.active_offsets[message.tp] = message.offset
+                self.tp_to_table[message.tp].apply_changelog_batch([event])
+            if self.in_recovery and not self.need_recovery():
+                self._set_recovery_ended()
+                self.signal_recovery_end.set()  # it stays set: who waits for it may not have begun to
+
+    async def _wait(self, coro: Any, timeout: Any = None) -> None:
+        try:
+            await super()._wait(coro, timeout)
+        except ServiceStopped:
+            if self.should_stop:
+                raise
+            # Faust takes a broker that did not answer in time for the end of the service: no rows, and no word.
+            log.warning("the broker did not answer for %g s: recovery of the tables begins anew", timeout)
+            self.signal_recovery_start.set()
+            raise RebalanceAgain from None
+
+
+class KeptTables(TableManager):
+    """The tables of an app, all of which are there when it starts."""
+
+    def __init__(self, app: Any, **kwargs: Any) -> None:
+        super().__init__(app, **kwargs)
+        self.kept_recovery = self._recovery = KeptRecovery(
+            app, self, beacon=self.beacon
+        )  # `loop` needs one that runs
+
+    async def on_start(self) -> None:
+        await self._update_channels()
+        await self.recovery.start()

@@ -1,0 +1,39 @@
+"""A worker that reads and cannot commit is not well: it says so in its health, and in the log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from streams.kafka.commit_attempts import Failing
+from streams.runtime.outages import Spell, Told
+from streams.telemetry.metrics import Metrics
+
+log = logging.getLogger(__name__)
+
+
+class Stalls:
+    """Looks whether what is processed has not been committed for more than `seconds`."""
+
+    def __init__(self, failing: Callable[[], Failing | None], seconds: float, metrics: Metrics) -> None:
+        self._failing, self._seconds, self._metrics = failing, seconds, metrics
+        self._spell = Spell()
+
+    @property
+    def reason(self) -> str:
+        """Since when, and why; empty where commits go on, or have failed for a moment only."""
+        failing = self._failing()
+        if failing is None or failing.seconds <= self._seconds:
+            return ""
+        return f"nothing could be committed for {failing.seconds:.0f} s: {failing.reason}"
+
+    async def tick(self) -> None:
+        """Measure it, and tell it when it begins, once a minute, and when it is over."""
+        failing = self._failing()
+        self._metrics.uncommitted_seconds.set(0.0 if failing is None else failing.seconds)
+        reason = self.reason
+        match self._spell.seen(amiss=bool(reason)):
+            case Told.BEGINS | Told.GOES_ON:
+                log.error("%s. It is tried again; nothing is lost, and nothing goes on being kept", reason)
+            case Told.IS_OVER:
+                log.info("offsets are committed again")

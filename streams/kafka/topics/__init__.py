@@ -1,0 +1,1 @@
+"""Whether the topics are what they must be, and stay it."""

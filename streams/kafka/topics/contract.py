@@ -1,0 +1,129 @@
+"""The topics of a worker: created as they must be, and compared with it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+import aiokafka.errors
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+
+from schemas.errors import SettingsError, TopicsUnfit
+from schemas.settings import KafkaSettings
+from schemas.topic_specs import changelog_specs, topic_specs
+from schemas.topics import Topics
+from streams.kafka.clients.broker import admin_client, create_missing, ensure_topics, require_topics
+from streams.kafka.topics.partition_count import disagreement
+from streams.kafka.topics.rules import SpecDifference, differences, mending
+from tables.database.inspection import users
+
+log = logging.getLogger(__name__)
+
+#: For how long a broker may think about what it tells of the topics. Tansu closes the connection at some questions.
+DESCRIBE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """All that is to be mended in one topic by one command. `loses`: no worker starts with it."""
+
+    topic: str
+    what: str
+    command: str
+    loses: bool
+
+    def __str__(self) -> str:
+        return f"topic {self.topic}: {self.what}: {self.command}"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """`untold` are topics of which the broker says nothing: the right DESCRIBE_CONFIGS is missing, or it cannot."""
+
+    unfit: Sequence[Unfit]
+    untold: Sequence[str]
+
+
+async def worker_topics(kafka: KafkaSettings, data_dir: Path | None = None, log_ms: int | None = None) -> None:
+    """Before a worker reads: what is missing is created, changelogs always, and what is there is compared.
+
+    Numbers of partitions first: what is created has that of the settings. What else is wrong is warned of. `log_ms`
+    is how far back `long-term` must reach where checkpoints have the rest. Raises
+    `TopicsUnfit` where memory would be lost, `SettingsError` where topics are missing, refused or have other numbers
+    of partitions, `BrokerUnavailable`.
+    """
+    async with admin_client(kafka) as admin:
+        counts = {topic["topic"]: len(topic["partitions"]) for topic in await admin.describe_topics()}
+    if wrong := await partitions_disagree(kafka, counts, data_dir):
+        raise SettingsError([wrong])
+    await ensure_topics(kafka)
+    if not kafka.create_topics:
+        await require_topics(kafka)
+    await create_missing(kafka, changelog_specs(kafka))
+    async with admin_client(kafka) as admin:
+        compared = await compare(admin, kafka, log_ms)
+    for unfit in compared.unfit:
+        if not unfit.loses:
+            log.warning("%s", unfit)
+    if losing := [str(unfit) for unfit in compared.unfit if unfit.loses]:
+        raise TopicsUnfit(losing)
+
+
+async def partitions_disagree(kafka: KafkaSettings, counts: Mapping[str, int], data_dir: Path | None) -> str | None:
+    """What is wrong with the numbers of partitions, and what to do; `counts` are of any topics that are there."""
+    specs = (*topic_specs(kafka), *changelog_specs(kafka))
+    keyed = {spec.name: counts[spec.name] for spec in specs if spec.keyed and counts.get(spec.name)}
+    if set(keyed.values()) == {kafka.partitions} and Topics.with_prefix(kafka.topic_prefix).long_term in keyed:
+        return None
+    stored = [] if data_dir is None else await asyncio.to_thread(users, data_dir)
+    return disagreement(kafka, keyed, stored)
+
+
+async def compare(admin: AIOKafkaAdminClient, kafka: KafkaSettings, log_ms: int | None = None) -> Compared:
+    """What is wrong with the topics that are there. Nothing is asked for by its name that is not."""
+    specs = {spec.name: spec for spec in (*topic_specs(kafka, log_ms), *changelog_specs(kafka))}
+    described = [topic for topic in await admin.describe_topics() if topic["topic"] in specs and topic["partitions"]]
+    replicas = {
+        topic["topic"]: min(len(partition["replicas"]) for partition in topic["partitions"]) for topic in described
+    }
+    told = await settings_of(admin, list(replicas))
+    found = [
+        difference
+        for name, spec in specs.items()
+        if name in told
+        for difference in differences(spec, told[name], replicas[name])
+    ]
+    return Compared(list(_by_topic(kafka, found)), [name for name in specs if name in replicas and name not in told])
+
+
+async def settings_of(admin: AIOKafkaAdminClient, topics: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+    """All settings by topic, of those of which the broker tells any: Tansu tells what was set, no defaults."""
+    if not topics:
+        return {}
+    # Without names of settings: Tansu closes the connection where it is asked for one that was not set.
+    asked = [ConfigResource(ConfigResourceType.TOPIC, topic) for topic in topics]
+    try:
+        async with asyncio.timeout(DESCRIBE_SECONDS):
+            answers = await admin.describe_configs(asked)
+    except (aiokafka.errors.KafkaError, TimeoutError) as exc:
+        log.info("the broker does not tell the settings of topics (%s)", type(exc).__name__)
+        return {}
+    return {
+        name: {entry[0]: entry[1] for entry in entries if entry[1] is not None}
+        for answer in answers
+        for code, _, _, name, entries in answer.resources
+        if not code
+    }
+
+
+def _by_topic(kafka: KafkaSettings, found: Sequence[SpecDifference]) -> Iterator[Unfit]:
+    for topic, of_topic in groupby(found, lambda difference: difference.topic):
+        together = list(of_topic)
+        loses = any(difference.loses for difference in together)
+        what = "; ".join(str(difference) for difference in together)
+        yield Unfit(topic, what, mending(kafka, together), loses)

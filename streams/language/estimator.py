@@ -1,0 +1,192 @@
+"""The local estimator: how much an exchange is worth remembering, 0-10, read off the text itself.
+
+It stands in for a model when none is configured, so it has to be free, fast and repeatable. It does not
+understand; it counts the marks that statements about somebody's life carry (first person, relations, names,
+times, plans, tastes) against those of small talk (courtesies, questions, talk about "you"). What the marks are
+and how a text is read for them: `signals.py`, `reading_en.py`, `reading_zh.py`; for other languages `languages/`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from streams.language import reading_en, reading_zh
+from streams.language.evidence import WEIGHTS
+from streams.language.list_reading import SIGNALS
+from streams.language.list_reading import read as read_by_lists
+from streams.language.reading_en import read_english
+from streams.language.reading_zh import parsed as parsed_chinese
+from streams.language.reading_zh import read_chinese
+from streams.language.signals import Reading
+from streams.language.telling import NOTE, language_of
+from streams.language.word_lists import CODES, lists_of
+
+READ_CHARS: Final = 2_000
+"""What is read of a message. A longer one is a pasted document; its beginning says whose it is."""
+
+REPLY_SHARE: Final = 0.7
+"""What a mark in the reply is worth, next to one in the user's own words."""
+
+FREE_POINTS: Final = 0.5
+"""What any talk makes; each point above it is one of ten."""
+
+LENGTH_POINTS: Final = 1.2
+"""Points for each doubling of the words beyond a short sentence: who says more about himself, says more."""
+
+SHORT_WORDS: Final = 5
+LONG_WORDS: Final = 36
+"""Between these length counts."""
+
+SPARSE_WORDS: Final = 11
+"""Below this a message counts up to double: where little is said, what is said is the point."""
+
+
+LEAST_POINTS, MOST_POINTS = -2.0, 14.0
+"""Beyond these the signals' points say nothing new."""
+
+
+class Told(NamedTuple):
+    """What the signals of an exchange make of it, as a score of 0-10 and as points, and their names.
+
+    `signals` are those of the user's words, then, prefixed `reply:`, those of the assistant's.
+    """
+
+    score: float
+    points: float
+    signals: tuple[str, ...]
+
+
+class Estimate(NamedTuple):
+    """What an exchange is worth, and why.
+
+    `rating` is what a model would answer; `score` is the same before rounding, for ranking. `signals` are `Told`'s.
+    """
+
+    rating: int
+    score: float
+    signals: tuple[str, ...]
+
+
+_CJK: Final = re.compile("[\u4e00-\u9fff]")
+_LATIN: Final = re.compile("[A-Za-z][^\u4e00-\u9fff]*")
+_LATIN_LETTER: Final = re.compile("[A-Za-z]")
+_IN_REPLY: Final = {
+    name: f"reply: {name}"
+    for name in (*(signal.name for signal in reading_en.LEXICON.signals + reading_zh.LEXICON.signals), *SIGNALS)
+}
+
+
+_ENGLISH: Final = WEIGHTS["en"]
+
+
+def readable(text: str) -> str:
+    """What is read of a message."""
+    text = text[:READ_CHARS]
+    return NOTE.sub(" ", text) if "[" in text else text
+
+
+def spoken_chinese(text: str) -> bool:
+    """Whether a message is Chinese, or has Chinese in it."""
+    return not text.isascii() and _CJK.search(text, 0, READ_CHARS) is not None
+
+
+def _read(text: str, language: str | None, *, reply: bool) -> Reading:
+    """Read a message in the exchange's language, or in both: "我住在 Berlin" is Chinese with English in it."""
+    if not text:
+        return 0.0, 0, [], 0.0, _ENGLISH
+    text = text[:READ_CHARS]
+    if "[" in text:
+        text = NOTE.sub(" ", text)
+    if language in CODES:
+        return read_by_lists(lists_of(language), text, reply=reply)
+    if text.isascii() or not _CJK.search(text):
+        return read_english(text, reply=reply)
+    tokens, letters = parsed_chinese(text)
+    chinese = read_chinese(tokens, letters, reply=reply)
+    if not _LATIN_LETTER.search(text):
+        return chinese
+    struck = "".join(tokens)  # orders to whoever rates are gone
+    if not _CJK.search(struck):
+        return read_english(struck, reply=reply)
+    latin = _LATIN.findall(struck)
+    if not latin:
+        return chinese
+    english = read_english(" ".join(latin), reply=reply)
+    evidence = chinese[3] + english[3] if english[2] else chinese[3]
+    return chinese[0] + english[0], chinese[1] + english[1], chinese[2] + english[2], evidence, chinese[4]
+
+
+def unread(user: str) -> bool:
+    """Whether a user's words are in a language that nothing here reads, so that a low rating says nothing.
+
+    >>> unread("Jag är allergisk mot nötter"), unread("I am allergic to nuts")
+    (True, False)
+    """
+    return language_of(user) is None
+
+
+def bounded(points: float) -> float:
+    """Points as a score: from ½ to 9½ they are the score; beyond, they bring it ever closer to 0 or 10."""
+    if points < 0.5:
+        return 0.25 / (1 - points)
+    return points if points < 9.5 else 10 - 0.25 / (points - 9)
+
+
+def told(user: str, assistant: str = "") -> Told:
+    """What the signals alone make of an exchange, or of a sentence.
+
+    The reply counts only where it speaks of its speaker. What an assistant explains is no memory of the user,
+    however many names and dates it holds; but where people talk to each other, both tell.
+    """
+    language = language_of(user or assistant)
+    said, replied = _read(user, language, reply=False), _read(assistant, language, reply=True)
+    points = _points(said, replied)
+    return Told(bounded(points), min(MOST_POINTS, max(LEAST_POINTS, points)), _names(said, replied))
+
+
+def estimate(user: str, assistant: str) -> Estimate:
+    """Estimate how much an exchange is worth remembering for the long term.
+
+    >>> estimate("My name is Anna and I live in Berlin.", "Nice to meet you!").rating
+    10
+    >>> estimate("你好", "你好，有什么可以帮你？").rating
+    0
+
+    What was learned stands beside the signals and the words' evidence: a sum, in the language of the user's words.
+    """
+    language = language_of(user or assistant)
+    said, replied = _read(user, language, reply=False), _read(assistant, language, reply=True)
+    points = _points(said, replied)
+    if points > MOST_POINTS:
+        points = MOST_POINTS
+    elif points < LEAST_POINTS:
+        points = LEAST_POINTS
+    weights = said[4] if user else replied[4]
+    score = bounded(weights.bias + weights.signals * points + said[3] + replied[3])
+    return Estimate(round(score), score, _names(said, replied))
+
+
+@lru_cache(maxsize=64)
+def estimated_rating(user: str, assistant: str) -> int:
+    """The rating of an exchange. Promotion asks for it up to three times, so it is remembered for a while."""
+    return estimate(user, assistant).rating
+
+
+def _names(said: Reading, replied: Reading) -> tuple[str, ...]:
+    return (*said[2], *map(_IN_REPLY.__getitem__, replied[2])) if replied[2] else tuple(said[2])
+
+
+def _points(said: Reading, replied: Reading) -> float:
+    """The points of the signals of both."""
+    points = said[0] + REPLY_SHARE * replied[0]
+    length: float = said[1]
+    if replied[2]:
+        length += REPLY_SHARE * replied[1]
+    if length > SHORT_WORDS:
+        points += LENGTH_POINTS * math.log2((length if length < LONG_WORDS else LONG_WORDS) / SHORT_WORDS)
+    if points > 0 and length < SPARSE_WORDS:
+        points *= 2 - length / SPARSE_WORDS
+    return points - FREE_POINTS

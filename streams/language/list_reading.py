@@ -1,0 +1,90 @@
+"""Reading a message by a language's lists: who it is about, what of a life it tells, and how much is small talk."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from streams.language.evidence import SHAPE, SIDES, Weights
+from streams.language.signals import Reading
+from streams.language.word_lists import Found, Lists, folded
+
+SIGNALS: Final = ("first person", "life", "number", "news")
+"""The names of what makes points."""
+
+OWN: Final = 0.9
+"""Points for the first person, beside something of a life; by itself ("I see") it is worth `OWN_ALONE`."""
+OWN_ALONE: Final = 0.4
+
+NEWS: Final = 0.7
+"""Points for a long word that is not listed, beside the first person: "I am left-handed" says something, whatever."""
+
+LIFE: Final = 1.6
+"""Points for a word about a life, up to `MOST_LIFE` of them: by itself enough, as most languages leave out "I"."""
+MOST_LIFE: Final = 3
+
+NUMBER: Final = 1.0
+
+COURTESY: Final = -0.8
+YOU: Final = -0.4
+MOST_SMALL_TALK: Final = 3
+"""How many courtesies and how many "you" count."""
+
+SHORT_QUESTION: Final = 7
+"""A question without a mark has no more words: "when I was small, we lived by the sea" is none."""
+
+SHORT: Final = 5
+"""What tells nothing of a life counts as no longer than this."""
+
+_SENTENCE: Final = re.compile(r"[^.!?。！？؟…\n]+[.!?。！？؟…\n]*")
+_ASKED: Final = re.compile("[?？؟]")
+_CLAUSE_END: Final = re.compile(r"[,;:，、；：،؛—–]")
+_NUMBER: Final = re.compile(r"\d")
+
+
+def _nothing_learned() -> Weights:
+    shape = dict.fromkeys(SHAPE, 0.0)
+    return Weights({"bias": 0.0, "signals": 1.0, "scale": 0.0, **dict.fromkeys(SIDES, shape)}, b"")
+
+
+#: The points are the score.
+WEIGHTS: Final = _nothing_learned()
+
+
+def read(lists: Lists, text: str, *, reply: bool) -> Reading:
+    """What a message tells. A question tells what its speaker does not know.
+
+    A reply counts where its speaker says "I": what an assistant explains is nothing of the user.
+    """
+    courtesies = you = words = 0
+    own = news = number = False
+    life: set[str] = set()
+    for sentence in _SENTENCE.findall(folded(text)):
+        found = lists.find(sentence)
+        courtesies += found.courtesies
+        you += found.you
+        for told, said in _told(lists, sentence, found):
+            words += said.words
+            own |= said.own
+            news |= said.news
+            life |= said.life
+            number |= _NUMBER.search(told) is not None
+    small_talk = COURTESY * min(MOST_SMALL_TALK, courtesies) + YOU * min(MOST_SMALL_TALK, you)
+    news = news and own and not life
+    if not (own or (life and not reply)):
+        return small_talk, min(words, SHORT), [], 0.0, WEIGHTS
+    if not (life or number or news):
+        return small_talk + OWN_ALONE, min(words, SHORT), [SIGNALS[0]], 0.0, WEIGHTS
+    points = OWN * own + NUMBER * number + LIFE * min(MOST_LIFE, len(life)) + NEWS * news
+    signals = [name for name, there in zip(SIGNALS, (own, life, number, news), strict=True) if there]
+    return small_talk + points, words, signals, 0.0, WEIGHTS
+
+
+def _told(lists: Lists, sentence: str, found: Found) -> Iterator[tuple[str, Found]]:
+    """A sentence that asks nothing; of one that ends in a question, what comes before its last clause."""
+    if _ASKED.search(sentence) or found.asks or (found.asks_if_short and found.words <= SHORT_QUESTION):
+        *before, _ = _CLAUSE_END.split(sentence)
+        yield from ((clause, lists.find(clause)) for clause in before)
+    else:
+        yield sentence, found

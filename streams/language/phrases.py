@@ -1,0 +1,110 @@
+"""Finds any of some phrases in what was said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from schemas.phrases import ELSEWHERE
+from streams.language.asking import Reading
+from streams.language.telling import language_of
+
+#: Letters of a text whose language is perhaps not to be told.
+SHORT_TEXT = 40
+
+_HERE = ("en", "zh")
+
+
+class Phrases:
+    """Finds any of some phrases, whatever their case; Latin ones as whole words: "like" is not in "likely".
+
+    >>> Phrases(["like"]).found_in("I LIKE tea"), Phrases(["like"]).found_in("unlikely")
+    (True, False)
+
+    A phrase's longest word is looked for as plain text, and its pattern is tried only where that word stands:
+    most texts hold none, and one pattern of all phrases would cost ten times as much. Of words that hold one another
+    the shortest is looked for first, and in a text of ASCII alone only words that are such.
+
+    A phrase that has a reading counts only where that says so. Phrases of ours in languages that are neither English
+    nor Chinese are not looked for in a longer text that is one of these.
+    """
+
+    def __init__(self, phrases: Iterable[str], readings: Mapping[str, Reading] | None = None) -> None:
+        wanted = sorted({_without_dots(phrase.strip().lower()) for phrase in phrases if phrase.strip()})
+        read = {_without_dots(phrase.lower()): reading for phrase, reading in (readings or {}).items()}
+        self._here = _sought([(phrase, read.get(phrase)) for phrase in wanted if phrase not in _ELSEWHERE])
+        self._all = _sought([(phrase, read.get(phrase)) for phrase in wanted])
+        self._some_elsewhere = any(phrase in _ELSEWHERE for phrase in wanted)
+
+    def found_in(self, text: str) -> bool:
+        sought = self._all
+        if self._some_elsewhere and text[SHORT_TEXT:] and language_of(text) in _HERE:
+            sought = self._here
+        lowered = text.lower()
+        if lowered.isascii():
+            words = sought.ascii
+        else:
+            lowered, words = _without_dots(lowered), sought.words
+        for word in words:
+            if word in lowered:
+                break
+        else:
+            return False
+        for word, pattern, reading in sought.phrases:
+            if word not in lowered:
+                continue
+            if reading is None:
+                if pattern.search(lowered):
+                    return True
+            elif any(map(reading, pattern.finditer(lowered))):
+                return True
+        return False
+
+
+class _Sought(NamedTuple):
+    """Phrases, each with the word by which it is looked for and its reading; those words; of these the ASCII ones."""
+
+    phrases: tuple[tuple[str, re.Pattern[str], Reading | None], ...]
+    words: tuple[str, ...]
+    ascii: tuple[str, ...]
+
+
+def _sought(phrases: Sequence[tuple[str, Reading | None]]) -> _Sought:
+    with_words = tuple((max(_BREAK.split(phrase), key=len), _pattern(phrase), read) for phrase, read in phrases)
+    words = {word for word, _, _ in with_words}
+    shortest = tuple(sorted(word for word in words if not any(w in word for w in words - {word})))
+    return _Sought(with_words, shortest, tuple(word for word in shortest if word.isascii()))
+
+
+def _without_dots(lowered: str) -> str:
+    """Turkish has an i with a dot and one without, and other languages one capital for both: here they are one."""
+    if "ı" in lowered or "\u0307" in lowered:
+        return lowered.replace("ı", "i").replace("i\u0307", "i")
+    return lowered
+
+
+_BREAK = re.compile(r"[\s'’]+")
+
+_ELSEWHERE = frozenset(_without_dots(phrase) for phrase in ELSEWHERE)
+
+#: Letters of scripts in which spaces part words, without plain Latin: in Chinese that stands without a space.
+_SPACED = re.compile("[\u00aa-\u024f\u0370-\u06ff\u1e00-\u1fff]")
+
+
+def _pattern(phrase: str) -> re.Pattern[str]:
+    text = re.sub(r"(?:\\ )+", r"\\s+", re.escape(phrase)).replace("'", "['’]")
+    return re.compile(
+        f"{_edge(phrase[0], '<')}{text}{_ENDINGS if phrase[-1].isascii() else ''}{_edge(phrase[-1], '')}"
+    )
+
+
+#: Of a word of English that a phrase ends with.
+_ENDINGS = "(?:s|d|ed|es)?"
+
+
+def _edge(letter: str, side: str) -> str:
+    """What no letter may follow, or with `<` precede."""
+    if letter.isascii():
+        return f"(?{side}![a-z0-9\u00aa-\u024f])"
+    return rf"(?{side}!\w)" if _SPACED.match(letter) else ""

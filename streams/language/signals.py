@@ -1,0 +1,86 @@
+"""Signals: the marks that are looked for in a message, written in the letters of word classes.
+
+Reading takes two steps, in any language. Each word becomes the letter of its class, so that "I finally moved" and
+"we just settled" are the same short string; signals are patterns over that string, each worth some points. Classes
+and signals are data, one file a language: `estimator_en.txt`, `estimator_zh.txt`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from streams.language.evidence import Weights
+
+UNOPENED_WORDS: Final = 7
+"""The length of a message stops counting here when its words are not about anybody's life."""
+
+
+Reading = tuple[float, int, list[str], float, Weights]
+"""What was found in one message: its points, its length in words, the names of its signals, its evidence, and the
+weights of its language."""
+
+
+class Signal(NamedTuple):
+    """A mark to look for: points for each occurrence, and how many occurrences count."""
+
+    name: str
+    points: float
+    most: int
+    needs: str
+    """A letter without which the pattern cannot match: looking for it first saves most of the matching."""
+    find: re.Pattern[str]
+
+
+class Lexicon:
+    """What a data file, which stands beside this one, knows of a language.
+
+    A section of the file begins with a line in brackets; `#` is a comment. A word belongs to the first class that
+    lists it.
+    """
+
+    def __init__(self, name: str) -> None:
+        sections: dict[str, list[str]] = {}
+        lines: list[str] = []
+        for line in Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines():
+            if line.startswith("["):
+                lines = sections.setdefault(line.strip("[]"), [])
+            elif line and not line.startswith("#"):
+                lines.append(line)
+        rows = (line.split(maxsplit=4) for line in sections.pop("signals"))
+        self.signals: Final = tuple(
+            Signal(title, float(points), int(most), needs, re.compile(find))
+            for points, most, needs, title, find in rows
+        )
+        self.letter_of: Final = {
+            word: title[0] for title, lines in reversed(sections.items()) for word in " ".join(lines).split()
+        }
+        phrases: dict[str, list[Signal]] = {}
+        for signal in self.signals:
+            if not signal.find.pattern.isalpha():
+                phrases.setdefault(signal.needs, []).append(signal)
+        self._phrases: Final = [
+            (needs, [(found.find.findall, found.points, found.most, found.name) for found in signals])
+            for needs, signals in phrases.items()
+        ]
+        self._words: Final = [
+            (signal.find.pattern, signal.points, signal.most, signal.name)
+            for signal in self.signals
+            if signal.find.pattern.isalpha()
+        ]
+
+    def count(self, said: str) -> tuple[float, list[str]]:
+        """The points of the letters, and the names of the signals that made them."""
+        total, names = 0.0, []
+        for needs, phrases in self._phrases:
+            if needs in said:
+                for find, points, most, name in phrases:
+                    if count := len(find(said)):
+                        total += points * (count if count < most else most)
+                        names.append(name)
+        for letters, points, most, name in self._words:
+            if count := said.count(letters):
+                total += points * (count if count < most else most)
+                names.append(name)
+        return total, names

@@ -1,0 +1,170 @@
+"""Which language a text is in: by its script, and where that is the Latin one, by the words that all texts have."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import repeat
+from typing import Final
+
+from streams.language.reading_en import LEXICON
+from streams.language.word_lists import WORD, folded, sections
+
+LATIN: Final = ("de", "es", "fr", "it", "nl", "pl", "pt", "tr")
+_ENGLISH, _UNREAD = "en", "unread"
+_MARKS: Final = dict(zip((_ENGLISH, *LATIN, _UNREAD), "0123456789", strict=True))
+"""English is the first: where as much speaks for another language, it is English."""
+
+LEAST_SHARE: Final = 0.2
+"""Of a text's words as many have to be known, or it is in another language."""
+
+CLEARLY: Final = 3
+"""As many times as all others together words of English make it English, without another look."""
+
+BEGINNING: Final = 600
+"""So many characters of a text tell its language."""
+
+GLANCE: Final = 100
+"""So many tell it where little speaks against English."""
+
+FEW_WORDS: Final = 3
+"""So many different words in plain letters tell nothing, and are taken for English."""
+
+LETTER: Final = 2
+"""As many words as a letter counts that one language has alone."""
+
+MOST_LANGUAGES: Final = 3
+"""What more languages have, as `allerg*`, tells none."""
+
+LONGEST_WORD: Final = 24
+"""A longer word is not remembered."""
+
+_LISTS: Final = ("self", "life", "courtesy", "asking")
+NOTE: Final = re.compile(r"\[[^\[\]\n]*\]")
+"""A bracketed note ("[shared image: …]") is the client's word, not the speaker's."""
+
+_I: Final = re.compile(r"(?<=\w )I(?!\w)|^I (?=[a-z])")
+_HAN: Final = re.compile("[\u4e00-\u9fff]")
+_KANA: Final = re.compile("[\u3041-\u309f\u30a1-\u30fa\u30fc\uff66-\uff9f]")
+_ROMAN: Final = re.compile("[A-Za-z\u00aa-\u024f\u1e00-\u1eff]")
+_OTHER: Final = re.compile(r"[^\W\d_\u0000-\u024f\u1e00-\u1eff]")
+_SCRIPTS: Final = (
+    ("ko", re.compile("[\uac00-\ud7a3\u1100-\u11ff\u3131-\u318e]"), None),
+    ("ru", re.compile("[\u0400-\u04ff]"), re.compile("[іїєґўјљњћђџѓќұқғңһәөү]", re.IGNORECASE)),
+    ("ar", re.compile("[\u0620-\u064a\u066e-\u06d3]"), re.compile("[پچژگکیٹڈڑےھہ]")),
+    ("th", re.compile("[\u0e01-\u0e5b]"), None),
+)
+"""Of each script the language that is read, and letters that this one does not have."""
+
+
+def _telling() -> tuple[dict[str, str], dict[str, str]]:
+    """Of each word the marks of all languages that have it; of those that one language has alone, that mark."""
+    marks: dict[str, str] = {}
+    for language, mark in _MARKS.items():
+        for word in dict.fromkeys(sections(language)["function"]):
+            if len(word) > 1:  # a letter may stand for anything
+                marks[word] = marks.get(word, "") + mark
+    return marks, {word: mark for word, mark in marks.items() if len(mark) == 1}
+
+
+_ALL, _ALONE = _telling()
+_alone: Final = _ALONE.get
+_NOTHING: Final = repeat("")
+
+
+class _Known(dict[str, str]):
+    """The marks of the languages in whose lists a word is, or a beginning of it; remembered up to a bound.
+
+    Endings alone tell no language.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._words: dict[str, str] = dict.fromkeys(LEXICON.letter_of, _MARKS[_ENGLISH])
+        self._beginnings: dict[str, str] = {}
+        for language in LATIN:
+            listed = sections(language)
+            phrases = [phrase for title in _LISTS for phrase in listed[title] if phrase[0] not in "^*"]
+            for word in dict.fromkeys(word for phrase in phrases for word in phrase.split()):
+                of = self._beginnings if word.endswith("*") else self._words
+                of[word.rstrip("*")] = of.get(word.rstrip("*"), "") + _MARKS[language]
+
+    def __missing__(self, word: str) -> str:
+        if len(word) == 1:
+            return ""
+        begun = (self._beginnings.get(word[:length], "") for length in range(2, len(word) + 1))
+        marks = "".join(dict.fromkeys("".join((_ALL.get(word, ""), self._words.get(word, ""), *begun))))
+        if len(marks) > MOST_LANGUAGES:
+            marks = ""
+        if len(word) <= LONGEST_WORD:
+            if len(self) >= 20_000:
+                self.clear()
+            self[word] = marks
+        return marks
+
+
+_marks_of: Final = _Known().__getitem__
+_LETTERS: Final = {
+    language: re.compile("|".join(letters))
+    for language in (*LATIN, _UNREAD)
+    if (letters := sections(language)["letters"])
+}
+
+
+@lru_cache(maxsize=64)
+def language_of(text: str) -> str | None:
+    """The code (ISO 639-1) of the language that a text is read in; None where it is in none of these.
+
+    >>> language_of("Ich wohne in Kiel"), language_of("我住在青岛"), language_of("Jag bor i Lund och har en hund")
+    ('de', 'zh', None)
+    """
+    if "[" in text:
+        text = NOTE.sub(" ", text)
+    plain = text.isascii()
+    if not plain and (_HAN.search(text) or _KANA.search(text)):
+        kana = len(_KANA.findall(text))
+        return "ja" if kana and 8 * kana >= len(_HAN.findall(text)) else "zh"
+    # Most of what is asked about is English: known at a glance.
+    if _clearly_english(text[:GLANCE].lower().split(), 2):
+        return _ENGLISH
+    if plain:
+        return _latin(text)
+    text = text[:BEGINNING]
+    others = len(_OTHER.findall(text))
+    if 2 * others <= len(_ROMAN.findall(text)):
+        return _latin(text)
+    for language, letters, foreign in _SCRIPTS:
+        if 2 * len(letters.findall(text)) > others:
+            return None if foreign is not None and foreign.search(text) else language
+    return None
+
+
+def _clearly_english(words: list[str], least: int) -> bool:
+    """By the words that one language has alone: at least so many of English, and few of others."""
+    marks = "".join(map(_alone, words, _NOTHING))
+    english = marks.count(_MARKS[_ENGLISH])
+    others = len(marks) - english
+    return english >= least and english > CLEARLY * others and english >= LEAST_SHARE * len(words)
+
+
+def _latin(text: str) -> str | None:
+    """By the words that one language has alone; where these do not tell, by all that is known of the languages."""
+    says_i = _I.search(text, 0, BEGINNING) is not None
+    text = folded(text[:BEGINNING])
+    if "://" in text or "@" in text:  # no words of any language
+        text = " ".join(part for part in text.split() if "://" not in part and "@" not in part)
+    words = list(dict.fromkeys(WORD.findall(text)))
+    if _clearly_english(words, 1):
+        return _ENGLISH
+    marks = "".join(map(_marks_of, words))
+    known = {language: marks.count(mark) for language, mark in _MARKS.items()}
+    known[_ENGLISH] += says_i
+    if not text.isascii():
+        for language, letters in _LETTERS.items():
+            known[language] += LETTER * (letters.search(text) is not None)
+    best = max(known, key=known.__getitem__)
+    if not known[best]:
+        return _ENGLISH if not words or (len(words) <= FEW_WORDS and text.isascii()) else None
+    if best == _UNREAD or known[best] < LEAST_SHARE * len(words):
+        return None
+    return best

@@ -1,0 +1,1 @@
+"""long-term: events change the shards, and memories age."""

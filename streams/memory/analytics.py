@@ -1,0 +1,205 @@
+"""The analysts' copy is made anew on a timer, and when it is asked for.
+
+Each shard's rows are exported on the shard's own thread; the copy is put together on a thread of low priority. What
+that takes of the processor is measured: the next copy waits until this one was at most `SHARE` of a core. A copy that
+fails is logged and counted: it is no reason to stop a worker. Where no copies are wanted, one that somebody
+has asked for is made anew when something was forgotten: it would keep the words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Final, ParamSpec, TypeVar
+
+import duckdb
+
+from schemas.errors import DataDirError, ShardNotHere, SiltstoneError
+from schemas.settings import LifecycleSettings
+from streams.runtime.background import yield_to_others
+from streams.runtime.backlog_gate import BacklogGate
+from streams.runtime.clock import Clock
+from streams.shards.owned import OwnedShards
+from streams.telemetry.metrics import Metrics
+from tables.analysts.copy import FILE, Copy, Fingerprint, assemble, parquet, unstage
+from tables.database.database import BRIEFLY, Interruption
+from tables.memories.shard import Shard
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Exported = tuple[Fingerprint, frozenset[str]]
+
+#: Of a core, what copies take at most where they are made on a timer: the larger the shards, the rarer their copies.
+SHARE: Final = 0.05
+
+#: How often what is still being put together at the end is interrupted.
+INTERRUPT_SECONDS = 0.05
+
+
+class AnalyticsJob:
+    """Makes copies in `folder` with `memory` bytes; knows which shards have changed since the last one."""
+
+    def __init__(
+        self,
+        *,
+        folder: Path,
+        shards: OwnedShards,
+        metrics: Metrics,
+        clock: Clock,
+        gate: BacklogGate,
+        lifecycle: LifecycleSettings,
+        enabled: bool,
+        memory: int = BRIEFLY,
+        monotonic: Callable[[], float] = time.monotonic,
+        processor: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self.folder, self._shards, self._metrics, self._clock = folder, shards, metrics, clock
+        self._gate, self._lifecycle, self._enabled = gate, lifecycle, enabled
+        self._memory, self._monotonic, self._processor = memory, monotonic, processor
+        #: Seconds of a core that the copy in the making has taken, and when the timer may have the next one made.
+        self._cost, self._next = 0.0, -math.inf
+        #: Whether a copy that is there may hold what was forgotten; of an earlier run nobody knows.
+        self._outdated = True
+        self._copied: dict[int, Fingerprint] = {}
+        self._one_at_a_time = asyncio.Lock()
+        self._interruption = Interruption()
+        self._assembling: Future[Copy] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="analytics", initializer=yield_to_others)
+
+    async def tick(self) -> None:
+        """A copy, if one is due, a shard has changed, and nothing more urgent is to be done.
+
+        It is due when the last one was at most `SHARE` of a core since it was begun, and always when something was
+        forgotten.
+        """
+        if not self._enabled and not (self._outdated and (self.folder / FILE).exists()):
+            return
+        if not self._shards.ready or not self._shards.partitions() or self._one_at_a_time.locked():
+            return
+        if self._gate.must_wait():
+            self._count("postponed")
+            return
+        if self._monotonic() < self._next and not self._outdated:
+            self._count("spared")
+            return
+        try:
+            await self._make(anyway=False)
+        except SiltstoneError as exc:
+            log.warning("the analysts' copy was not made: %s", exc)
+
+    def forgot(self) -> None:
+        """Something was forgotten: the next copy is due, wanted or not."""
+        self._outdated = True
+
+    async def snapshot(self) -> Copy:
+        """A copy now, or as soon as the intake allows it. Raises `DataDirError` and `ShardNotHere`."""
+        await self._gate.wait()
+        made = await self._make(anyway=True)
+        assert made is not None
+        return made
+
+    async def put(self, exported: Mapping[int, frozenset[str]]) -> None:
+        """Put what was exported of shards that are not this worker's into the copy. Raises `DataDirError`."""
+        at = await self._shards.moment(self._clock)
+        async with self._one_at_a_time:
+            await self._assembled(exported, at)
+
+    def close(self) -> None:
+        """Give up the copy that is being made: its thread has a low priority, and may take its time."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        while self._assembling is not None and not self._assembling.done():
+            self._interruption.call()
+            wait([self._assembling], INTERRUPT_SECONDS)
+        self._thread.shutdown(wait=True)
+
+    async def _assembled(self, exported: Mapping[int, frozenset[str]], at: int) -> Copy:
+        self._assembling = self._thread.submit(
+            self._measured, assemble, self.folder, exported, at, self._lifecycle, self._memory, self._interruption
+        )
+        return await asyncio.wrap_future(self._assembling)
+
+    def _measured(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do it on this thread, and count what it takes of the processor."""
+        began = self._processor()
+        try:
+            return work(*args, **kwargs)
+        finally:
+            self._cost += self._processor() - began
+
+    def _exported(self, shard: Shard, copied: Fingerprint | None) -> Exported | None:
+        return self._measured(shard.export, self.folder, copied)
+
+    async def _make(self, *, anyway: bool) -> Copy | None:
+        async with self._one_at_a_time:
+            began, self._cost = self._monotonic(), 0.0
+            try:
+                return await self._changed_shards(anyway)
+            except SiltstoneError:
+                self._count("failed")
+                raise
+            finally:
+                self._next = began + self._cost / SHARE
+
+    async def _changed_shards(self, anyway: bool) -> Copy | None:
+        outdated, self._outdated = self._outdated, False
+        exported: dict[int, frozenset[str]] = {}
+        prints: dict[int, Fingerprint] = {}
+        partitions, done = self._shards.partitions(), False
+        try:
+            if not await self._export(partitions, anyway, exported, prints):
+                self._count("postponed")
+                return None
+            made = None
+            if exported or anyway:
+                at = await self._shards.moment(self._clock)
+                made = await self._assembled(exported, at)
+            self._copied |= prints
+            self._count("unchanged" if made is None else "made")
+            done = True
+        finally:
+            if not done:  # it is exported again; by then a shard may be another worker's, and forget what is in it
+                self._outdated |= outdated
+                unstage(self.folder, partitions)
+        return made
+
+    async def _export(
+        self,
+        partitions: list[int],
+        anyway: bool,
+        exported: dict[int, frozenset[str]],
+        prints: dict[int, Fingerprint],
+    ) -> bool:
+        """Stage the shards that have changed; False where something more urgent is to be done."""
+        here = False
+        for partition in partitions:
+            if not anyway and self._gate.must_wait():
+                return False
+            try:
+                copied = self._still_copied(partition)
+                found = await self._shards.call(partition, self._exported, copied)
+            except ShardNotHere:
+                continue  # it has just moved: its new owner copies it
+            except (duckdb.Error, OSError) as exc:
+                raise DataDirError(self.folder, str(exc).splitlines()[0]) from exc
+            here = True
+            if found is not None:
+                prints[partition], exported[partition] = found
+        if not here:
+            raise ShardNotHere(0, "this worker has no shards; ask another")
+        return True
+
+    def _still_copied(self, partition: int) -> Fingerprint | None:
+        """Of the shard as it was last copied; None where somebody has deleted what was copied."""
+        there = parquet(self.folder, "memories", partition).exists()
+        return self._copied.get(partition) if there else None
+
+    def _count(self, outcome: str) -> None:
+        self._metrics.snapshots.labels(outcome).inc()

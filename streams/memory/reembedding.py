@@ -1,0 +1,289 @@
+"""Another embedding model for this worker's shards, while they are read and written with the old one.
+
+First every shard gets the new vectors beside the old ones, at the pace that the intake allows. Then the shards change
+over, one right after the other, each in a moment; a question about a user meets one model or the other, never both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import duckdb
+
+from schemas.errors import ReembeddingRefused, ShardNotHere, SiltstoneError
+from schemas.settings import EmbeddingSettings
+from streams.models.embedding.embedding import Embedding
+from streams.runtime.backlog_gate import BacklogGate
+from streams.shards.owned import OwnedShards
+from tables.memories.catalog.reembedding import Reembedding, VectorModel
+from tables.memories.shard import Shard
+from tables.vectors.segmented import SegmentedIndex
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: Texts that are embedded, and then kept, at a time: what an interruption costs at the most.
+ROWS = 256
+#: Vectors that are put into the new index at a time: searches wait behind it.
+INDEXED = 5_000
+#: How long the writing of a shard may wait for the last vectors; after that they are made beside it once more.
+LAST_SECONDS = 60.0
+
+
+class Phase(StrEnum):
+    """`stopped` and `failed`: what is done is kept, and the same model goes on from there."""
+
+    IDLE = "idle"
+    LOADING = "loading"
+    EMBEDDING = "embedding"
+    SWITCHING = "switching"
+    DONE = "done"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far it is. `done` of `total` vectors are there, in `switched` of `shards` they are in use."""
+
+    phase: Phase = Phase.IDLE
+    model: VectorModel | None = None
+    rows: dict[int, int] = field(default_factory=dict)
+    missing: dict[int, int] = field(default_factory=dict)
+    switched: set[int] = field(default_factory=set)
+    error: str = ""
+
+    @property
+    def total(self) -> int:
+        return sum(self.rows.values())
+
+    @property
+    def done(self) -> int:
+        return self.total - sum(self.missing.values())
+
+
+class Ask(Protocol):
+    """Does something with a shard's side table, where the shard lives."""
+
+    async def __call__(self, method: Callable[[Reembedding], T]) -> T: ...
+
+
+async def at_once() -> None:
+    """No pause."""
+
+
+async def embed_missing(
+    ask: Ask,
+    embedding: Embedding,
+    tell: Callable[[int, int], None],
+    pause: Callable[[], Awaitable[object]] = at_once,
+) -> None:
+    """Give a side table the vectors that it lacks. `tell` hears how many rows there are, and how many lack theirs.
+
+    It waits for a service that does not answer, as long as it takes.
+    """
+    rows, missing = await ask(Reembedding.rows), await ask(Reembedding.missing)
+    tell(rows, len(missing))
+    for start in range(0, len(missing), ROWS):
+        await pause()
+        part = missing[start : start + ROWS]
+        seqs, texts = await ask(partial(Reembedding.texts, seqs=part))
+        if texts:
+            vectors = await embedding.embed(texts, patient=True)
+            await ask(partial(Reembedding.put, seqs=seqs, vectors=vectors))
+        tell(rows, len(missing) - start - len(part))
+
+
+class Reembedder:
+    """One change of the model at a time, on a worker's own event loop.
+
+    reembedder.begin(settings.embedder())      # returns at once
+    reembedder.progress.phase                  # … until it is `done`
+    """
+
+    def __init__(self, shards: OwnedShards, gate: BacklogGate, settings: EmbeddingSettings) -> None:
+        self._shards, self._gate = shards, gate
+        #: What names the model that the worker works with.
+        self.settings = settings
+        #: What names the one that is wanted, or was last.
+        self.wanted = settings
+        self.progress = Progress()
+        self._embedding: Embedding | None = None
+        self._changing_over = False
+        self._task: asyncio.Task[None] | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+
+    @property
+    def running(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    @property
+    def waiting_for(self) -> str:
+        """What keeps the new model from embedding; empty where nothing does."""
+        return self._embedding.trouble if self._embedding is not None and self.running else ""
+
+    def begin(self, wanted: EmbeddingSettings) -> None:
+        """Begin, or go on; the same again while it runs changes nothing. Raises `ReembeddingRefused`."""
+        if (self.running or self._shards.models.mixed) and wanted != self.wanted:
+            raise ReembeddingRefused(f"a change to {named(self.wanted)} is under way: wait for its end, or stop it")
+        if not self.running:
+            self.wanted, self.progress = wanted, Progress(Phase.LOADING)
+            self._task = asyncio.create_task(self._run(wanted))
+
+    async def stop(self) -> None:
+        """Stop; what is done is kept. Raises `ReembeddingRefused` where shards have changed over already."""
+        if self._shards.models.mixed or self._changing_over:
+            raise ReembeddingRefused(f"shards have changed over to {named(self.wanted)}: the others follow")
+        await self._cancel()
+
+    async def abandon(self) -> list[int]:
+        """Stop, and drop what is half done: the shards that held some. Raises `ReembeddingRefused`."""
+        await self.stop()
+        held = []
+        for partition in self._shards.partitions():
+            with contextlib.suppress(ShardNotHere):  # it has moved, with what is half done
+                if await self._ask(partition, Reembedding.abandon):
+                    held.append(partition)
+        return held
+
+    async def close(self) -> None:
+        """End, whatever is under way; the next start finds each shard with the one model or the other."""
+        await self._cancel()
+        await asyncio.gather(*self._ending)
+
+    async def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self, wanted: EmbeddingSettings) -> None:
+        models, progress = self._shards.models, self.progress
+        try:
+            if models.next is None:
+                self._embedding = Embedding(wanted)
+                self._embedding.start()
+            embedding = self._embedding
+            assert embedding is not None
+            loaded, current = await embedding.model(), await models.current.model()
+            progress.model = VectorModel(loaded.name, loaded.dimension)
+            if progress.model != (current.name, current.dimension):
+                await self._change(embedding, progress.model)
+            self.settings = wanted
+            progress.phase = Phase.DONE
+        except asyncio.CancelledError:
+            progress.phase = Phase.STOPPED
+            raise
+        except Exception as exc:
+            progress.phase, progress.error = Phase.FAILED, _reason(exc)
+            log.error("the vectors are not those of %s yet: %s", named(wanted), progress.error)
+        finally:
+            if not models.mixed:
+                models.next = None
+                if self._embedding is not None and self._embedding is not models.current:
+                    self._end(self._embedding)
+
+    def _end(self, embedding: Embedding) -> None:
+        """In the background: a model that is being loaded ends when it is."""
+        ending = asyncio.create_task(embedding.stop())
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+
+    async def _change(self, embedding: Embedding, target: VectorModel) -> None:
+        models, progress = self._shards.models, self.progress
+        if not self._shards.partitions():
+            raise ReembeddingRefused("this worker has no shards now: ask again, or another worker")
+        for partition in self._shards.partitions():
+            with contextlib.suppress(ShardNotHere):  # as below
+                await self._ask(partition, partial(Reembedding.refuse_other, target=target))
+                rows = await self._ask(partition, Reembedding.rows)
+                missing = await self._ask(partition, Reembedding.missing)
+                progress.rows[partition], progress.missing[partition] = rows, len(missing)
+        models.next = embedding
+        while left := [p for p in self._shards.partitions() if models.of(p) is not embedding]:
+            for phase, step in ((Phase.EMBEDDING, self._embed), (Phase.SWITCHING, self._switch)):
+                progress.phase = phase
+                for partition in left:
+                    with contextlib.suppress(ShardNotHere):  # it has moved, and its new owner goes on
+                        await step(partition, embedding, target)
+        self._end(models.settle())
+        log.info("all shards have vectors of %s now", target)
+
+    async def _embed(self, partition: int, embedding: Embedding, target: VectorModel) -> None:
+        await self._ask(partition, partial(Reembedding.begin, target=target))
+        await self._embed_missing(partition, embedding, self._gate.wait)
+
+    async def _switch(self, partition: int, embedding: Embedding, target: VectorModel) -> None:
+        """The last vectors are made while none come in: else there might always be some left."""
+        index = await self._shards.call(partition, Shard.index_beside, target.dimension)
+        try:
+            await self._switch_to(index, partition, embedding)
+        except BaseException:
+            index.discard()
+            raise
+
+    async def _switch_to(self, index: SegmentedIndex, partition: int, embedding: Embedding) -> None:
+        while True:
+            while await self._ask(partition, partial(Reembedding.bring_nearer, index=index, most=INDEXED)):
+                await self._gate.wait()
+            async with self._shards.models.writing(partition):
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LAST_SECONDS):
+                        await self._embed_missing(partition, embedding, at_once)
+                if await self._changed_over(partition, embedding, index):
+                    self.progress.switched.add(partition)
+                    return
+            await self._embed_missing(partition, embedding, self._gate.wait)
+
+    async def _changed_over(self, partition: int, embedding: Embedding, index: SegmentedIndex) -> bool:
+        self._changing_over = True
+        try:
+            return await self._shards.change_model(partition, embedding, index)
+        finally:
+            self._changing_over = False
+
+    async def _embed_missing(
+        self, partition: int, embedding: Embedding, pause: Callable[[], Awaitable[object]]
+    ) -> None:
+        def tell(rows: int, missing: int) -> None:
+            self.progress.rows[partition], self.progress.missing[partition] = rows, missing
+
+        async def ask(method: Callable[[Reembedding], T]) -> T:
+            return await self._ask(partition, method)
+
+        await embed_missing(ask, embedding, tell, pause)
+
+    async def _ask(self, partition: int, method: Callable[[Reembedding], T]) -> T:
+        def asked(shard: Shard) -> T:
+            return method(shard.reembedding)
+
+        return await self._shards.call(partition, asked)
+
+
+def named(settings: EmbeddingSettings) -> str:
+    """For people: `use`, `openai text-embedding-3-small`."""
+    return settings.backend if settings.backend == "use" else f"{settings.backend} {settings.model}"
+
+
+def to_set(wanted: EmbeddingSettings, before: EmbeddingSettings) -> dict[str, Any]:
+    """The settings that name a model, by their keys; None for one that is to be left out."""
+    keys: dict[str, Any] = {"embedding.backend": wanted.backend}
+    if wanted.backend != "use":
+        keys["embedding.model"] = wanted.model
+    if wanted.backend == "openai" and wanted.dimensions != before.dimensions:
+        keys["embedding.dimensions"] = wanted.dimensions
+    return keys
+
+
+def _reason(exc: Exception) -> str:
+    """Of our own errors the text; a foreign one may quote what was said."""
+    if isinstance(exc, SiltstoneError):
+        return str(exc)
+    return f"DuckDB: {str(exc).splitlines()[0]}" if isinstance(exc, duckdb.IOException) else type(exc).__name__

@@ -1,0 +1,266 @@
+"""What a configured model adds to memories that are new: which older one they replace, and words for summaries.
+
+It goes on beside the stream and holds up nothing: questions wait in a queue, the oldest of too many are dropped, and
+a backlog of `long-term` goes first, so that what the log says already is not asked again. What the model said becomes
+an event like everybody's, under an id that follows from the memories': a replay needs no model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol
+
+import numpy as np
+
+from schemas.errors import ShardNotHere
+from schemas.events import Edit, Supersede
+from schemas.ids import event_id
+from schemas.memories import Memory
+from schemas.settings import LongTermSettings
+from streams.kafka.event_log import EventLog
+from streams.models.refiner import QUOTED_CHARS
+from streams.runtime.clock import Clock
+from streams.runtime.ending import ended
+from streams.shards.owned import OwnedShards
+from streams.telemetry.metrics import Metrics
+from tables.memories.items import is_item
+from tables.memories.overflow import KIND as SUMMARY
+from tables.memories.pinning import is_request
+from tables.memories.sameness import says_the_same
+from tables.memories.shard import Shard
+
+log = logging.getLogger(__name__)
+
+#: Questions that wait; of more, the oldest are dropped.
+WAITING: Final = 1_000
+#: Events of `long-term` that are not yet applied; more of them go first.
+BACKLOG: Final = 256
+LOOK_AGAIN_SECONDS: Final = 0.2
+
+Kind = Literal["supersede", "summary"]
+
+
+class Refiner(Protocol):
+    """A model that knows what memories say."""
+
+    async def replaced(self, new: Memory, older: Sequence[Memory]) -> int | None:
+        """The number, from 1, of the one that no longer holds; 0: none; None: it did not say. Never raises."""
+
+    async def summary(self, members: Sequence[Memory]) -> str | None:
+        """A summary; None where there is none that can be used. Never raises."""
+
+    def resumes_in(self) -> float:
+        """Seconds until it may be asked again; 0 where it may be asked now."""
+
+
+@dataclass(frozen=True, slots=True)
+class _PendingQuestion:
+    """About a memory, by its id: its text is looked up when it is its turn."""
+
+    kind: Kind
+    partition: int
+    user_id: str
+    memory_id: uuid.UUID
+
+
+class RefiningJob:
+    """Asks about memories that are born. `backlog` is the number of events that are not yet applied."""
+
+    def __init__(
+        self,
+        *,
+        refiner: Refiner,
+        concurrency: int,
+        shards: OwnedShards,
+        event_log: EventLog,
+        metrics: Metrics,
+        clock: Clock,
+        settings: LongTermSettings,
+        backlog: Callable[[], int],
+    ) -> None:
+        self._refiner, self._concurrency = refiner, concurrency
+        self._shards, self._event_log, self._metrics = shards, event_log, metrics
+        self._clock, self._settings, self._backlog = clock, settings, backlog
+        self._wanted = {"supersede": settings.supersede.enabled, "summary": settings.summaries_by_model}
+        self._waiting: asyncio.Queue[_PendingQuestion] = asyncio.Queue(WAITING)
+        self._workers: list[asyncio.Task[None]] = []
+        self._stopping = False
+
+    def start(self) -> None:
+        """Begin to ask."""
+        self._workers = [asyncio.create_task(self._work()) for _ in range(self._concurrency)]
+
+    async def stop(self) -> None:
+        self._stopping = True
+        await ended(self._workers)
+
+    def born(self, partition: int, memories: Sequence[Memory]) -> None:
+        """These memories are new: ask about them when there is time."""
+        for memory in memories:
+            if is_item(memory):  # only its key says what it replaces
+                continue
+            kind: Kind = "summary" if memory.kind == SUMMARY else "supersede"
+            if self._wanted[kind]:
+                if self._waiting.full():
+                    self._count(self._waiting.get_nowait().kind, "dropped")
+                self._waiting.put_nowait(_PendingQuestion(kind, partition, memory.user_id, memory.id))
+        self._metrics.refinements_waiting.set(self._waiting.qsize())
+
+    def own(self, partitions: frozenset[int]) -> None:
+        """These are ours from now on: what waits about others is dropped."""
+        for _ in range(self._waiting.qsize()):
+            question = self._waiting.get_nowait()
+            if question.partition in partitions:
+                self._waiting.put_nowait(question)
+            else:
+                self._count(question.kind, "dropped")
+        self._metrics.refinements_waiting.set(self._waiting.qsize())
+
+    async def _work(self) -> None:
+        while True:
+            question = await self._waiting.get()
+            self._metrics.refinements_waiting.set(self._waiting.qsize())
+            try:
+                await self._until_there_is_time()
+                await (self._reword(question) if question.kind == "summary" else self._supersede(question))
+            except ShardNotHere:
+                self._count(question.kind, "dropped")
+            except asyncio.CancelledError:
+                if self._stopping:
+                    raise
+                self._count(question.kind, "dropped")  # its shard moved away while it was being opened
+            except Exception as exc:  # an improvement that fails is no reason to stop what works
+                log.error("shard %d: a memory is left as it is: %s", question.partition, type(exc).__name__)
+                self._count(question.kind, "failed")
+
+    async def _until_there_is_time(self) -> None:
+        while self._backlog() > BACKLOG or self._refiner.resumes_in():  # noqa: ASYNC110 - nobody tells of either
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+
+    async def _supersede(self, question: _PendingQuestion) -> None:
+        shown = await self._shards.call(question.partition, _older_ones, question, self._settings)
+        if shown is None:
+            return
+        new, older = shown
+        self._count("supersede", "asked")
+        number = await self._refiner.replaced(new, older)
+        if number is None:
+            self._count("supersede", "failed")
+            return
+        gone = older[number - 1] if number else None
+        if gone is None or not await self._unchanged(question, new, gone):
+            self._count("supersede", "kept")
+            return
+        await self._post(
+            question,
+            Supersede(
+                event_id=event_id("supersede", gone.id, new.id),
+                user_id=question.user_id,
+                timestamp=self._clock.now(),
+                memory_id=gone.id,
+                by=new.id,
+                reason="model",
+            ),
+        )
+
+    async def _reword(self, question: _PendingQuestion) -> None:
+        shown = await self._shards.call(question.partition, _summed_up, question)
+        if shown is None:
+            return
+        summary, members = shown
+        self._count("summary", "asked")
+        text = await self._refiner.summary(members)
+        if text is None:
+            self._count("summary", "failed")
+            return
+        if text == summary.text or not await self._unchanged(question, summary, *members):
+            self._count("summary", "kept")
+            return
+        await self._post(
+            question,
+            Edit(
+                event_id=event_id("summary", summary.id),
+                user_id=question.user_id,
+                timestamp=self._clock.now(),
+                memory_id=summary.id,
+                text=text,
+                reason="model",
+            ),
+        )
+
+    async def _unchanged(self, question: _PendingQuestion, *asked: Memory) -> bool:
+        """Whether what the model was asked about is still there, and as it was."""
+        held = await self._shards.call(question.partition, _held, question.user_id)
+        return all(memory.id in held and _standing(held[memory.id]) == _standing(memory) for memory in asked)
+
+    async def _post(self, question: _PendingQuestion, event: Supersede | Edit) -> None:
+        self._event_log.append(event)
+        self._count(question.kind, "replaced")
+        await self._event_log.deliver()
+
+    def _count(self, kind: Kind, outcome: str) -> None:
+        self._metrics.refinements.labels(kind, outcome).inc()
+
+
+def _older_ones(
+    shard: Shard, question: _PendingQuestion, settings: LongTermSettings
+) -> tuple[Memory, list[Memory]] | None:
+    """The memory, and what it may replace, most similar first; None where there is nothing to ask."""
+    memories = shard.memories_of(question.user_id)
+    new = next((memory for memory in memories if memory.id == question.memory_id and memory.current), None)
+    if new is None:
+        return None
+    older = [memory for memory in memories if _may_give_way(memory, new)]
+    if not older:
+        return None
+    cosines = shard.resembling(new, older)
+    least, most = settings.supersede.min_cosine, settings.near_copy
+    # Above the border, too, texts may differ in a fact; those that say the same have nothing to replace.
+    similar = [
+        older[row]
+        for row in np.argsort(-cosines, kind="stable")
+        if cosines[row] >= least and not (cosines[row] >= most and says_the_same(older[row].text, new.text))
+    ]
+    return (new, similar[: settings.supersede.candidates]) if similar else None
+
+
+def _may_give_way(memory: Memory, new: Memory) -> bool:
+    """A summary says more than one thing, somebody has pinned what is pinned, and a long text is not shown whole.
+
+    What was born pinned may: the user asked to remember what was so then.
+    """
+    return (
+        (memory.created_at, memory.seq) < (new.created_at, new.seq)
+        and memory.current
+        and (not memory.pinned or is_request(memory))
+        and memory.kind != SUMMARY
+        and not is_item(memory)
+        and len(memory.text) <= QUOTED_CHARS
+    )
+
+
+def _summed_up(shard: Shard, question: _PendingQuestion) -> tuple[Memory, list[Memory]] | None:
+    """The summary and its members, oldest first; None where some are gone, or it has been given other words."""
+    held = _held(shard, question.user_id)
+    summary = held.get(question.memory_id)
+    if summary is None or any(identity not in held for identity in summary.summary_of):
+        return None
+    if any(
+        done.event == "edited" and "text" in done.details["before"]
+        for done in shard.history(question.user_id, summary.id)
+    ):
+        return None
+    members = sorted((held[identity] for identity in summary.summary_of), key=lambda memory: memory.created_at)
+    return summary, members
+
+
+def _held(shard: Shard, user_id: str) -> dict[uuid.UUID, Memory]:
+    return {memory.id: memory for memory in shard.memories_of(user_id)}
+
+
+def _standing(memory: Memory) -> tuple[object, ...]:
+    return memory.text, memory.pinned, memory.summarized_by, memory.superseded_by

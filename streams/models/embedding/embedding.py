@@ -1,0 +1,226 @@
+"""Texts become vectors, float32[n, d], L2-normalised: by a model on this machine, or by a service."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from schemas.errors import EmbeddingUnavailable
+from schemas.settings import EmbeddingSettings
+from streams.models.embedding.embedders import Model, Vectors
+from streams.models.embedding.process import EmbeddingProcess
+from streams.models.embedding.question_vectors import QuestionVectors
+from streams.runtime.backoff import Backoff
+
+__all__ = ["Embedding", "Model", "Vectors"]
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: What is embedded of a text. Longer ones are an exchange's details; BM25 sees them whole.
+EMBEDDED_CHARS = 800
+#: How long a question waits for its vector: the API answers within `streams.doors.application.WAIT_SECONDS`.
+QUESTION_SECONDS = 8.0
+#: The vectors of what windows hold, of those who ask: 7,000 of 512 numbers.
+SAID_BYTES = 16_000_000
+#: Attempts for what does not wait for ever, and at loading.
+ATTEMPTS = 3
+BACKOFF = Backoff(first=0.5, longest=30.0)
+#: While it fails, the log says so once in so many seconds.
+REMINDER_SECONDS = 60.0
+
+
+class Backend(Protocol):
+    """What makes vectors of texts that are neither blank nor long. `simultaneous` batches may be under way."""
+
+    simultaneous: int
+
+    async def load(self) -> Model:
+        """Which model it is, when it can be used. Raises `SiltstoneError`."""
+
+    async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
+        """Unit vectors of one batch. Raises `EmbeddingUnavailable` where it is worth another attempt.
+
+        An `urgent` batch goes before others that wait, where they wait for each other.
+        """
+
+    async def close(self) -> None:
+        """Let go of what it holds."""
+
+
+class Embedding:
+    """The embedding model of the settings (`Settings.embedder()`). It loads in the background.
+
+        embedding.start()
+        await embedding.embed(["where do I live?"])       # a question: soon, or `EmbeddingUnavailable`
+        await embedding.embed(texts, patient=True)        # what must not be lost: waits until there is an answer
+        await embedding.stop()
+
+    A blank text has a vector of zeros, whatever the backend: it resembles nothing. The vectors of the last questions
+    are kept: who asks again has the answer at once, also while nothing can be embedded.
+    """
+
+    def __init__(self, settings: EmbeddingSettings) -> None:
+        self._batch_size = settings.batch_size
+        self._backend = _backend(settings)
+        self._outage = _Outage()
+        self._questions, self._said = QuestionVectors(), QuestionVectors(SAID_BYTES)
+        self._loaded: asyncio.Future[Model] | None = None
+
+    def start(self) -> None:
+        """Begin to load."""
+        self._loaded = asyncio.ensure_future(self._insisting(self._load, ATTEMPTS))
+        self._loaded.add_done_callback(lambda done: None if done.cancelled() else done.exception())
+
+    @property
+    def ready(self) -> bool:
+        loaded = self._loaded
+        return loaded is not None and loaded.done() and not loaded.cancelled() and loaded.exception() is None
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing is embedded now; empty where nothing is in the way."""
+        return self._outage.reason
+
+    async def model(self) -> Model:
+        """Which model it is, when it is loaded. Raises what its loading raised."""
+        assert self._loaded is not None, "start() comes first"
+        return await asyncio.shield(self._loaded)
+
+    async def embed(self, texts: Sequence[str], *, patient: bool = False) -> Vectors:
+        """Unit vectors, float32[n, d]; an empty list gives float32[0, d].
+
+        Where the service fails, raises `EmbeddingUnavailable` within `QUESTION_SECONDS`; a patient caller waits
+        for as long as it takes, so that what it was given stays in its topic.
+        """
+        if patient:
+            return await self._embed(texts, math.inf)
+        if (known := self._questions.of(texts)) is not None:
+            return known
+        vectors = await self._soon(texts)
+        self._questions.keep(texts, vectors)
+        return vectors
+
+    async def embed_said(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors, float32[n, d], of what a search looks through beside its memories; each is made once.
+
+        Where nothing can be embedded now, what is new has zeros: words alone find it.
+        """
+        known = dict(zip(texts, self._said.known(texts), strict=True))
+        new = [text for text, vector in known.items() if vector is None]
+        if new:
+            try:
+                vectors = await self._soon(new)
+            except EmbeddingUnavailable:  # the log says so, as of any question
+                vectors = np.zeros((len(new), (await self.model()).dimension), np.float32)
+            self._said.keep(new, vectors)
+            known.update(zip(new, vectors, strict=True))
+        return np.array([known[text] for text in texts], np.float32)
+
+    async def stop(self) -> None:
+        """End what was started."""
+        if self._loaded is not None:
+            self._loaded.cancel()
+        await self._backend.close()
+
+    async def _soon(self, texts: Sequence[str]) -> Vectors:
+        try:
+            async with asyncio.timeout(QUESTION_SECONDS):
+                return await self._embed(texts, 1 if self._outage.reason else ATTEMPTS)
+        except EmbeddingUnavailable as exc:
+            self._outage.goes_on(str(exc))
+            raise
+        except TimeoutError as exc:
+            reason = self._outage.reason or "the embedding model is busy, or being started"
+            raise EmbeddingUnavailable(f"{reason}; ask again") from exc
+
+    async def _load(self, attempt: int) -> Model:
+        return await self._backend.load()
+
+    async def _embed(self, texts: Sequence[str], attempts: float) -> Vectors:
+        model = await self.model()
+        urgent = not math.isinf(attempts)
+        vectors = np.zeros((len(texts), model.dimension), np.float32)
+        places = asyncio.Semaphore(self._backend.simultaneous)
+        said = [row for row, text in enumerate(texts) if text[:EMBEDDED_CHARS].strip()]
+
+        async def fill(rows: list[int]) -> None:
+            part = [_embeddable(texts[row]) for row in rows]
+            async with places:
+                vectors[rows] = await self._insisting(
+                    lambda attempt: self._backend.embed(part, attempt, urgent=urgent), attempts
+                )
+
+        size = self._batch_size
+        if len(said) <= size:  # no task: beside a busy event loop, each step of one takes milliseconds
+            if said:
+                await fill(said)
+            return vectors
+        tasks = [asyncio.ensure_future(fill(said[start : start + size])) for start in range(0, len(said), size)]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+        return vectors
+
+    async def _insisting(self, ask: Callable[[int], Awaitable[T]], attempts: float) -> T:
+        """What is asked for. `ask` is told the number of the attempt, from 1."""
+        attempt = 1
+        while True:
+            try:
+                answer = await ask(attempt)
+            except EmbeddingUnavailable as exc:
+                if attempt >= attempts or not (exc.passing or math.isinf(attempts)):
+                    raise
+                self._outage.goes_on(str(exc))
+                await asyncio.sleep(max(BACKOFF.after(attempt), exc.retry_after))
+                attempt += 1
+            else:
+                self._outage.is_over()
+                return answer
+
+
+class _Outage:
+    """What the log says of a service that fails: when it begins, once in a while, and when it is over."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._since = self._said_at = 0.0
+        #: Why it fails now; empty where it does not.
+        self.reason = ""
+
+    def goes_on(self, reason: str) -> None:
+        now = self._monotonic()
+        if not self.reason:
+            self._since = now
+        if not self.reason or now - self._said_at >= REMINDER_SECONDS:
+            log.warning("nothing is embedded for now: %s. It is tried again; what is to be kept waits", reason)
+            self._said_at = now
+        self.reason = reason
+
+    def is_over(self) -> None:
+        if self.reason:
+            log.info("embedding goes on after %.0f s", self._monotonic() - self._since)
+            self.reason = ""
+
+
+def _backend(settings: EmbeddingSettings) -> Backend:
+    if settings.backend == "openai":
+        # Its packages take most of a second, and most workers need none.
+        from streams.models.embedding.service import EmbeddingService
+
+        return EmbeddingService(settings)
+    return EmbeddingProcess(settings)
+
+
+def _embeddable(text: str) -> str:
+    """What is embedded of a text. Halves of surrogate pairs, which are no text, become question marks."""
+    return text[:EMBEDDED_CHARS].encode("utf-8", "replace").decode("utf-8")

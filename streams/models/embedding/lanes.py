@@ -1,0 +1,186 @@
+"""Whose texts a local model works on next: questions before bulk, in small calls, callers together.
+
+A person waits for a question's vector, and what is promoted waits in its topic. So a question goes before all bulk
+that is not with the model yet, and no more is with the model at a time than two calls of `SLICE` texts: one that it
+works on, and one that lies ready, because the event loop may be late with the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Final
+
+import numpy as np
+
+from schemas.errors import SiltstoneError
+from streams.models.embedding.embedders import Vectors
+from streams.runtime.called_process import ProcessDied
+
+#: Most texts of a call.
+SLICE: Final = 16
+#: Calls that are with the model at a time.
+UNDER_WAY: Final = 2
+#: After so many calls for questions in a row, bulk that waits has its turn: many questions never end its progress.
+QUESTIONS_IN_A_ROW: Final = 8
+#: How many processes in a row may die of the same texts.
+MOST_DEATHS: Final = 3
+
+
+@dataclass(eq=False, slots=True)
+class _Caller:
+    """What one caller waits for."""
+
+    texts: Sequence[str]
+    urgent: bool
+    done: asyncio.Future[Vectors]
+    missing: int
+    vectors: Vectors | None = None
+
+    def fill(self, start: int, vectors: Vectors) -> None:
+        if self.vectors is None:
+            self.vectors = np.empty((len(self.texts), vectors.shape[1]), np.float32)
+        self.vectors[start : start + len(vectors)] = vectors
+        self.missing -= len(vectors)
+        if not self.missing and not self.done.done():
+            self.done.set_result(self.vectors)
+
+    def fail(self, exc: Exception) -> None:
+        if not self.done.done():
+            self.done.set_exception(exc)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Some of a caller's texts, that wait or are with the model."""
+
+    asked: _Caller
+    start: int
+    stop: int
+    #: A call that held it failed: it has a call of its own now, so that it fails no other caller.
+    alone: bool = False
+    deaths: int = 0
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def texts(self) -> Sequence[str]:
+        return self.asked.texts[self.start : self.stop]
+
+    def divided(self, most: int) -> tuple[_Part, _Part | None]:
+        """As many texts as that, and what is left of it."""
+        if len(self) <= most:
+            return self, None
+        middle = self.start + most
+        return replace(self, stop=middle), replace(self, start=middle)
+
+
+class Lanes:
+    """Calls of a model, `call(texts)`, of at most `most` texts each, made for all who wait.
+
+    A failed call of several callers is made again for each of them alone. `ProcessDied` means that the process
+    died, and that there is another one.
+    """
+
+    def __init__(self, call: Callable[[list[str]], Awaitable[Vectors]], most: int = SLICE) -> None:
+        self._call, self._most = call, min(most, SLICE)
+        self._questions: deque[_Part] = deque()
+        self._bulk: deque[_Part] = deque()
+        self._calls: set[asyncio.Task[None]] = set()
+        self._alone = False
+        self._in_a_row = 0
+
+    async def embed(self, texts: Sequence[str], *, urgent: bool) -> Vectors:
+        """float32[n, d] of at least one text. Raises what the model raises of these texts alone."""
+        asked = _Caller(texts, urgent, asyncio.get_running_loop().create_future(), len(texts))
+        self._lane(asked).append(_Part(asked, 0, len(texts)))
+        self._go_on()
+        return await asked.done
+
+    async def close(self) -> None:
+        """Cancel what waits, and what is with the model."""
+        for part in chain(self._questions, self._bulk):
+            part.asked.done.cancel()
+        for call in self._calls:
+            call.cancel()
+        await asyncio.gather(*self._calls, return_exceptions=True)
+
+    def _lane(self, asked: _Caller) -> deque[_Part]:
+        return self._questions if asked.urgent else self._bulk
+
+    def _go_on(self) -> None:
+        """Make the calls that can be made now."""
+        while len(self._calls) < UNDER_WAY and not self._alone:
+            lane = self._next_lane()
+            if not lane or (lane[0].alone and self._calls):
+                return
+            self._alone = lane[0].alone
+            self._in_a_row = self._in_a_row + 1 if lane is self._questions else 0
+            task = asyncio.ensure_future(self._make(self._taken(lane)))
+            self._calls.add(task)
+            task.add_done_callback(self._made)
+
+    def _made(self, task: asyncio.Task[None]) -> None:
+        self._calls.discard(task)
+        self._alone = False
+        if not task.cancelled():
+            self._go_on()
+
+    def _next_lane(self) -> deque[_Part]:
+        for lane in (self._questions, self._bulk):
+            while lane and lane[0].asked.done.done():  # its caller has gone, or it failed
+                lane.popleft()
+        if self._questions and not (self._bulk and self._in_a_row >= QUESTIONS_IN_A_ROW):
+            return self._questions
+        return self._bulk
+
+    def _taken(self, lane: deque[_Part]) -> list[_Part]:
+        """The texts of the next call. Who has more goes to the end, so that a long one holds up no short one."""
+        taken = [] if not lane[0].alone else [lane.popleft()]
+        room = 0 if taken else self._most
+        for _ in range(len(lane)):
+            if not room or lane[0].alone:
+                break
+            part, rest = lane.popleft().divided(room)
+            if rest is not None:
+                lane.append(rest)
+            if not part.asked.done.done():
+                taken.append(part)
+                room -= len(part)
+        return taken
+
+    async def _make(self, parts: list[_Part]) -> None:
+        try:
+            vectors = await self._call([text for part in parts for text in part.texts])
+        except asyncio.CancelledError:
+            for part in parts:
+                part.asked.done.cancel()
+            raise
+        except ProcessDied:
+            for part in reversed(parts):
+                if part.deaths + 1 < MOST_DEATHS:
+                    self._lane(part.asked).appendleft(replace(part, alone=True, deaths=part.deaths + 1))
+                else:
+                    part.asked.fail(_died())
+        except Exception as exc:
+            if len(parts) == 1:
+                parts[0].asked.fail(exc)
+                return
+            for part in reversed(parts):
+                self._lane(part.asked).appendleft(replace(part, alone=True))
+        else:
+            start = 0
+            for part in parts:
+                part.asked.fill(part.start, vectors[start : start + len(part)])
+                start += len(part)
+
+
+def _died() -> SiltstoneError:
+    return SiltstoneError(
+        f"the embedding model's process was ended {MOST_DEATHS} times in a row, mostly for want of memory: "
+        "give it more, or set a smaller embedding.model"
+    )

@@ -1,0 +1,105 @@
+"""A local embedding model in a process of its own, which is started again when it dies."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Sequence
+
+from schemas.errors import SiltstoneError
+from schemas.one_blas_thread import ONE_THREAD
+from schemas.settings import EmbeddingSettings
+from streams.models.embedding.embedders import Embedder, Model, Vectors, load_embedder, model_of
+from streams.models.embedding.lanes import Lanes
+from streams.runtime.called_process import CalledProcess, ProcessDied
+
+log = logging.getLogger(__name__)
+
+
+class EmbeddingProcess:
+    """The model of the settings, loaded by `load()`, in a process that never holds up the event loop.
+
+    A thread would not do: it would take half of the worker's interpreter. Its priority is the worker's: a process
+    that is nice by 10 has a ninth of the other's share of a core that both want; beside two busy processes a question
+    took 95 ms instead of 16, and bulk went on at a fifth of the pace. Intake goes first because the long-term agent
+    gives less to do while there is a backlog (`streams/runtime/backlog_gate.py`), and because it takes one core at
+    most.
+    """
+
+    #: Batches of one caller: while the process works on one, the next lies ready.
+    simultaneous = 2
+
+    def __init__(self, settings: EmbeddingSettings) -> None:
+        self._settings = settings
+        self._process = _process(settings)
+        self._loaded: asyncio.Future[Model] | None = None
+        self._lanes = Lanes(self._ask, settings.batch_size)
+
+    async def load(self) -> Model:
+        """Raises `SiltstoneError` where it cannot be loaded."""
+        self._begin()
+        assert self._loaded is not None
+        try:
+            return await asyncio.shield(self._loaded)
+        except ProcessDied as exc:
+            raise SiltstoneError(
+                "the embedding model's process was ended while it was loaded, mostly for want of memory: "
+                "give it more, or set a smaller embedding.model"
+            ) from exc
+
+    async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
+        """Unit vectors, float32[n, d]. A process that dies is replaced, and asked again."""
+        return await self._lanes.embed(texts, urgent=urgent)
+
+    async def close(self) -> None:
+        """End the process."""
+        await self._lanes.close()
+        await self._process.close()
+
+    async def _ask(self, texts: list[str]) -> Vectors:
+        """One call. Raises `ProcessDied` where the process has died; then there is another one."""
+        process, loaded = self._process, self._loaded
+        assert loaded is not None, "load() comes first"
+        try:
+            await asyncio.shield(loaded)
+            return await process.call(_embed, texts)
+        except ProcessDied:
+            if process is self._process:  # the first that noticed
+                log.warning("the embedding model's process was ended from outside; it is started again")
+                self._process = _process(self._settings)
+                self._begin()
+                await process.close()
+            raise
+
+    def _begin(self) -> None:
+        self._loaded = asyncio.ensure_future(self._process.call(_load, self._settings))
+        self._loaded.add_done_callback(lambda done: None if done.cancelled() else done.exception())
+
+
+def _process(settings: EmbeddingSettings) -> CalledProcess:
+    """With one thread for arithmetic: more would spin for work, and take it from all others on a busy machine.
+
+    A transformer is given what the environment says, where it says it. `use` gains nothing by a second one.
+    """
+    kept = os.environ if settings.backend != "use" else {}
+    return CalledProcess({name: value for name, value in ONE_THREAD.items() if name not in kept})
+
+
+_in_process: list[Embedder] = []
+"""The model, in the process that `EmbeddingProcess` started; empty in every other."""
+
+
+def _load(settings: EmbeddingSettings) -> Model:
+    embedder = load_embedder(settings)
+    _in_process.append(embedder)
+    return model_of(embedder)
+
+
+def _embed(texts: Sequence[str]) -> Vectors:
+    """Other exceptions than ours may not get through the pipe, and may quote what was said."""
+    embedder = _in_process[0]
+    try:
+        return embedder.embed(texts)
+    except Exception as exc:
+        raise SiltstoneError(f"{embedder.name} cannot embed {len(texts)} texts: {type(exc).__name__}") from None

@@ -1,0 +1,192 @@
+"""Embeddings of an OpenAI-compatible service: one request a batch, every answer checked."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import orjson
+from openai import APIStatusError, omit
+
+from schemas.errors import EmbeddingUnavailable
+from schemas.settings import EmbeddingSettings
+from streams.models.embedding import calibration
+from streams.models.embedding.embedders import Model, Vectors, unit
+from streams.models.openai_client import connected, retry_after
+
+log = logging.getLogger(__name__)
+
+#: Asked to find out whether the service or the texts are at fault.
+HARMLESS = "harmless"
+#: A server error may be a passing one; from this attempt on the texts may be at fault.
+DOUBTFUL_ATTEMPT = 5
+#: A text that is refused is halved until it is taken, or shorter than this.
+SHORTEST = 16
+
+_REFUSED = frozenset({400, 413, 422})
+_ADVICE = {
+    "AuthenticationError": "correct the key",
+    "PermissionDeniedError": "let the key use this model, or set another embedding.model",
+    "NotFoundError": "correct the URL or embedding.model",
+    "BadRequestError": "set another embedding.model, lower embedding.batch_size, or leave out embedding.dimensions",
+    "UnprocessableEntityError": "lower embedding.batch_size, or set another embedding.model",
+    "RateLimitError": "raise the service's limit, or pay its bill",
+    "APIConnectionError": "start it, or correct its URL",
+    "TimeoutError": "look at the service, or raise embedding.timeout_seconds",
+}
+#: These do not pass by themselves.
+_LASTING = frozenset({"AuthenticationError", "PermissionDeniedError", "NotFoundError"})
+
+
+class _Unusable(Exception):
+    """An answer that is none. Its text is ours. `refused`: the texts are the likely reason."""
+
+    def __init__(self, message: str, *, refused: bool = False) -> None:
+        self.refused = refused
+        super().__init__(message)
+
+
+class _AtFault(EmbeddingUnavailable):
+    """The service was there, and did not embed these texts. `refused`: nor will it at the next attempt."""
+
+    def __init__(self, message: str, *, refused: bool) -> None:
+        self.refused = refused
+        super().__init__(message, passing=not refused)
+
+
+class EmbeddingService:
+    """The model of an OpenAI-compatible service, on the event loop: there is nothing to compute here.
+
+    Texts go nowhere but to `base_url`. An error names host and failure, never the key, the URL's path (some services
+    take the key there), or a foreign exception's text, which may quote what was said.
+    """
+
+    #: How many batches may be on their way at a time.
+    simultaneous = 4
+
+    def __init__(self, settings: EmbeddingSettings) -> None:
+        self._settings = settings
+        self._client = connected(settings.api_key, settings.base_url)
+        self._dimension: int | None = None
+        address = urlsplit(settings.base_url)
+        self._where = f"{settings.model} at {address.scheme}://{address.netloc}"
+
+    async def load(self) -> Model:
+        """Learns the dimension, and the scale of its cosines. Raises `EmbeddingUnavailable`."""
+        texts, size = calibration.samples(), self._settings.batch_size
+        parts = [await self._ask(texts[start : start + size]) for start in range(0, len(texts), size)]
+        return Model(self._settings.model, parts[0].shape[1], calibration.scales(np.concatenate(parts)))
+
+    async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
+        """Unit vectors, float32[n, d]. Raises `EmbeddingUnavailable`; `attempt` is 1 at the first time.
+
+        Requests are independent of each other: `urgent` ones overtake nobody, because nobody is before them.
+
+        Where the service embeds other texts, but not these, those at fault are found and shortened: one text that is
+        too long for the model must not keep all others waiting for ever.
+        """
+        try:
+            return await self._ask(texts)
+        except _AtFault as exc:
+            if not exc.refused and attempt < DOUBTFUL_ATTEMPT:
+                raise
+        await self._ask([HARMLESS])  # raises where the service is at fault
+        return await self._in_halves(texts)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def _in_halves(self, texts: Sequence[str]) -> Vectors:
+        if len(texts) == 1:
+            return await self._shortened(texts[0])
+        middle = len(texts) // 2
+        parts = []
+        for part in (texts[:middle], texts[middle:]):
+            try:
+                parts.append(await self._ask(part))
+            except _AtFault:
+                parts.append(await self._in_halves(part))
+        return np.concatenate(parts)
+
+    async def _shortened(self, text: str) -> Vectors:
+        """The vector of as much of a text as is taken; zeros where nothing is: BM25 still finds the memory."""
+        length = len(text) // 2
+        while length >= SHORTEST and text[:length].strip():
+            try:
+                return await self._ask([text[:length]])
+            except _AtFault:
+                length //= 2
+        log.warning("%s refuses a text of %d characters and its beginning: no vector", self._where, len(text))
+        assert self._dimension is not None, "another text was embedded"
+        return np.zeros((1, self._dimension), np.float32)
+
+    async def _ask(self, texts: Sequence[str]) -> Vectors:
+        """One request, bounded as a whole."""
+        settings = self._settings
+        try:
+            async with asyncio.timeout(settings.timeout_seconds):
+                answer = await self._client.embeddings.with_raw_response.create(
+                    model=settings.model,
+                    input=list(texts),
+                    # A quarter of the size; a service that does not know it answers with lists of numbers.
+                    encoding_format="base64",
+                    dimensions=omit if settings.dimensions is None else settings.dimensions,
+                )
+            vectors = vectors_in(answer.content, len(texts), self._dimension or settings.dimensions)
+        except _Unusable as exc:
+            message = f"{self._where} does not embed: {exc}; look at the service and at embedding.model"
+            raise _AtFault(message, refused=exc.refused) from exc
+        except Exception as exc:
+            raise self._failure(exc) from exc
+        self._dimension = vectors.shape[1]
+        return vectors
+
+    def _failure(self, exc: Exception) -> EmbeddingUnavailable:
+        name = type(exc).__name__
+        advice = _ADVICE.get(name, "look at the service")
+        if not isinstance(exc, APIStatusError):
+            return EmbeddingUnavailable(f"{self._where} does not embed ({name}): {advice}")
+        status = exc.status_code
+        message = f"{self._where} does not embed ({name}, {status}): {advice}"
+        if status in _REFUSED or status == 500:
+            return _AtFault(message, refused=status in _REFUSED)
+        pause = retry_after(exc.response.headers)
+        return EmbeddingUnavailable(message, passing=name not in _LASTING, retry_after=pause)
+
+
+def vectors_in(body: bytes, count: int, dimension: int | None) -> Vectors:
+    """The unit vectors of an answer, float32[count, d], in the order of their `index`. Raises `_Unusable`."""
+    try:
+        rows = orjson.loads(body)["data"]
+        with np.errstate(over="ignore"):  # beyond float32 is infinite, which is looked for below
+            numbered = {row.get("index", place): _numbers(row["embedding"]) for place, row in enumerate(rows)}
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as exc:
+        raise _Unusable("its answer is no list of embeddings") from exc
+    if numbered.keys() != set(range(count)) or len(rows) != count:
+        raise _Unusable(f"it gave {len(rows)} vectors for {count} texts, or numbered them wrongly")
+    found = [numbered[place] for place in range(count)]
+    sizes = {len(numbers) for numbers in found}
+    if len(sizes) != 1 or sizes == {0}:
+        raise _Unusable("its vectors are not of one size")
+    if dimension is not None and sizes != {dimension}:
+        raise _Unusable(f"its vectors have {sizes.pop()} dimensions, not {dimension}")
+    matrix = np.stack(found)
+    if not np.isfinite(matrix).all():
+        raise _Unusable("its vectors are not finite", refused=True)
+    return unit(matrix)
+
+
+def _numbers(embedding: Any) -> Vectors:
+    """One vector, float32[d]: little-endian base64, or a list. Raises ValueError or TypeError."""
+    if isinstance(embedding, str):
+        return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4").astype(np.float32)
+    numbers = np.asarray(embedding, np.float32)
+    if numbers.ndim != 1:
+        raise ValueError(f"an array of {numbers.ndim} dimensions")
+    return numbers

@@ -1,0 +1,1 @@
+"""Questions find memories, and what was said a moment ago."""

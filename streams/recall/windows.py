@@ -1,0 +1,110 @@
+"""What was said, and is no memory yet: which exchanges of a user's windows a search looks through.
+
+They are read, and embedded, when somebody asks: intake pays nothing for it. However much a user has said, a search
+looks through the newest `MOST` exchanges by their words, and embeds the newest `NEWEST` of these and the best
+`BY_WORDS` of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from schemas.conversations import Role
+from schemas.exchanges import Exchange
+from schemas.memories import Memory, State
+from schemas.sources import SOURCES
+from streams.language.estimator import estimated_rating
+from streams.recall.filtering import Condition, matching
+from streams.recall.ranking import bm25, is_question, top
+from streams.runtime.clock import Clock
+from tables.search.window_rows import SaidRow, terms_of
+from tables.windows.short_term import ShortTermStore
+
+MOST: Final = 500
+NEWEST: Final = 32
+BY_WORDS: Final = 32
+
+
+class ShownWindow(NamedTuple):
+    """What a prompt shows of a session's window already."""
+
+    session_id: str
+    message_ids: frozenset[str]
+
+    def shows(self, session_id: str | None, message_ids: Collection[str]) -> bool:
+        """Whether one of these messages is shown."""
+        return session_id == self.session_id and not self.message_ids.isdisjoint(message_ids)
+
+    def holds(self, session_id: str | None, message_ids: Collection[str]) -> bool:
+        """Whether all of these messages are shown."""
+        return self.shows(session_id, message_ids) and self.message_ids.issuperset(message_ids)
+
+
+class SaidLately:
+    """The windows of this worker's users, as of now."""
+
+    def __init__(self, windows: ShortTermStore, clock: Clock, ttl_seconds: int) -> None:
+        self._windows, self._clock, self._ttl_ms = windows, clock, ttl_seconds * 1000
+
+    def by(self, partition: int, user_id: str) -> list[tuple[str, Exchange]]:
+        """What has not expired, newest first: (session, exchange)."""
+        since = self._clock.now() - self._ttl_ms
+        return self._windows.newest_of(partition, user_id, since, MOST)
+
+
+def repeats(exchange: Exchange, question: str) -> bool:
+    """Whether it is the question itself, which somebody has said and nobody has answered.
+
+    A chat service may put a message into the log before it asks for what is known of it.
+    """
+    said = [message.content for message in exchange.messages if message.role is Role.USER]
+    answered = any(message.role is Role.ASSISTANT for message in exchange.messages)
+    return not answered and is_question(question) and "\n".join(said).strip() == question.strip()
+
+
+def worth_embedding(rows: Iterable[SaidRow], parts: Sequence[str]) -> list[SaidRow]:
+    """The newest exchanges, and the older ones that are best by the words of the question's parts; oldest first."""
+    ordered = sorted(rows, key=lambda row: (row.exchange.started_at, row.exchange.seq))
+    older, newest = ordered[:-NEWEST], ordered[-NEWEST:]
+    if len(older) > BY_WORDS:
+        terms = terms_of(older)
+        words = np.stack([bm25(terms, part) for part in parts]).max(axis=0)
+        older = [older[place] for place in np.sort(top(words, words > 0, BY_WORDS)).tolist()]
+    return [*older, *newest]
+
+
+def matching_rows(rows: Sequence[SaidRow], user_id: str, filters: Sequence[Condition]) -> list[SaidRow]:
+    """Those that all filters match, as memories."""
+    if not filters:
+        return list(rows)
+    by_id = {row.id: row for row in rows}
+    return [by_id[memory.id] for memory in matching([as_memory(row, user_id) for row in rows], filters)]
+
+
+def as_memory(row: SaidRow, user_id: str) -> Memory:
+    """The exchange as the memory that it may become, without what its promotion would say of it."""
+    exchange, meta = row.exchange, row.exchange.metadata()
+    if speakers := exchange.speakers():
+        meta["speakers"] = speakers
+    if sources := exchange.unusual_sources():
+        meta[SOURCES] = sources
+    return Memory(
+        seq=-1,
+        id=row.id,
+        user_id=user_id,
+        session_id=row.session_id,
+        agent_id=exchange.agent_id,
+        text=row.text,
+        kind="exchange",
+        message_ids=row.message_ids,
+        importance=10.0 * estimated_rating(*exchange.said()),
+        created_at=exchange.started_at,
+        last_accessed=exchange.ended_at,
+        access_count=0,
+        state=State.ACTIVE,
+        pinned=False,
+        meta=meta,
+    )

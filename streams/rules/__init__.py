@@ -1,1 +1,0 @@
-"""Pure decisions: functions of values and a clock."""

@@ -1,0 +1,125 @@
+"""What a worker does again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final, Protocol
+
+from schemas.errors import SiltstoneError
+from streams.runtime.ending import ended
+from streams.runtime.outages import Spell, Told
+
+log = logging.getLogger(__name__)
+
+#: Called with what a timer has raised that must not be passed over, and with which it was.
+OnFailure = Callable[[Exception, str], None]
+
+
+class Timer(StrEnum):
+    """All that there are."""
+
+    SESSIONS = "sessions"
+    NOTES = "notes"
+    ACCESSES = "accesses"
+    AGING = "aging"
+    SAVING = "saving"
+    SEARCH_ROWS = "search rows"
+    RETENTION = "retention"
+    TOPICS = "topics"
+    DAY_FILES = "day files"
+    REPLAYS = "replays"
+    ERASING = "erasing"
+    FORMER_SHARDS = "former shards"
+    FORMER_WINDOWS = "former windows"
+    HELD_PARTITIONS = "held partitions"
+    FREE_MEMORY = "free memory"
+    ANALYTICS = "analytics"
+    CHECKPOINTS = "checkpoints"
+    WARM_COPIES = "warm copies"
+    REFUSALS = "refusals"
+    STALLS = "stalls"
+    BROKERS = "brokers"
+    TOPIC_IDS = "topic ids"
+
+
+_OWN_SHARD: Final = "an own shard cannot be written: what the log brings could not be, either"
+#: Those that stop the worker when they fail, and why. All others are told, counted, and go on.
+MAY_HALT: Final[Mapping[Timer, str]] = MappingProxyType(
+    {
+        Timer.SESSIONS: "no session would end any more, and nothing be promoted of it",
+        Timer.NOTES: "notes would outlive their time",
+        Timer.ACCESSES: "accesses would not count against ageing, and would pile up in memory",
+        Timer.AGING: _OWN_SHARD,
+        Timer.SAVING: _OWN_SHARD,
+        Timer.SEARCH_ROWS: _OWN_SHARD,
+        Timer.RETENTION: _OWN_SHARD,
+        Timer.TOPICS: "topics were deleted; the worker creates them when it starts again",
+    }
+)
+
+
+class Failures(Protocol):
+    """A counter of `prometheus_client` with the label `timer`."""
+
+    def labels(self, timer: str) -> Any: ...
+
+
+class Timers:
+    """Timers, and tasks that run beside them; all of them end with the worker.
+
+    What one of `MAY_HALT` raises goes to `on_failure`, and ends that timer. `failures` counts what others raise.
+    """
+
+    def __init__(self, on_failure: OnFailure, failures: Failures) -> None:
+        self._on_failure, self._failures = on_failure, failures
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    def every(self, timer: Timer, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+        """Do the work again and again, with so many seconds before each time."""
+
+        async def run() -> None:
+            spell = Spell()
+            while True:
+                await asyncio.sleep(seconds)
+                try:
+                    await work()
+                except Exception as exc:
+                    if timer in MAY_HALT:
+                        self._on_failure(exc, f"the timer of {timer}")
+                        return
+                    self._failures.labels(timer=timer).inc()
+                    if spell.seen(amiss=True) is not None:
+                        log.error("the timer of %s fails, and is tried again: %s", timer, _told(exc))
+                else:
+                    if spell.seen(amiss=False) is Told.IS_OVER:
+                        log.info("the timer of %s works again", timer)
+
+        self.beside(run())
+
+    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have it done while everything else goes on. Once these are closed, nothing is begun any more."""
+        if self._closed:
+            work.close()
+            return
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """End them all."""
+        self._closed = True
+        await ended(list(self._tasks))
+
+
+def _told(exc: Exception) -> str:
+    """One line. Other exceptions' texts may quote messages, so only their type and place are logged."""
+    if isinstance(exc, SiltstoneError | OSError):
+        return f"{type(exc).__name__}: {exc}"
+    frames = traceback.extract_tb(exc.__traceback__)
+    return f"{type(exc).__name__} at {frames[-1].filename}:{frames[-1].lineno}" if frames else type(exc).__name__

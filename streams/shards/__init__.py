@@ -1,0 +1,1 @@
+"""The shards of the partitions that this worker owns."""

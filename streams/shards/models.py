@@ -1,0 +1,140 @@
+"""Which embedding model made the vectors of each shard: one for all, but while they are changed to another's.
+
+A vector is worth nothing beside those of another model, and may fit in size all the same. So whoever embeds for a
+shard does it with `OwnedShards.with_model`, and begins anew where the shard has changed before it is through. Nothing
+waits for a change, and a change waits for nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from streams.models.embedding.embedding import Embedding, Model, Vectors
+from tables.memories.shard import Shard
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class ModelChanged(Exception):
+    """The shard's vectors come from another model than a moment ago: embed again."""
+
+
+class Caller(Protocol):
+    """`OwnedShards.call`."""
+
+    async def __call__(
+        self, partition: int, method: Callable[Concatenate[Shard, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T: ...
+
+
+@dataclass(eq=False, slots=True)
+class _Held:
+    """A shard's model, until it is `changed`."""
+
+    embedding: Embedding
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Models:
+    """`current` is every shard's model; while it is being changed, some shards have `next` already."""
+
+    def __init__(self, embedding: Embedding) -> None:
+        self.current = embedding
+        self.next: Embedding | None = None
+        self._held: dict[int, _Held] = {}
+        self._writing: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    def writing(self, partition: int) -> asyncio.Lock:
+        """To be held while vectors are written: whoever has it sees none come in."""
+        return self._writing[partition]
+
+    def of(self, partition: int) -> Embedding:
+        return self.held(partition).embedding
+
+    def held(self, partition: int) -> _Held:
+        return self._held.setdefault(partition, _Held(self.current))
+
+    def holds(self, partition: int, held: _Held) -> bool:
+        """Whether the shard's model is still this one. On the shard's own thread it is so until the call ends."""
+        return self._held.get(partition) is held
+
+    def candidates(self, partition: int) -> list[Embedding]:
+        """Those that can have made the vectors of a shard that is being opened, the likeliest first."""
+        likeliest = self.of(partition)
+        others = [self.current] if self.next is None else [self.current, self.next]
+        return [likeliest, *(other for other in others if other is not likeliest)]
+
+    def move(self, partition: int, embedding: Embedding, loop: asyncio.AbstractEventLoop) -> None:
+        """The shard's vectors come from this model from now on. Called on the shard's thread, or at its opening."""
+        before = self._held.get(partition)
+        if before is None or before.embedding is not embedding:
+            self._held[partition] = _Held(embedding)
+            if before is not None:
+                loop.call_soon_threadsafe(before.changed.set)
+
+    def settle(self) -> Embedding:
+        """`next` is every shard's model; the former one, which nobody needs any more."""
+        assert self.next is not None
+        former, self.current, self.next = self.current, self.next, None
+        for partition, held in list(self._held.items()):
+            if held.embedding is former:  # of a shard that has gone to another worker
+                del self._held[partition]
+                held.changed.set()
+        return former
+
+    async def stop(self) -> None:
+        """End them."""
+        for embedding in (self.current, self.next):
+            if embedding is not None:
+                await embedding.stop()
+
+    @property
+    def mixed(self) -> bool:
+        """Whether shards of both are in use."""
+        return self.next is not None and any(held.embedding is self.next for held in self._held.values())
+
+
+class ShardModel:
+    """One shard and the model of its vectors, as long as the two belong together; then it raises `ModelChanged`."""
+
+    def __init__(self, models: Models, partition: int, call: Caller) -> None:
+        self._models, self._partition, self._call = models, partition, call
+        self._held = models.held(partition)
+
+    async def model(self) -> Model:
+        return await self._held.embedding.model()
+
+    async def embed(self, texts: Sequence[str], *, patient: bool = False) -> Vectors:
+        """As `Embedding.embed`."""
+        return await self._unless_changed(self._held.embedding.embed(texts, patient=patient))
+
+    async def embed_said(self, texts: Sequence[str]) -> Vectors:
+        """As `Embedding.embed_said`."""
+        return await self._unless_changed(self._held.embedding.embed_said(texts))
+
+    async def call(self, method: Callable[Concatenate[Shard, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """`method(shard, …)`, if the shard's vectors are still this model's."""
+
+        def checked(shard: Shard) -> T:
+            if not self._models.holds(self._partition, self._held):
+                raise ModelChanged
+            return method(shard, *args, **kwargs)
+
+        return await self._call(self._partition, checked)
+
+    async def _unless_changed(self, asking: Coroutine[Any, Any, T]) -> T:
+        """The former model may never answer: that can be why another one was taken."""
+        asked, changed = asyncio.ensure_future(asking), asyncio.ensure_future(self._held.changed.wait())
+        try:
+            await asyncio.wait((asked, changed), return_when=asyncio.FIRST_COMPLETED)
+            if not asked.done():
+                raise ModelChanged
+            return asked.result()
+        finally:
+            asked.cancel()
+            changed.cancel()

@@ -1,0 +1,1 @@
+"""Checkpoints of shards and windows: taken, and restored where a partition is assigned."""

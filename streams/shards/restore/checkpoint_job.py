@@ -1,0 +1,331 @@
+"""Checkpoints of the partitions in which something changed: by the clock, when one leaves, and at an orderly stop.
+
+A shard's files are held as they are while a thread of low priority reads them; the shard works on. Forgetting breaks
+the hold, and the checkpoint is begun anew the next time. A store that is away stops nobody: it is tried again with
+pauses that double, `/readyz` says so as a warning, and the disk and the log are what there is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
+from functools import partial
+from typing import Final, Literal, NamedTuple
+
+import duckdb
+
+from schemas.errors import (
+    CheckpointError,
+    CheckpointMismatch,
+    Fenced,
+    ShardNotHere,
+    SiltstoneError,
+    SnapshotChanged,
+    StoreFull,
+    StoreMissing,
+    StoreRefused,
+    StoreUnavailable,
+)
+from schemas.times import now_ms
+from streams.runtime.background import in_background
+from streams.runtime.backoff import Backoff
+from streams.shards.owned import CallShard, OwnedShards
+from streams.shards.restore.accompanying_rows import Beside, Copy, Nothing
+from streams.telemetry.metrics import Metrics
+from tables.checkpoints.checkpoints import Checkpoints, Taken
+from tables.checkpoints.snapshot import Facts, Position, Snapshot
+from tables.memories.frozen import LONG_TERM, Frozen
+from tables.memories.shard import Shard
+
+log = logging.getLogger(__name__)
+
+#: A hold that lasts longer is given up: what DuckDB's log takes meanwhile is read again at an opening.
+HOLD_SECONDS: Final = 1_800.0
+#: So long a shard that leaves, or a worker that stops, waits for its last checkpoint.
+LEAVING_SECONDS: Final = 5.0
+STOPPING_SECONDS: Final = 10.0
+#: So often old generations go of a partition in which nothing changes.
+EXPIRE_SECONDS: Final = 3_600.0
+#: Before a store that did not answer is asked again.
+STORE_AWAY: Final = Backoff(first=5.0, longest=300.0)
+
+Outcome = Literal["taken", "unchanged", "given_up", "fenced", "failed"]
+
+
+class Done(NamedTuple):
+    """What became of the checkpoint of a partition; `why` where none was taken, without a path of the machine."""
+
+    partition: int
+    outcome: Outcome
+    taken: Taken | None = None
+    why: str = ""
+
+
+class CheckpointJob:
+    """One take at a time.
+
+    `topic_id` names the topic that is the log now ("" where the broker has no ids), `generation` is the consumer
+    group's, `is_member` asks the group whether it still is; of a partition that is not `caught_up` none is taken.
+    `beside` has what else belongs to a partition.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Checkpoints,
+        shards: OwnedShards,
+        metrics: Metrics,
+        partitions: int,
+        topic_id: Callable[[], str],
+        generation: Callable[[], int],
+        is_member: Callable[[], Awaitable[bool]],
+        caught_up: Callable[[int], bool],
+        beside: Beside | None = None,
+        now: Callable[[], int] = now_ms,
+        expire_seconds: float = EXPIRE_SECONDS,
+    ) -> None:
+        self._expire_seconds = expire_seconds
+        self._store, self._shards, self._metrics, self._partitions = store, shards, metrics, partitions
+        self._topic_id, self._generation, self._is_member = topic_id, generation, is_member
+        self._caught_up, self._beside, self._now = caught_up, beside or Nothing(), now
+        self._one_at_a_time = asyncio.Lock()
+        self._epochs: dict[int, int] = {}
+        #: How often the shard, and what is beside it, had changed when the newest checkpoint was taken.
+        self._taken: dict[int, tuple[int, int | None]] = {}
+        self._expired: dict[int, float] = {}
+        #: Whether that may hold bytes of what was forgotten.
+        self._in_pages: dict[int, bool] = {}
+        self._fenced: dict[int, Fenced] = {}
+        self._away: StoreUnavailable | None = None
+        self._attempts, self._not_before, self._closing = 0, 0.0, False
+
+    def own(self, partitions: Collection[int]) -> None:
+        """These are ours from now on, in the group's generation of now."""
+        self._epochs |= dict.fromkeys(partitions, self._generation())
+        self._fenced.clear()
+
+    def warnings(self) -> list[str]:
+        """What is amiss, though the worker works."""
+        found = [] if self._away is None else [f"no checkpoints for now: {self._away}"]
+        return found + [f"no checkpoints: {fenced}" for fenced in self._fenced.values()]
+
+    def store_is_away(self) -> bool:
+        """Whether it did not answer the last time, and is not asked again yet."""
+        return self._away is not None and time.monotonic() < self._not_before
+
+    async def tick(self) -> None:
+        """A checkpoint of each partition in which something changed."""
+        if self._one_at_a_time.locked() or time.monotonic() < self._not_before:
+            return
+        for partition in self._shards.partitions():
+            await self.take(partition)
+            if self._away is not None:
+                return
+
+    async def now(self) -> list[Done]:
+        """A checkpoint of each partition of ours, now; nothing is taken where nothing changed."""
+        return [await self.take(partition) for partition in self._shards.partitions()]
+
+    async def last(self) -> None:
+        """The worker is about to stop: what changed is kept, if it does not take long; then no more is taken."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOPPING_SECONDS):
+                if time.monotonic() >= self._not_before:
+                    await self.now()
+        self._closing = True
+
+    async def leaving(self, partition: int, call: CallShard) -> None:
+        """The same for a partition that goes to another worker, before its shard is closed."""
+        try:
+            if self._closing or self._away is not None or partition in self._fenced:
+                return
+            async with asyncio.timeout(LEAVING_SECONDS):
+                await self._take(partition, call, mine=False)
+        except TimeoutError:
+            log.info("shard %d: it leaves without a last checkpoint: that would take too long", partition)
+        finally:
+            self._taken.pop(partition, None)
+            with suppress(KeyError):
+                self._metrics.checkpoint_at.remove(str(partition))
+
+    async def take(self, partition: int) -> Done:
+        """A checkpoint of a partition of ours, if anything changed; why there is none, where there is none."""
+        if fenced := self._fenced.get(partition):
+            return Done(partition, "fenced", why=str(fenced))
+        if not self._caught_up(partition):
+            return Done(partition, "given_up", why="it is not all there yet")
+        return await self._take(partition, partial(self._shards.call, partition), mine=True)
+
+    async def _take(self, partition: int, call: CallShard, *, mine: bool) -> Done:
+        try:
+            async with self._one_at_a_time:
+                done = await self._taken_once(partition, call, mine)
+        except ShardNotHere as exc:
+            return Done(partition, "given_up", why=str(exc))
+        except (SiltstoneError, OSError, duckdb.Error) as exc:
+            return self._failed(partition, exc, mine)
+        if done.outcome != "unchanged":
+            self._metrics.checkpoints.labels(done.outcome).inc()
+            self._answered()
+        return done
+
+    def _failed(self, partition: int, exc: Exception, mine: bool) -> Done:
+        self._metrics.checkpoints.labels(reason_of(exc)).inc()
+        if isinstance(exc, Fenced):
+            if mine:
+                self._fenced[partition] = exc
+            log.warning("shard %d: no checkpoints until it is assigned anew: %s", partition, exc)
+            return Done(partition, "fenced", why=str(exc))
+        if isinstance(exc, StoreUnavailable):
+            self._attempts += 1
+            self._not_before = time.monotonic() + STORE_AWAY.after(self._attempts)
+            if self._away is None:
+                log.warning("no checkpoints for now, all else goes on: %s", exc)
+            self._away = exc
+        else:
+            log.warning("shard %d: no checkpoint was taken: %s", partition, exc)
+        why = str(exc) if isinstance(exc, SiltstoneError) else f"{type(exc).__name__}: the worker's log says more"
+        return Done(partition, "failed", why=why)
+
+    def _answered(self) -> None:
+        if self._away is not None:
+            log.warning("the checkpoints' store answers again")
+        self._away, self._attempts, self._not_before = None, 0, 0.0
+
+    async def _taken_once(self, partition: int, call: CallShard, mine: bool) -> Done:
+        if await self._is_unchanged(partition, call) and not (mine and await self._is_overdue(partition)):
+            if mine and time.monotonic() >= self._expired.get(partition, 0.0) + self._expire_seconds:
+                await self._expire(partition)
+            return Done(partition, "unchanged")
+        epoch = self._epochs.get(partition, 0)
+        try:
+            return await self._kept(partition, call, epoch)
+        except Fenced as exc:
+            # A group that was deleted counts from the start again: who is a member now comes after all of them.
+            if not mine or exc.newer < epoch or not await self._is_member():
+                raise
+            self._epochs[partition] = exc.newer + max(1, epoch)
+            log.info("shard %d: the group's generations have begun anew: %s", partition, exc)
+            return await self._kept(partition, call, self._epochs[partition])
+
+    async def _is_overdue(self, partition: int) -> bool:
+        """Whether one is due for what was forgotten long ago, and lies beside what has not changed."""
+        return await in_background(partial(self._store.overdue, partition), "checkpoint")
+
+    async def _is_unchanged(self, partition: int, call: CallShard) -> bool:
+        changes: int = await call(_changes)
+        beside = self._beside.changes(partition)
+        if partition not in self._taken:
+            newest = await in_background(partial(self._store.newest, partition), "checkpoint")
+            if newest is None:
+                return False
+            self._show(partition, newest.facts.at)
+            position = newest.facts.positions.get(LONG_TERM)
+            here = Position(self._topic_id(), await call(Shard.position))
+            if position == here and not self._store.is_damaged(newest):
+                self._taken[partition] = changes, newest.facts.windows or None
+                self._in_pages[partition] = newest.facts.in_pages
+        if self._in_pages.get(partition) and not await call(_in_pages):
+            return False  # the catalog was written anew since, without what was forgotten
+        if partition not in self._taken:
+            return False
+        taken, taken_beside = self._taken[partition]
+        return changes == taken and (beside is None or beside == taken_beside)
+
+    async def _kept(self, partition: int, call: CallShard, epoch: int) -> Done:
+        beside_changes = self._beside.changes(partition)
+        beside = await self._beside.copy(partition)
+        try:
+            frozen = await call(Shard.freeze)
+            try:
+                facts = self._facts(partition, frozen, epoch, beside)
+                files = [*frozen.files, *(beside.files if beside is not None else ())]
+                taken = await self._read(Snapshot(facts, files), frozen)
+            finally:
+                frozen.held.give_up()
+                with suppress(ShardNotHere):
+                    await asyncio.shield(call(Shard.thaw, frozen))
+        finally:
+            if beside is not None:
+                await beside.close()
+        if taken is None:
+            log.info("shard %d: its checkpoint was given up, and is begun anew: something was forgotten", partition)
+            return Done(partition, "given_up", why="something was forgotten meanwhile, or it took too long")
+        self._taken[partition] = frozen.changes, beside_changes if beside is None else beside.changes
+        self._in_pages[partition] = frozen.in_pages
+        self._metrics.checkpoint_bytes.inc(taken.uploaded)
+        self._show(partition, facts.at)
+        log.info(
+            "shard %d: checkpoint %d at offset %d: %d of %d bytes were uploaded",
+            partition,
+            taken.generation,
+            frozen.position,
+            taken.uploaded,
+            taken.whole,
+        )
+        await self._expire(partition)
+        return Done(partition, "taken", taken)
+
+    async def _expire(self, partition: int) -> None:
+        """What is too old or too many goes. A store that does not let it, does so the next time."""
+        self._expired[partition] = time.monotonic()
+        try:
+            await in_background(partial(self._store.expire, partition), "checkpoint", low_priority=True)
+        except CheckpointError as exc:
+            self._metrics.checkpoints.labels("not_expired").inc()
+            log.warning("shard %d: older checkpoints stay for now: %s", partition, exc)
+
+    def _facts(self, partition: int, frozen: Frozen, epoch: int, beside: Copy | None) -> Facts:
+        positions = {LONG_TERM: Position(self._topic_id(), frozen.position)}
+        return Facts(
+            partition=partition,
+            partitions=self._partitions,
+            model=frozen.model.name,
+            dimension=frozen.model.dimension,
+            at=self._now(),
+            epoch=epoch,
+            positions={**positions, **(beside.positions if beside is not None else {})},
+            in_pages=frozen.in_pages or (beside is not None and beside.in_files),
+            windows=0 if beside is None else beside.changes,
+        )
+
+    async def _read(self, snapshot: Snapshot, frozen: Frozen) -> Taken | None:
+        until = time.monotonic() + HOLD_SECONDS
+
+        def stop() -> bool:
+            return frozen.held.broken or time.monotonic() > until
+
+        try:
+            return await in_background(partial(self._store.take, snapshot, stop), "checkpoint", low_priority=True)
+        except (OSError, SnapshotChanged):
+            if frozen.held.broken:  # a file has made place for another
+                return None
+            raise
+
+    def _show(self, partition: int, at: int) -> None:
+        self._metrics.checkpoint_at.labels(str(partition)).set(at / 1000)
+
+
+def _in_pages(shard: Shard) -> bool:
+    return shard.in_pages
+
+
+def _changes(shard: Shard) -> int:
+    return shard.changes
+
+
+def reason_of(exc: Exception) -> str:
+    """By what a failure is counted."""
+    kinds: list[tuple[type[Exception], str]] = [
+        (Fenced, "fenced"),
+        (StoreFull, "store_full"),
+        (StoreRefused, "store_refused"),
+        (StoreMissing, "store_missing"),
+        (StoreUnavailable, "store_away"),
+        (CheckpointMismatch, "mismatch"),
+        (SnapshotChanged, "changed"),
+    ]
+    return next((reason for kind, reason in kinds if isinstance(exc, kind)), "failed")

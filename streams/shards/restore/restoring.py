@@ -1,0 +1,292 @@
+"""A partition's state when it is assigned: the worker's own disk, else the newest checkpoint that fits, else the log.
+
+A disk is as good as its position: what comes after it is read from the log. A checkpoint is taken where there is no
+disk, where the log has no longer what the disk lacks, and where the disk is so far behind that reading the log takes
+longer. It comes into a folder of its own, and whole into its place.
+
+Where the log has no longer what the disk lacks, nothing is opened without a state that it reaches: a store that is
+away is waited for, and one whose checkpoints are all damaged, too old or of other settings stops the worker. A shard
+that began with a hole would soon be the newest checkpoint, in the place of those that are whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from schemas.errors import (
+    BrokerUnavailable,
+    CheckpointMismatch,
+    DamagedCheckpoint,
+    DataDirError,
+    ShardError,
+    ShardLocked,
+    StoreUnavailable,
+)
+from streams.runtime.background import in_background
+from streams.runtime.backoff import Backoff
+from streams.telemetry.metrics import Metrics
+from tables.checkpoints.checkpoints import Checkpoints
+from tables.checkpoints.drafts import Draft, drop_left
+from tables.checkpoints.fitting import misfit
+from tables.checkpoints.manifest import Manifest
+from tables.checkpoints.replacing import FORMER, position_of, replace_shard, take_up
+from tables.memories.catalog.reembedding import VectorModel
+from tables.memories.frozen import FOLDER, LONG_TERM
+
+log = logging.getLogger(__name__)
+
+#: A disk that lacks more records than that may be slower than a checkpoint: half a minute of embedding, or more.
+FAR_BEHIND: Final = 20_000
+#: So long a store is waited for where the log has it all, but for hours of embedding.
+STORE_SECONDS: Final = 60.0
+#: Between two attempts to reach the store, or the broker.
+AGAIN: Final = Backoff(first=0.5, longest=10.0)
+
+#: Told how many bytes are done, and how many there are.
+Reached = Callable[[int, int], None]
+
+
+class LogBounds(NamedTuple):
+    """The offsets of a partition's oldest record and after its newest; the topic's id, "" where it is not known."""
+
+    start: int
+    end: int
+    topic_id: str
+
+
+class Stopped(Exception):
+    """The partition has gone on."""
+
+
+class _Unusable(Exception):
+    """Why a checkpoint cannot be used."""
+
+
+class _TooOld(_Unusable):
+    """It ends before what is wanted."""
+
+
+class _Wanted(NamedTuple):
+    """For which folder a state is wanted, whose position is `own`: one from offset `least` on."""
+
+    partition: int
+    folder: Path
+    own: int | None
+    bounds: LogBounds
+    least: int
+
+
+class Restoring:
+    """`bounds` asks the broker for the log; `begins` is told of a restore, and gives what is told how far it is.
+
+    `is_member` asks the group whether this worker still belongs to it. With `accept_loss` the nearest state is taken
+    though the log does not reach it.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Checkpoints,
+        folder: Path,
+        partitions: int,
+        bounds: Callable[[int], Awaitable[LogBounds]],
+        is_member: Callable[[], Awaitable[bool]],
+        metrics: Metrics,
+        begins: Callable[[int], Reached] = lambda partition: lambda done, whole: None,
+        accept_loss: bool = False,
+        patience: float = STORE_SECONDS,
+    ) -> None:
+        self._store, self._folder, self._partitions = store, folder, partitions
+        self._bounds, self._is_member, self._metrics, self._begins = bounds, is_member, metrics, begins
+        self._accept_loss, self._patience = accept_loss, patience
+        self._waiting: dict[int, str] = {}
+
+    def _clean(self, partition: int, folder: Path) -> None:
+        """Remove what a worker left that was killed while it restored; a disk that it had set aside comes back."""
+        take_up(self._aside(partition), folder)
+        drop_left(self._folder, str(partition))
+
+    def _aside(self, partition: int) -> Path:
+        return self._folder / f"{partition}{FORMER}"
+
+    def waiting(self) -> list[str]:
+        """Why shards are not opened yet."""
+        return list(self._waiting.values())
+
+    async def bring(self, partition: int, folder: Path, models: Sequence[VectorModel]) -> None:
+        """Have the nearest state in a shard's folder, of one of these models. Raises `ShardError`, `DataDirError`."""
+        for attempt in itertools.count(1):
+            await in_background(partial(self._clean, partition, folder), "restore")
+            try:
+                source = await self._brought(partition, folder, models)
+            except ShardLocked as exc:  # what another worker has made of the disk may be the nearest state now
+                log.warning("%s", exc)
+                await asyncio.sleep(AGAIN.after(attempt))
+            else:
+                self._metrics.restores.labels(source).inc()
+                return
+            finally:
+                self._waiting.pop(partition, None)
+
+    async def _brought(self, partition: int, folder: Path, models: Sequence[VectorModel]) -> str:
+        """Where the state comes from."""
+        own = await in_background(partial(position_of, folder), "restore")
+        bounds = await self._log_of(partition)
+        whole = bounds.start <= (own or 0)
+        if own is not None and whole and bounds.end - own <= FAR_BEHIND:
+            return "disk"
+        least = 0 if own is None else own + 1 + (FAR_BEHIND if whole else 0)
+        wanted = _Wanted(partition, folder, own, bounds, least if self._accept_loss else max(least, bounds.start))
+        restored = await self._restored(wanted, models, patient=own is None or not whole)
+        reached = own if restored is None else restored
+        if reached is not None and reached < bounds.start:
+            log.warning(
+                "shard %d: what offsets %d to %d of the log had is lost", partition, reached, bounds.start - 1
+            )
+        return "checkpoint" if restored is not None else "log" if own is None else "disk"
+
+    async def _log_of(self, partition: int) -> LogBounds:
+        for attempt in itertools.count(1):
+            try:
+                return await self._bounds(partition)
+            except (BrokerUnavailable, TimeoutError) as exc:
+                log.info("shard %d: the log is not to be seen yet: %s", partition, exc)
+                await asyncio.sleep(AGAIN.after(attempt))
+        raise AssertionError
+
+    async def _restored(self, wanted: _Wanted, models: Sequence[VectorModel], *, patient: bool) -> int | None:
+        """The offset of the checkpoint that was found, and is in its place; None where there is none."""
+        partition, bounds = wanted.partition, wanted.bounds
+        until = time.monotonic() + self._patience
+        for attempt in itertools.count(1):
+            unusable: list[str] = []
+            try:
+                for number in await in_background(partial(self._store.numbers, partition), "restore"):
+                    try:
+                        manifest = await self._fitting(wanted, number, models)
+                        if manifest is not None:
+                            return await self._into_place(manifest, wanted)
+                    except _Unusable as exc:
+                        level = logging.INFO if isinstance(exc, _TooOld) else logging.WARNING
+                        log.log(level, "shard %d: checkpoint %d is passed over: %s", partition, number, exc)
+                        unusable.append(str(exc))
+                break
+            except StoreUnavailable as exc:
+                if not patient or (time.monotonic() > until and not bounds.start):
+                    log.warning("shard %d: without a checkpoint, from the disk and the log: %s", partition, exc)
+                    return None
+                self._waiting[partition] = f"shard {partition}: its checkpoint is not to be had yet: {exc}"
+                log.warning("%s", self._waiting[partition])
+                await asyncio.sleep(AGAIN.after(attempt))
+        if patient and unusable and bounds.start and not self._accept_loss:
+            raise ShardError(
+                partition,
+                f"the log begins at offset {bounds.start}, and its checkpoints cannot be used: {unusable[0]}; set "
+                "back what was changed, or put a state there with `siltstone checkpoint restore`; "
+                "checkpoints.accept_loss=true goes on without what is lost",
+            )
+        return None
+
+    async def _fitting(self, wanted: _Wanted, number: int, models: Sequence[VectorModel]) -> Manifest | None:
+        """A generation that can be used here; None where it was dropped just now. Raises `_Unusable`."""
+        try:
+            manifest = await in_background(partial(self._store.read, wanted.partition, number), "restore")
+        except CheckpointMismatch as exc:
+            raise _Unusable(exc.reason) from exc
+        except DamagedCheckpoint as exc:
+            raise _Unusable(f"damaged: {exc.what}") from exc
+        if manifest is None:
+            return None
+        reason = misfit(
+            manifest,
+            partition=wanted.partition,
+            partitions=self._partitions,
+            models=models,
+            topic_ids={LONG_TERM: wanted.bounds.topic_id},
+        )
+        if reason is not None:
+            raise _Unusable(reason)
+        offset = manifest.facts.positions[LONG_TERM].offset
+        if offset > wanted.bounds.end:
+            raise _Unusable(f"the log ends at offset {wanted.bounds.end}, before its {offset}")
+        if offset < wanted.least:
+            raise _TooOld(f"it ends at offset {offset}, and one from {wanted.least} on is wanted")
+        return manifest
+
+    async def _into_place(self, manifest: Manifest, wanted: _Wanted) -> int:
+        """Its offset. Raises `_Unusable` where it is not whole, and `ShardLocked`."""
+        partition, gone = wanted.partition, threading.Event()
+        offset = manifest.facts.positions[LONG_TERM].offset
+        log.warning(
+            "shard %d: checkpoint %d is restored, %d bytes; the log is read from offset %d",
+            partition,
+            manifest.generation,
+            manifest.whole,
+            offset,
+        )
+        mine = tuple(file for file in manifest.files if file.name.startswith(f"{FOLDER}/"))
+        progress = told_until(gone, self._begins(partition))
+
+        def fetch() -> Draft:
+            draft = Draft(self._folder, partition)
+            try:
+                self._store.restore(msgspec.structs.replace(manifest, files=mine), draft.files, progress)
+                if gone.is_set():
+                    raise Stopped
+            except BaseException:
+                draft.drop()
+                raise
+            return draft
+
+        def put() -> None:
+            try:
+                if not gone.is_set():
+                    restored, aside = draft.files / FOLDER, self._aside(partition)
+                    replace_shard(partition, restored, wanted.folder, aside, position=wanted.own)
+            finally:
+                draft.drop()
+
+        try:
+            draft = await in_background(fetch, "restore")
+            try:
+                await self._still_ours()
+            except BaseException:
+                draft.drop()
+                raise
+            await in_background(put, "restore")
+        except DamagedCheckpoint as exc:
+            raise _Unusable(f"damaged: {exc.what}") from exc
+        except OSError as exc:
+            raise DataDirError(wanted.folder, exc.strerror or type(exc).__name__) from exc
+        except asyncio.CancelledError:
+            gone.set()
+            raise
+        return offset
+
+    async def _still_ours(self) -> None:
+        """Wait while the group does not count us in: then the partition is ours still, or this is cancelled."""
+        for attempt in itertools.count(1):
+            if await self._is_member():
+                return
+            await asyncio.sleep(AGAIN.after(attempt))
+
+
+def told_until(gone: threading.Event, reached: Reached = lambda done, whole: None) -> Reached:
+    """Told how far a restore is, which it ends once `gone` is set."""
+
+    def progress(done: int, whole: int) -> None:
+        if gone.is_set():
+            raise Stopped
+        reached(done, whole)
+
+    return progress

@@ -1,0 +1,115 @@
+"""The windows' rows of partitions that come: out of their newest checkpoints, where they come soon enough.
+
+They save reading changelogs from the start, and no more: those have it all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from schemas.errors import CheckpointError, DamagedCheckpoint, DataDirError, StoreUnavailable
+from streams.runtime.background import in_background
+from streams.shards.restore.restoring import Stopped, told_until
+from tables.checkpoints.checkpoints import Checkpoints
+from tables.checkpoints.drafts import Draft
+from tables.windows.partition_store import holds_rows, place_rows
+
+log = logging.getLogger(__name__)
+
+#: So long all partitions together are waited for.
+WINDOWS_SECONDS: Final = 30.0
+#: After that was in vain the store is not asked for so long.
+STORE_AWAY_SECONDS: Final = 60.0
+#: The folder of their files in a checkpoint.
+WINDOWS: Final = "windows"
+
+
+class _Over:
+    """Whether the time for something is over. What is done `in_time` is done wholly before that."""
+
+    def __init__(self) -> None:
+        self.event, self._lock = threading.Event(), threading.Lock()
+
+    def set(self) -> None:
+        with self._lock:
+            self.event.set()
+
+    @contextlib.contextmanager
+    def in_time(self) -> Iterator[None]:
+        """Raises `Stopped`."""
+        with self._lock:
+            if self.event.is_set():
+                raise Stopped
+            yield
+
+
+class RestoringWindows:
+    """`known_away` says whether the store does not answer others."""
+
+    def __init__(
+        self, *, store: Checkpoints, folder: Path, partitions: int, known_away: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._store, self._folder, self._partitions, self._known_away = store, folder, partitions, known_away
+        self._not_before = 0.0
+
+    async def bring(self, folders: Mapping[int, Path]) -> None:
+        """Have the windows' rows of the newest checkpoints in these folders of partitions, where there are none.
+
+        Whether they are of the changelogs that there are, and not too old, is found out when these are read on; and
+        what is wrong with a checkpoint is no more than time: the changelogs have it all.
+        """
+        if not folders or self._known_away() or time.monotonic() < self._not_before:
+            return
+        over = _Over()
+        try:
+            async with asyncio.timeout(WINDOWS_SECONDS):
+                await asyncio.gather(*(self._of_partition(*one, over) for one in folders.items()))
+        except TimeoutError:
+            self._away(f"no answer from {self._store.url}")
+        finally:
+            over.set()
+
+    async def _of_partition(self, partition: int, folder: Path, over: _Over) -> None:
+        try:
+            await in_background(partial(self._in_place, partition, folder, over), "restore")
+        except StoreUnavailable as exc:
+            self._away(str(exc))
+        except (CheckpointError, DataDirError, OSError) as exc:
+            log.warning("windows of partition %d: read from their changelogs: %s", partition, exc)
+
+    def _away(self, why: str) -> None:
+        if time.monotonic() >= self._not_before:
+            log.warning("windows without a checkpoint are read from their changelogs: %s", why)
+        self._not_before = time.monotonic() + STORE_AWAY_SECONDS
+
+    def _in_place(self, partition: int, folder: Path, over: _Over) -> None:
+        """`over`: the changelogs are read in the meantime, and nothing may come into the folder any more."""
+        if holds_rows(folder):
+            return
+        for manifest in self._store.generations(partition):
+            files = tuple(file for file in manifest.files if file.name.startswith(f"{WINDOWS}/"))
+            if not files or manifest.facts.partitions != self._partitions:
+                continue
+            draft = Draft(self._folder, partition)
+            try:
+                mine, until = msgspec.structs.replace(manifest, files=files), told_until(over.event)
+                self._store.restore(mine, draft.files, until)
+                with over.in_time():
+                    place_rows(draft.files / WINDOWS, folder)
+                return
+            except Stopped:
+                return
+            except DamagedCheckpoint as exc:
+                log.warning("windows of partition %d: %s", partition, exc)
+            finally:
+                draft.drop()

@@ -1,0 +1,1 @@
+"""summary-requests: a day of messages becomes a Markdown file."""

@@ -1,0 +1,87 @@
+"""Summaries without a model, made in a process of their own, which is started again when it dies."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from schemas.one_blas_thread import ONE_THREAD
+from streams.runtime.called_process import CalledProcess, ProcessDied
+from streams.summaries.extraction import Failed, made
+from streams.summaries.rules.drafting import Draft, Order
+
+log = logging.getLogger(__name__)
+
+#: What a summary may take, in seconds of CPU time; the longest that is read takes less than one.
+MOST_SECONDS: Final = 20.0
+#: A summary yields to intake where cores are short. Lower still, and beside a steady load nobody would see one.
+EXTRACTION_NICE: Final = 10
+
+
+class ExtractionProcess:
+    """Makes summaries at a low priority, out of the way of the event loop and of its interpreter.
+
+    extraction = ExtractionProcess()
+    await extraction.drafted([order, …])      # a Draft each, or None where it could not be made
+    await extraction.close()
+
+    The process is started by the first order: a worker without summaries has none. Calls are worked on one after the
+    other.
+    """
+
+    def __init__(self, *, seconds: float = MOST_SECONDS) -> None:
+        self._seconds = seconds
+        self._process = _process()
+        self._turn = asyncio.Lock()
+
+    @property
+    def pid(self) -> int | None:
+        """The process, where there is one."""
+        return self._process.pid
+
+    async def drafted(self, orders: Sequence[Order]) -> list[Draft | None]:
+        """The drafts of these orders, in their order.
+
+        What the process dies of, or does not come to an end with, costs nobody else a summary: it is started again,
+        and asked for each of the orders alone.
+        """
+        async with self._turn:
+            answers = await self._answers(orders)
+            if answers is None and len(orders) > 1:
+                answers = [(await self._answers([order]) or [None])[0] for order in orders]
+        return [None] * len(orders) if answers is None else answers
+
+    async def close(self) -> None:
+        """End the process, which holds nothing."""
+        async with self._turn:
+            await self._end()
+
+    async def _answers(self, orders: Sequence[Order]) -> list[Draft | None] | None:
+        """None where the process did not survive, or could not be started."""
+        if self._process.gone:  # while it had nothing to do
+            await self._end()
+        try:
+            told = await self._process.call(made, orders, self._seconds)
+        except ProcessDied as exc:
+            log.warning("the summaries' process %s, over %d of them; it is started again", exc, len(orders))
+            await self._end()
+            return None
+        except asyncio.CancelledError:
+            await asyncio.shield(self._end())  # who comes next does not wait for what nobody waits for
+            raise
+        answers: list[Draft | None] = []
+        for answer in told:
+            if isinstance(answer, Failed):
+                log.error("a summary cannot be made: %s", answer.exception)
+            answers.append(None if isinstance(answer, Failed) else answer)
+        return answers
+
+    async def _end(self) -> None:
+        process, self._process = self._process, _process()
+        await process.close()
+
+
+def _process() -> CalledProcess:
+    return CalledProcess(ONE_THREAD, EXTRACTION_NICE)

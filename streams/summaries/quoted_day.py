@@ -1,0 +1,114 @@
+"""A day's conversation as a model is shown it: with short ids, and no longer than the model can read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING, NamedTuple
+
+from schemas.conversations import Role
+from streams.models.prompting import quotation, shortened
+
+if TYPE_CHECKING:
+    from streams.summaries.rules.turns import Turn
+
+#: What is quoted of any message: its beginning and its end, half of this each.
+QUOTED_CHARS = 4_000
+#: Of what has to give way, this much still stands.
+BRIEF_ANSWER_CHARS, BRIEF_QUESTION_CHARS = 160, 400
+
+_WORDS = b" abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def estimated_tokens(text: str) -> int:
+    """How many tokens a model makes of a text, rather too many: no tokeniser is known here.
+
+    Four Latin letters are a token, two digits or signs, and each other character; and a tenth for what that misses.
+
+    >>> estimated_tokens("我对花生过敏"), estimated_tokens("I am allergic to peanuts")
+    (7, 7)
+    """
+    ascii_only = text.encode("ascii", "ignore")
+    signs = len(ascii_only.translate(None, _WORDS))
+    quarters = 4 * (len(text) - len(ascii_only)) + len(ascii_only) + signs
+    return -(-quarters * 11 // 40)
+
+
+class QuotedMessage(NamedTuple):
+    """A message as it is shown."""
+
+    id: str
+    turn: int
+    role: str
+    time: str
+    text: str
+
+    @property
+    def tokens(self) -> int:
+        return estimated_tokens(quotation(self._asdict())[1] + ", ")
+
+
+@dataclass(frozen=True, slots=True)
+class QuotedDay:
+    """What is shown of a day; and of every shown message, by its short id (m1, m2, …), its own id and its turn."""
+
+    date: str
+    said: tuple[QuotedMessage, ...]
+    ids: Mapping[str, str]
+    turns: Mapping[str, int]
+
+    @classmethod
+    def of(cls, turns: Sequence[Turn], date: str, zone: tzinfo, tokens: int) -> QuotedDay:
+        """The day in at most so many tokens: the oldest answers give way first, then the oldest questions."""
+        own: dict[str, str] = {}
+        said = []
+        for turn in turns:
+            for message in turn.messages:
+                short = f"m{len(own) + 1}"
+                own[short] = message.message_id
+                at, text = _clock(message.timestamp, zone), shortened(message.content, QUOTED_CHARS)
+                said.append(QuotedMessage(short, turn.number, message.role.value, at, text))
+        shown = tuple(_fitted(said, tokens))
+        return cls(date, shown, {one.id: own[one.id] for one in shown}, {one.id: one.turn for one in shown})
+
+    @property
+    def data(self) -> dict[str, object]:
+        """What is quoted."""
+        return {"date": self.date, "messages": [one._asdict() for one in self.said]}
+
+
+def _clock(millis: int, zone: tzinfo) -> str:
+    return datetime.fromtimestamp(millis / 1000, zone).strftime("%H:%M")
+
+
+def _fitted(said: Sequence[QuotedMessage], tokens: int) -> list[QuotedMessage]:
+    """Messages of so many tokens together; each step goes from the oldest one on and no further than it must."""
+    kept: list[QuotedMessage | None] = list(said)
+    cost = [one.tokens for one in said]
+    over = sum(cost) - tokens
+    for step in (_brief_answer, _no_answer, _brief_question, _nothing):
+        for place, one in enumerate(kept):
+            if over <= 0:
+                break
+            if one is not None and (less := step(one)) is not one:
+                kept[place], before = less, cost[place]
+                cost[place] = 0 if less is None else less.tokens
+                over -= before - cost[place]
+    return [one for one in kept if one is not None]
+
+
+def _brief_answer(one: QuotedMessage) -> QuotedMessage:
+    return one if one.role == Role.USER else one._replace(text=shortened(one.text, BRIEF_ANSWER_CHARS))
+
+
+def _no_answer(one: QuotedMessage) -> QuotedMessage | None:
+    return one if one.role == Role.USER else None
+
+
+def _brief_question(one: QuotedMessage) -> QuotedMessage:
+    return one._replace(text=shortened(one.text, BRIEF_QUESTION_CHARS))
+
+
+def _nothing(_: QuotedMessage) -> QuotedMessage | None:
+    return None

@@ -1,0 +1,14 @@
+"""The summary of a user's day: taken out of the messages or written by a model, checked, and rendered as Markdown.
+
+turns = turns_of(messages, limits)
+summary = extracted(turns)  # or grounded(what a model wrote, turns)
+text = rendered(summary, language="zh", …)
+"""
+
+from streams.summaries.rules.extracting import extracted
+from streams.summaries.rules.grounding import grounded
+from streams.summaries.rules.labels import Language, language_of
+from streams.summaries.rules.rendering import rendered
+from streams.summaries.rules.turns import Turn, turns_of
+
+__all__ = ["Language", "Turn", "extracted", "grounded", "language_of", "rendered", "turns_of"]

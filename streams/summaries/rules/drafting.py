@@ -1,0 +1,82 @@
+"""From the records of requests to the text that answers them: all of a summary that needs neither disk nor model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from schemas.settings.agents import SummaryLanguage
+from schemas.summaries import Decision, Preference, Summary
+from schemas.summary_requests import Reason, said_in
+from streams.intake.rules.exchanges import Limits
+from streams.summaries.rules.extracting import extracted
+from streams.summaries.rules.labels import language_of
+from streams.summaries.rules.reading import reading
+from streams.summaries.rules.rendering import rendered
+from streams.summaries.rules.turns import Turn, turns_in
+
+
+class Order(NamedTuple):
+    """One summary: the records of the requests that it answers, and how it is to be written.
+
+    Exchanges are cut at the `limits`; `written_at` is in epoch ms.
+    """
+
+    requests: tuple[bytes, ...]
+    limits: Limits
+    language: SummaryLanguage
+    timezone: ZoneInfo
+    reason: Reason
+    written_at: int
+
+
+class Item(NamedTuple):
+    """A preference or a decision, with the ids of the messages that say so."""
+
+    text: str
+    sources: tuple[str, ...]
+
+
+class Draft(NamedTuple):
+    """Markdown for a day's file, "" where nobody has spoken; what of it is worth remembering; what was not read."""
+
+    text: str
+    items: tuple[Item, ...] = ()
+    left_out: int = 0
+
+
+class Read(NamedTuple):
+    """The turns that a summary is made of, and how many older messages are in none."""
+
+    turns: Sequence[Turn]
+    left_out: int
+
+
+def read(order: Order) -> Read:
+    """What the summary of an order is made of."""
+    found = reading([said_in(raw) for raw in order.requests])
+    return Read(turns_in(found.said, order.limits), found.left_out)
+
+
+def drafted(order: Order) -> Draft:
+    """The summary without a model."""
+    found = read(order)
+    return written(extracted(found.turns), found, order)
+
+
+def written(summary: Summary, found: Read, order: Order) -> Draft:
+    """A summary of what was read."""
+    if not found.turns:
+        return Draft("")
+    text = rendered(
+        summary,
+        language=language_of(found.turns) if order.language == "auto" else order.language,
+        written_at=order.written_at,
+        timezone=order.timezone,
+        reason=order.reason,
+        headed=None,
+        left_out=found.left_out,
+    )
+    items: list[Preference | Decision] = [*summary.preferences, *summary.decisions]
+    return Draft(text, tuple(Item(item.text, item.sources) for item in items), found.left_out)

@@ -1,0 +1,69 @@
+"""What is worth knowing tomorrow and stands in no other section: facts of the user's life, and conclusions."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from schemas.phrases import FORCE_PHRASES
+from schemas.summaries import Insight
+from streams.language.estimator import told
+from streams.summaries.rules.sentences import ITEM_CHARS, content, shortened
+from streams.summaries.rules.talk import Found, Talk
+
+LEAST_WORTH: Final = 7.0
+"""What a sentence has to be worth, 0-10 by the local estimator and more for what follows."""
+
+LASTING_WORTH: Final = 1.5
+CONCLUSION_WORTH: Final = 7.0
+"""What it adds to tell a lasting fact; and to conclude something, or to be what the user wants remembered."""
+
+LASTING: Final = frozenset(
+    {
+        *("name", "person", "identity", "own-identity", "occupation", "origin", "home", "contact"),
+        *("own-relation", "constraint", "habit", "preference"),
+    }
+)
+"""The estimator's signals of what will still be so in a year."""
+
+_RECALLS: Final = ("remember my", "could you remember", "记得", "記得")
+"""Phrases that are more than a request: what they say would go with them, or nobody asked."""
+
+_REQUESTS: Final = "|".join(sorted(set(FORCE_PHRASES).difference(_RECALLS), key=len, reverse=True))
+_REMEMBER: Final = re.compile(
+    rf"^(?:请|你|要|please\s)*(?:{_REQUESTS}|could you remember(?: that)?|remember(?= my\b))(?:了|一件事)?\W*",
+    re.IGNORECASE,
+)
+
+_YOURS: Final = re.compile(r"你|您|you\b", re.IGNORECASE)
+
+
+def insights(talk: Talk) -> tuple[list[Found[Insight]], list[Found[Insight]]]:
+    """Of the user's sentences that nothing else was made of: facts and conclusions, and what else tells much."""
+    facts: list[Found[Insight]] = []
+    events: list[Found[Insight]] = []
+    for place, sentence in enumerate(talk.sentences):
+        if not sentence.by_user or sentence.code or talk.taken(place):
+            continue
+        said = _said(talk, place)
+        text = shortened(_REMEMBER.sub("", said), ITEM_CHARS)
+        if len(content(text)) < 2 or sentence.cues.unreal.search(text):
+            continue
+        found = told(text)
+        worth = found.score if text == sentence.text else min(found.score, talk.worth(place))
+        concludes = text != said or sentence.cues.realises.search(text) is not None
+        lasts = not LASTING.isdisjoint(found.signals)
+        worth += CONCLUSION_WORTH if concludes else LASTING_WORTH if lasts else 0
+        alone = concludes or lasts or not sentence.cues.dangling.match(text)
+        if alone and worth >= LEAST_WORTH:
+            insight = Insight(text=text, sources=(sentence.message.message_id,))
+            (facts if concludes or lasts else events).append(Found(insight, worth, place))
+    return facts, events
+
+
+def _said(talk: Talk, place: int) -> str:
+    """What the sentence tells up to the first small talk; nothing where it tells of the one who is spoken to."""
+    sentence = talk.sentences[place]
+    first = next((clause for clause in range(sentence.told) if sentence.opened[clause]), sentence.told)
+    last = next((clause for clause in range(first, sentence.told) if talk.idle(place, clause)), sentence.told)
+    return "" if first == last or _YOURS.match(sentence.opened[first]) else sentence.span(first, last)

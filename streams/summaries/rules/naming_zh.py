@@ -1,0 +1,102 @@
+"""Chinese names: a clause is cut where words lead or judge, and what is left between them names something."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from streams.summaries.rules.word_classes import MOST_CLAUSE_CHARS, Phrase, word_classes
+
+FEWEST: Final = 2
+MOST: Final = 16
+"""The characters of a name."""
+
+SHORT_SHARE: Final = 0.75
+"""What a name of two characters is worth, next to a longer one."""
+
+LONG, LONG_SHARE = 11, 0.85
+PART_SHARE: Final = 0.6
+"""What a part of a name is worth, next to the whole."""
+
+_CJK: Final = "\u4e00-\u9fff"
+_PIECE: Final = re.compile(rf"[{_CJK}A-Za-z0-9][{_CJK}A-Za-z0-9·.+#-]*|[《“「][^《》“”「」]{{1,20}}[》”」]")
+_REACHES: Final = re.compile(r"\d{3}|@|\.[a-z]{2}")
+"""Numbers, addresses and times name nothing."""
+
+_CHINESE: Final = re.compile(f"[{_CJK}]")
+_FOREIGN: Final = re.compile("[A-Za-z][A-Za-z0-9.+#-]+")
+
+
+class _Words(NamedTuple):
+    words: re.Pattern[str]
+    """Those that a clause is cut at, and those that hold such a word and are held together."""
+    cut: frozenset[str]
+    lead: re.Pattern[str]
+    trail: re.Pattern[str]
+    generic: re.Pattern[str]
+    attribute: frozenset[str]
+
+
+def phrases(clause: str) -> Iterator[Phrase]:
+    """What names something in a clause."""
+    words = _words()
+    for piece in _PIECE.findall(clause[:MOST_CLAUSE_CHARS]):
+        if piece[0] in "《“「":
+            yield Phrase(piece, 1.0)
+            continue
+        for chunk in _chunks(piece, words):
+            name = _bare(chunk, words)
+            if _names(name, words):
+                yield Phrase(name, _share(name))
+            owner, joint, owned = name.rpartition("的")
+            if joint:
+                for part in (owner, *(() if owned in words.attribute else (owned,))):
+                    if _names(bare := _bare(part, words), words):
+                        yield Phrase(bare, _share(bare) * (1.0 if owned in words.attribute else PART_SHARE))
+
+
+def _chunks(piece: str, words: _Words) -> Iterator[str]:
+    start = 0
+    for found in words.words.finditer(piece):
+        if found[0] in words.cut:
+            yield piece[start : found.start()]
+            start = found.end()
+    yield piece[start:]
+
+
+def _bare(chunk: str, words: _Words) -> str:
+    """Without what leads to the name and what follows it."""
+    lead, trail = words.lead.match(chunk), words.trail.search(chunk)
+    return chunk[lead.end() if lead else 0 : trail.start() if trail else None]
+
+
+def _names(name: str, words: _Words) -> bool:
+    if _REACHES.search(name) or words.generic.fullmatch(name):
+        return False
+    if _CHINESE.search(name):
+        return FEWEST <= len(name) <= MOST
+    return _FOREIGN.fullmatch(name) is not None
+
+
+def _share(name: str) -> float:
+    return SHORT_SHARE if len(name) == FEWEST else LONG_SHARE if len(name) >= LONG else 1.0
+
+
+def _any(words: Iterable[str]) -> str:
+    return "|".join(sorted(map(re.escape, set(words)), key=lambda word: (-len(word), word)))
+
+
+@lru_cache(maxsize=1)
+def _words() -> _Words:
+    classes = word_classes("naming_zh.txt")
+    held = _any(classes["held"])
+    return _Words(
+        re.compile(_any([*classes["cut"], *classes["held"]])),
+        frozenset(classes["cut"]),
+        re.compile(f"(?:(?!{held})(?:{_any(classes['lead'])}))++"),
+        re.compile(f"(?:{_any(classes['trail'])})++$"),
+        re.compile(f"(?:{_any(classes['generic'])})++"),
+        frozenset(classes["attribute"]),
+    )

@@ -1,0 +1,143 @@
+"""A summary as Markdown: what one run appends to the file of its day."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime
+from itertools import pairwise
+from typing import Final, Literal, TypeVar
+from urllib.parse import quote
+from zoneinfo import ZoneInfo
+
+from schemas.summaries import Decision, Insight, Preference, Problem, Summary, Todo, Topic
+from streams.summaries.rules.labels import LABELS, Labels, Language
+
+Reason = Literal["count", "manual", "day_end"]
+Said = TypeVar("Said", Preference, Decision, Todo, Problem, Insight)
+
+_ACTIVE: Final = re.compile(
+    r"\\(?=[!-/:-@\[-`{-~])"  # a backslash that would escape
+    r"|[`*\[\]~]|(?<![^\W_])_|_(?![^\W_])"  # code, emphasis, links, images
+    r"|^[#>+-]"
+)
+_NUMBERED: Final = re.compile(r"^(\d{1,9})([.)])")
+_MARKUP: Final = re.compile(r"<(?=[A-Za-z/!?])|&(?=#?\w+;)")
+_TURNING: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""What makes a line read backwards."""
+
+
+def rendered(
+    summary: Summary,
+    *,
+    language: Language,
+    written_at: int,
+    timezone: ZoneInfo,
+    reason: Reason,
+    headed: date | None,
+    left_out: int = 0,
+) -> str:
+    """The Markdown of one run, written at `written_at` (epoch ms): six sections, then when it was written.
+
+    `headed` by its day it is a document of its own; without, what one run adds to another. Each item ends with the
+    ids of its messages, percent-encoded, `<!-- sources: … -->`. No text of a user opens a comment. `left_out` says
+    how many older messages were not read.
+    """
+    labels = LABELS[language]
+    at = datetime.fromtimestamp(written_at / 1000, timezone)
+    trigger = {"count": labels.by_count, "manual": labels.manual, "day_end": labels.day_end}[reason]
+    parts = [
+        _section(labels.topics, [_topic(one, labels) for one in summary.topics if safe(one.title)], labels),
+        _section(labels.preferences, [_preference(one, labels) for one in _said(summary.preferences)], labels),
+        _section(labels.decisions, [_decision(one, labels) for one in _said(summary.decisions)], labels),
+        _section(labels.todos, [_todo(one, labels) for one in _said(summary.todos)], labels),
+        _section(labels.problems, [_problem(one, labels) for one in _said(summary.problems)], labels),
+        _section(labels.insights, [_insight(one) for one in _said(summary.insights)], labels),
+        f"**{labels.generated}**{labels.colon}{at.isoformat(' ', 'seconds')}"
+        f" · {labels.trigger}{labels.colon}{trigger}"
+        + (f" · {labels.left_out}{labels.colon}{left_out}" if left_out else "")
+        + "\n",
+    ]
+    if headed:
+        parts.insert(0, f"# {labels.heading} {headed.isoformat()}")
+    return "\n\n".join(parts)
+
+
+def safe(text: str) -> str:
+    """Text as one line of Markdown that reads as it is: no markup, comment, heading or list of its own."""
+    line = " ".join(text.split())
+    line = "".join(char for char in line if unicodedata.category(char) not in ("Cc", "Cs") and char not in _TURNING)
+    line = _ACTIVE.sub(r"\\\g<0>", line)
+    line = _NUMBERED.sub(r"\1\\\2", line)
+    return _MARKUP.sub(lambda found: "&lt;" if found[0] == "<" else "&amp;", line)
+
+
+def _said(items: Iterable[Said]) -> list[Said]:
+    """Those with any text: a list item of nothing but a comment is none."""
+    return [item for item in items if safe(item.text)]
+
+
+def _section(title: str, items: Sequence[str], labels: Labels) -> str:
+    return f"## {title}\n\n{chr(10).join(items) or labels.none}"
+
+
+def _sources(ids: Sequence[str]) -> str:
+    """`--` is encoded as well: not all readers allow it in a comment."""
+    encoded = (quote(one, safe="", errors="replace").replace("--", "-%2D") for one in ids)
+    return f" <!-- sources: {' '.join(encoded)} -->"
+
+
+def _marked(mark: str, text: str, labels: Labels) -> str:
+    return f"**{mark}**{labels.colon}{safe(text)}"
+
+
+def _below(mark: str, text: str, labels: Labels) -> str:
+    """What belongs to the item above, on a line below it."""
+    return f"\n  - {_marked(mark, text, labels)}" if safe(text) else ""
+
+
+def _topic(topic: Topic, labels: Labels) -> str:
+    turns = ""
+    if topic.turns:
+        pattern = labels.turn if len(topic.turns) == 1 else labels.turns
+        turns = pattern.format(labels.comma.join(_runs(sorted(set(topic.turns)))))
+    return f"- {safe(topic.title)}{turns}{_sources(topic.sources)}"
+
+
+def _runs(numbers: Sequence[int]) -> Iterator[str]:
+    """1, 2, 3, 7 as "1–3" and "7"."""
+    starts = [
+        0,
+        *(place for place, (one, other) in enumerate(pairwise(numbers), 1) if other != one + 1),
+        len(numbers),
+    ]
+    for start, end in pairwise(starts):
+        first, last = numbers[start], numbers[end - 1]
+        yield str(first) if first == last else f"{first}–{last}"
+
+
+def _preference(preference: Preference, labels: Labels) -> str:
+    mark = labels.observed if preference.observed else labels.preference
+    return f"- {_marked(mark, preference.text, labels)}{_sources(preference.sources)}"
+
+
+def _decision(decision: Decision, labels: Labels) -> str:
+    mark = labels.technical if decision.technical else labels.decision
+    line = f"- {_marked(mark, decision.text, labels)}{_sources(decision.sources)}"
+    return line + _below(labels.reason, decision.reason, labels)
+
+
+def _todo(todo: Todo, labels: Labels) -> str:
+    text = _marked(labels.inferred, todo.text, labels) if todo.inferred else safe(todo.text)
+    when = labels.when.format(safe(todo.when)) if safe(todo.when) else ""
+    return f"- [ ] {text}{when}{_sources(todo.sources)}"
+
+
+def _problem(problem: Problem, labels: Labels) -> str:
+    line = f"- {_marked(labels.problem, problem.text, labels)}{_sources(problem.sources)}"
+    return line + _below(labels.solution, problem.solution, labels)
+
+
+def _insight(insight: Insight) -> str:
+    return f"- {safe(insight.text)}{_sources(insight.sources)}"

@@ -1,0 +1,248 @@
+"""What was said, cut into sentences and clauses, each as it stands in its message."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal
+
+from schemas.conversations import Role
+from schemas.exchanges import Message
+from streams.language import reading_en, reading_zh
+from streams.language.estimator import READ_CHARS
+from streams.summaries.rules.cues import Cues, captured
+from streams.summaries.rules.turns import Turn
+from tables.search.tokens import tokens, weight
+
+CHINESE: Final = Cues.read("cues_zh.txt", reading_zh.LEXICON)
+ENGLISH: Final = Cues.read("cues_en.txt", reading_en.LEXICON)
+
+ITEM_CHARS: Final = 120
+"""An item that is longer ends at the last clause that fits."""
+
+_CJK: Final = re.compile("[\u4e00-\u9fff]")
+_KANA: Final = re.compile("[\u3041-\u309f\u30a1-\u30fa\u30fc]")
+_HANGUL: Final = re.compile("[\uac00-\ud7a3]")
+_LATIN: Final = re.compile(r"[^\W\d_\u3041-\u30fc\u4e00-\u9fff\uac00-\ud7a3]+")
+_APART: Final = re.compile(r"\[[^\[\]\n]*\]|(?P<fence>```.*?(?:```|\Z))|\n", re.DOTALL)
+"""What parts sentences: a new line, a bracketed note ("[shared image: …]": the client's word), a block of code."""
+
+_LISTED: Final = re.compile(r"\s*(?:[-*+•>#]+\s+|\d{1,2}[.)、]\s*(?=\D))+")
+_TRACE: Final = re.compile(r"Traceback \(|\s*(?:File \"|at \S+\()")
+_WHOLE: Final = re.compile(
+    r"《[^《》]{1,60}》|“[^“”]{1,80}”|「[^「」]{1,80}」|『[^『』]{1,80}』|（[^（）]{1,80}）|\([^()]{1,80}\)"
+    r'|"[^"]{1,80}"|`[^`]{1,120}`|https?://[^\s\u4e00-\u9fff，。]*[^\s\u4e00-\u9fff，。.,;:!?]'
+)
+"""Titles, quotations and addresses: marks within them end nothing."""
+
+_OPENING: Final = re.compile('[《“「『（("`]|://')
+_END: Final = re.compile(r"(?:[。！？!?؟；;؛…।]|\.(?=[\s\u4e00-\u9fff.”\"』」）)]|$))+[”\"』」）)~～]*")
+_CALLED: Final = re.compile(r"\s*[A-Z][a-z]+[,.!…\s]*")
+"""A name alone, after a courtesy: "Thanks, Tom!"."""
+
+_SHORT: Final = re.compile(r"\b(?:Mrs?|Ms|Dr|Prof|St|vs|e\.g|i\.e|approx|Inc|Ltd|Jr|Sr)$")
+_PAUSE: Final = re.compile(r"[，：；]|[,:;](?=[\s\u4e00-\u9fff])|\s*[—–]+|\s-+(?=\s)")
+_ASKED: Final = re.compile(r"[?？؟][”\"』」）)~～!！。.\s]*$|(?:吗|你呢|您呢)[~～!！。.\s]*$")
+_LINK: Final = re.compile(
+    r"\s(?:and|or|but|so|because|since|if|when|while|which|that|who|where|after|before|until|with|without|for|from|in|on"
+    r"|at|to|by|about|into|as|than|during|through|based|according|such|like)\b",
+    re.IGNORECASE,
+)
+"""Where an English clause may end without a mark."""
+
+_EDGE: Final = " \t，,、；;：:。.！!…~～—–-"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sentence:
+    """A sentence of a message: its clauses, with the marks that end them; white space is one blank.
+
+    A message's language is that of most of its words. `opened` are the clauses without the words that only lead to
+    them ("Well, by the way, …"). What is `asked` is not told: of "I like tea, and you?" the first `told` clauses are.
+    `code` is a line of a traceback or of a block of code.
+    """
+
+    text: str
+    clauses: tuple[str, ...]
+    opened: tuple[str, ...]
+    told: int
+    turn: Turn
+    message: Message
+    cues: Cues
+    code: bool = False
+
+    @property
+    def asked(self) -> bool:
+        return self.told < len(self.clauses)
+
+    @property
+    def by_user(self) -> bool:
+        return self.message.role is Role.USER
+
+    def span(self, first: int, last: int) -> str:
+        """The clauses from `first` up to `last`, bare of what leads to them and of the marks at their end."""
+        return trimmed(self.opened[first] + "".join(self.clauses[first + 1 : last]))
+
+
+def trimmed(text: str) -> str:
+    """Text without the marks and blanks at its edges; quotes and brackets are left alone."""
+    return text.strip(_EDGE)
+
+
+def tells(text: str) -> bool:
+    """Whether there is any meaning in the text; one Chinese character can be a word."""
+    return bool(content(text) or _CJK.search(text))
+
+
+@lru_cache(maxsize=4096)
+def content(text: str) -> frozenset[str]:
+    """The index terms of the text that carry meaning: neither function words nor single Chinese characters."""
+    return frozenset(token for token in set(tokens(text)) if weight(token) == 1.0)
+
+
+def shortened(text: str, chars: int) -> str:
+    """The text, or as much of its beginning as makes sense in so many characters: up to a mark, else to a whole word.
+
+    What ends without a mark does not end in "of the": words that only lead to the next one go as well.
+    """
+    if len(text) <= chars:
+        return text
+    marks = [end for end in (*_ends(text), *_pauses(text)) if chars // 3 <= end <= chars + 1]
+    if marks and len(head := trimmed(text[: max(marks)])) <= chars:
+        return head
+    head, blank, _ = text[: chars + 1].rpartition(" ")
+    if not blank or len(head) < chars // 3:
+        return trimmed(text[:chars])
+    links = [link.start() for link in _LINK.finditer(head) if link.start() >= chars // 3]
+    words = head[: links.pop()] if links else head
+    while links and len(words[links[-1] :].split()) < 3:
+        words = words[: links.pop()]
+    while (last := words.rpartition(" "))[0] and not content(last[2]):
+        words = last[0]
+    return trimmed(words)
+
+
+def parted(text: str, cues: Cues) -> tuple[str, str]:
+    """A text that gives its reason, as what stands before "because" and what stands after it."""
+    why = cues.because.search(text)
+    if why and (before := trimmed(text[: why.start()])):
+        return before, trimmed(captured(why))
+    return text, ""
+
+
+def quoted(text: str, at: int) -> bool:
+    """Whether the character stands in a title, a quotation or an address."""
+    return any(start <= at < end for start, end in _wholes(text))
+
+
+def sentences_of(turns: Iterable[Turn]) -> list[Sentence]:
+    """All sentences, in the order of turns and messages. Of a long message the beginning is read."""
+    return [sentence for turn in turns for message in turn.messages for sentence in _cut(turn, message)]
+
+
+def _cut(turn: Turn, message: Message) -> Iterator[Sentence]:
+    text = message.content[:READ_CHARS]
+    if len(text) < len(message.content):
+        text = text[: max(*_ends(text), text.rfind("\n"), 0)] or text
+    cues = CHINESE if is_chinese(text) else ENGLISH
+    for line, code in _lines(text):
+        if code or _TRACE.match(line):
+            bare = " ".join(line.split())
+            yield Sentence(bare, (bare,), (bare,), 1, turn, message, cues, code=True)
+            continue
+        listed = _LISTED.match(line)
+        bare = " ".join((line[listed.end() :] if listed else line).split())
+        for sentence in filter(None, map(str.strip, _at(_ends(bare), bare))):
+            clauses = _at(_pauses(sentence), sentence)
+            opened = _opened(clauses, cues)
+            yield Sentence(sentence, clauses, opened, _told(opened, cues), turn, message, cues)
+
+
+def is_chinese(text: str) -> bool:
+    """Whether it is Chinese: see `script_of`."""
+    return script_of(text) == "zh"
+
+
+def script_of(text: str) -> Literal["zh", "ja", "ko"] | None:
+    """The language of a text in whose characters more is said than in words of other letters; None of all others.
+
+    "我住在 Berlin" is Chinese. Japanese has kana among its characters, and Korean is written in hangul.
+    """
+    if text.isascii():
+        return None
+    han, kana, hangul = (len(pattern.findall(text)) for pattern in (_CJK, _KANA, _HANGUL))
+    if max(han + kana, hangul) <= len(_LATIN.findall(text)):
+        return None
+    if hangul > han + kana:
+        return "ko"
+    return "ja" if kana and 8 * kana >= han else "zh"
+
+
+def _lines(text: str) -> Iterator[tuple[str, bool]]:
+    """Pieces that no sentence crosses, and whether each is code."""
+    start = 0
+    for parting in _APART.finditer(text):
+        if piece := text[start : parting.start()].strip():
+            yield piece, False
+        if fence := parting["fence"]:
+            for line in fence.strip("`").splitlines()[1:]:
+                if line.strip():
+                    yield line, True
+        start = parting.end()
+    if piece := text[start:].strip():
+        yield piece, False
+
+
+def _wholes(text: str) -> list[tuple[int, int]]:
+    if _OPENING.search(text):
+        return [found.span() for found in _WHOLE.finditer(text)]
+    return []
+
+
+def _outside(marks: Iterable[re.Match[str]], text: str) -> Iterator[re.Match[str]]:
+    """The marks that stand in no title, quotation or address."""
+    wholes = _wholes(text)
+    for mark in marks:
+        if not any(start <= mark.start() < end for start, end in wholes):
+            yield mark
+
+
+def _ends(text: str) -> list[int]:
+    return [
+        mark.end()
+        for mark in _outside(_END.finditer(text), text)
+        if not (text[mark.start()] == "." and _SHORT.search(text, max(0, mark.start() - 8), mark.start()))
+    ]
+
+
+def _pauses(text: str) -> list[int]:
+    return [mark.end() for mark in _outside(_PAUSE.finditer(text), text)]
+
+
+def _at(ends: Sequence[int], text: str) -> tuple[str, ...]:
+    """The pieces of the text that end there; one that holds no word belongs to the one before."""
+    pieces: list[str] = []
+    start = 0
+    for end in (*ends, len(text)):
+        piece = text[start:end]
+        if any(map(str.isalnum, piece)) or not pieces:
+            pieces.append(piece)
+        else:
+            pieces[-1] += piece
+        start = end
+    return tuple(piece for piece in pieces if piece)
+
+
+def _opened(clauses: tuple[str, ...], cues: Cues) -> tuple[str, ...]:
+    opened: list[str] = []
+    for clause in clauses:
+        called = cues is ENGLISH and opened and not opened[-1] and _CALLED.fullmatch(clause)
+        opened.append("" if called else cues.openers.sub("", clause, count=1))
+    return tuple(opened)
+
+
+def _told(opened: tuple[str, ...], cues: Cues) -> int:
+    asks = next((place for place, clause in enumerate(opened) if cues.asks.match(clause)), len(opened))
+    return min(asks, len(opened) - 1) if _ASKED.search(opened[-1]) else asks

@@ -1,0 +1,133 @@
+"""A day's talk while items are taken out of it, and which of them are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from schemas.summaries import Decision, Insight, Preference, Problem, Todo
+from streams.language.estimator import told
+from streams.summaries.rules.sentences import ITEM_CHARS, Sentence, content, quoted, sentences_of, trimmed
+from streams.summaries.rules.turns import Turn
+
+NEAR: Final = 0.8
+"""Of two items the shorter one says nothing new when the longer one holds this share of its words."""
+
+
+class Spot(NamedTuple):
+    """A clause, bare of what leads to it, and the place of its sentence in the day."""
+
+    place: int
+    clause: int
+    sentence: Sentence
+    text: str
+
+    def before(self, at: int) -> str:
+        """What its sentence says before the clause's character `at`."""
+        return "".join(self.sentence.clauses[: self.clause]) + self.text[:at]
+
+    def real(self, at: int) -> bool:
+        """Whether what begins at the character `at` is said as a fact, in the speaker's own words."""
+        return not quoted(self.text, at) and not self.sentence.cues.unreal.search(self.before(at))
+
+
+class Talk:
+    """The sentences of a day. A clause becomes one item at the most: whoever takes it first has it."""
+
+    def __init__(self, turns: Iterable[Turn]) -> None:
+        self.sentences: Final = sentences_of(turns)
+        self._taken: set[tuple[int, int]] = set()
+        self._worths: dict[int, float] = {}
+        self._idle: dict[tuple[int, int], bool] = {}
+
+    def spots(self, first: int = 0, last: int | None = None) -> Iterator[Spot]:
+        """Clauses that are told, by either side, and not yet taken, of the sentences from `first` up to `last`."""
+        for place, sentence in enumerate(self.sentences[first:last], first):
+            if not sentence.code:
+                for clause in range(sentence.told):
+                    if (place, clause) not in self._taken and (text := sentence.opened[clause]):
+                        yield Spot(place, clause, sentence, text)
+
+    def worth(self, place: int) -> float:
+        """0-10: how much the sentence is worth remembering."""
+        if place not in self._worths:
+            self._worths[place] = told(self.sentences[place].text).score
+        return self._worths[place]
+
+    def idle(self, place: int, clause: int) -> bool:
+        """Whether the clause is small talk."""
+        known = self._idle.get((place, clause))
+        if known is None:
+            sentence = self.sentences[place]
+            known = self._idle[place, clause] = sentence.cues.idle.search(sentence.opened[clause]) is not None
+        return known
+
+    def taken(self, place: int, clause: int | None = None) -> bool:
+        """Whether an item has been made of that clause, or of any of the sentence's."""
+        clauses = range(len(self.sentences[place].clauses)) if clause is None else (clause,)
+        return any((place, clause) in self._taken for clause in clauses)
+
+    def take(self, place: int, first: int, last: int) -> None:
+        """The clauses from `first` up to `last` have become an item."""
+        self._taken.update((place, clause) for clause in range(first, last))
+
+    def reach(self, spot: Spot) -> int:
+        """Up to which clause the item goes on that begins there: on to the next subject, question or item."""
+        sentence = spot.sentence
+        chars = len(spot.text)
+        last = spot.clause + 1
+        while last < sentence.told and (spot.place, last) not in self._taken:
+            chars += len(sentence.clauses[last])
+            led = sentence.clauses[last - 1].rstrip().endswith((":", "："))
+            own = not led and sentence.cues.own.match(sentence.clauses[last].lstrip())
+            if chars > ITEM_CHARS or own or self.idle(spot.place, last):
+                break
+            last += 1
+        return last
+
+
+Kind = TypeVar("Kind", Preference, Decision, Todo, Problem, Insight)
+
+
+class Found(NamedTuple, Generic[Kind]):
+    """An item, what it is worth, and the place in the day of the sentence that says so."""
+
+    item: Kind
+    worth: float
+    place: int
+
+
+def kept(found: Iterable[Found[Kind]], most: int) -> tuple[Kind, ...]:
+    """The items that are worth most, in the order of the day. What is said again only adds its sources."""
+    best: list[Found[Kind]] = []
+    for one in sorted(found, key=lambda one: (-one.worth, one.place)):
+        for place, earlier in enumerate(best):
+            if alike(earlier.item.text, one.item.text):
+                sources = tuple(dict.fromkeys(earlier.item.sources + one.item.sources))
+                best[place] = earlier._replace(item=earlier.item.model_copy(update={"sources": sources}))
+                break
+        else:
+            if len(best) < most:
+                best.append(one)
+    return tuple(one.item for one in sorted(best, key=lambda one: one.place))
+
+
+def alike(one: str, other: str) -> bool:
+    """Whether two texts say the same, or one says what the other does and more."""
+    if trimmed(one).casefold() == trimmed(other).casefold():
+        return True
+    words, others = content(one), content(other)
+    fewer = min(len(words), len(others))
+    return fewer > 1 and len(words & others) >= NEAR * fewer
+
+
+def message_before(talk: Talk, place: int) -> tuple[int, int]:
+    """The places of the message before the one of that sentence, in its session: from the first up to the second."""
+    said = talk.sentences
+    last = place
+    while last > 0 and said[last - 1].message is said[place].message:
+        last -= 1
+    first = last
+    while first > 0 and said[first - 1].message is said[last - 1].message:
+        first -= 1
+    return (first, last) if said[first].turn.session_id == said[place].turn.session_id else (last, last)

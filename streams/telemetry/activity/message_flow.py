@@ -1,0 +1,131 @@
+"""What becomes of what is said, as it happens: messages, exchanges, decisions, memories; noted while somebody looks.
+
+Mostly nobody does. Then agents look at one attribute a batch, and nothing is made. A look has the flow noted for
+`WATCHED_SECONDS`, and after that what was noted is gone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from schemas.events import LongTermEvent, Parts, Promotion, Remember
+from schemas.exchanges import Exchange, Message, render
+from schemas.times import now_ms
+from streams.intake.rules.session import SessionInput
+from streams.intake.rules.session_changes import SessionChanges
+
+#: For so long after a look.
+WATCHED_SECONDS: Final = 30.0
+#: As many steps are kept, and no more of one batch: under load the newest ones are what anybody can read.
+MOST_STEPS: Final = 600
+MOST_A_BATCH: Final = 60
+SHOWN_CHARS: Final = 280
+
+Kind = Literal["message", "exchange", "promoted", "dropped", "asked", "memory"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something that happened. `number` orders this worker's, `at` is the wall clock (epoch ms).
+
+    `message_ids` are what it is about, by which it is followed; `memory_id` is that of the memory which the exchange
+    becomes or would become. `parts` and `importance` are those of a decision.
+    """
+
+    number: int
+    at: int
+    kind: Kind
+    user_id: str
+    session_id: str
+    text: str
+    message_ids: tuple[str, ...]
+    reason: str = ""
+    memory_id: str = ""
+    importance: float | None = None
+    parts: Parts | None = None
+
+
+class Flow:
+    """The newest steps. `open` is what agents look at before they tell anything."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic, now: Callable[[], int] = now_ms) -> None:
+        self._monotonic, self._now = monotonic, now
+        self._until, self._number = 0.0, 0
+        self._steps: deque[Step] = deque(maxlen=MOST_STEPS)
+        self.open = False
+
+    def look(self) -> list[Step]:
+        """What was noted, oldest first; from now on it is noted for some time."""
+        self.open, self._until = True, self._monotonic() + WATCHED_SECONDS
+        return list(self._steps)
+
+    def tick(self) -> None:
+        """Note nothing more, and keep nothing, when nobody has looked for long enough."""
+        if self.open and self._monotonic() > self._until:
+            self.open = False
+            self._steps.clear()
+
+    def forget(self, user_id: str) -> None:
+        """Nothing of the user stays."""
+        self._steps = deque((step for step in self._steps if step.user_id != user_id), MOST_STEPS)
+
+    def heard(self, told: Mapping[tuple[str, str], Sequence[tuple[int, SessionInput]]]) -> None:
+        """Messages of one batch, by user and session."""
+        said = [(ids, one) for ids, several in told.items() for _, one in several if isinstance(one, Message)]
+        for (user_id, session_id), message in said[-MOST_A_BATCH:]:
+            self._note(
+                "message", user_id, session_id, message.content, (message.message_id,), reason=message.role.value
+            )
+
+    def followed(self, outcomes: Iterable[SessionChanges]) -> None:
+        """What one batch made of sessions: exchanges that closed, and what was decided."""
+        left = MOST_A_BATCH
+        for outcome in outcomes:
+            user_id, session_id = outcome.session.user_id, outcome.session.session_id
+            for exchange in outcome.closed[:left]:
+                self._exchange("exchange", user_id, session_id, exchange)
+            for exchange in outcome.questions[:left]:
+                self._exchange("asked", user_id, session_id, exchange, reason="value_wanted")
+            for decision in outcome.decisions[:left]:
+                self._exchange(
+                    "promoted" if decision.kept else "dropped",
+                    user_id,
+                    session_id,
+                    decision.exchange,
+                    reason=decision.parts.reason,
+                    importance=float(decision.importance),
+                    parts=decision.parts,
+                )
+            left -= len(outcome.closed) + len(outcome.decisions)
+            if left <= 0:
+                return
+
+    def written(self, events: Sequence[LongTermEvent]) -> None:
+        """Events that have had their effect in a shard."""
+        for event in [one for one in events if isinstance(one, Promotion | Remember)][-MOST_A_BATCH:]:
+            self._note(
+                "memory",
+                event.user_id,
+                event.session_id or "",
+                event.text,
+                tuple(event.message_ids),
+                reason=event.parts.reason if isinstance(event, Promotion) else event.origin,
+                memory_id=str(event.memory_id or event.event_id),
+                importance=event.importance,
+            )
+
+    def _exchange(self, kind: Kind, user_id: str, session_id: str, exchange: Exchange, **more: Any) -> None:
+        ids = tuple(message.message_id for message in exchange.messages)
+        identity = str(exchange.memory_id(user_id, session_id))
+        self._note(kind, user_id, session_id, render(exchange), ids, memory_id=identity, **more)
+
+    def _note(
+        self, kind: Kind, user_id: str, session_id: str, text: str, message_ids: tuple[str, ...], **more: Any
+    ) -> None:
+        self._number += 1
+        shown = text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"
+        self._steps.append(Step(self._number, self._now(), kind, user_id, session_id, shown, message_ids, **more))

@@ -1,0 +1,305 @@
+"""Every metric once, with unit and meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+
+from streams.telemetry.recovery_progress import Behind
+
+#: Upper bounds in seconds, closest around what a load is measured by: a second, and what is below it.
+PROMOTION_AGES: Final = (
+    *(0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.125, 0.15, 0.175, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8),
+    *(0.9, 1.0, 1.25, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0),
+)
+
+
+class Metrics:
+    """The worker's metrics, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)  # memory, processor time and files of the worker, where there is /proc
+        self.messages = Counter("siltstone_messages", "Chat messages taken into a window", registry=registry)
+        self.duplicates = Counter(
+            "siltstone_duplicate_messages", "Messages ignored: their id is in the window", registry=registry
+        )
+        self.wordless = Counter(
+            "siltstone_wordless_messages",
+            "Messages passed over: they have no words (calls of tools, pictures alone)",
+            registry=registry,
+        )
+        self.late = Counter(
+            "siltstone_late_messages",
+            "Messages older than what was decided on already: each became an exchange of its own",
+            registry=registry,
+        )
+        self.clock_corrected = Counter(
+            "siltstone_clock_corrected_messages",
+            "Messages whose time was another clock's: ahead of their record, or behind the message before them",
+            ["why"],
+            registry=registry,
+        )
+        self.clock_skew = Gauge(
+            "siltstone_clock_skew_seconds",
+            "The time of a producer's newest message less that of its record, by the header producer",
+            ["producer"],
+            registry=registry,
+        )
+        self.rerouted = Counter(
+            "siltstone_rerouted_records",
+            "Records produced again with the right key, by topic",
+            ["topic"],
+            registry=registry,
+        )
+        self.lost_exchanges = Counter(
+            "siltstone_lost_exchanges",
+            "Exchanges of windows that were not in their changelog when it was read back",
+            registry=registry,
+        )
+        self.lost_records = Counter(
+            "siltstone_lost_records",
+            "Offsets of records that were deleted from the log, or passed over, before they were read, by topic",
+            ["topic"],
+            registry=registry,
+        )
+        self.emptied_changelogs = Counter(
+            "siltstone_emptied_changelogs",
+            "Partitions of changelogs without a row when they were read back, although offsets were committed",
+            ["topic"],
+            registry=registry,
+        )
+        self.timer_failures = Counter(
+            "siltstone_timer_failures",
+            "Failures of timers without which the worker goes on",
+            ["timer"],
+            registry=registry,
+        )
+        self.exchanges = Counter("siltstone_exchanges", "Exchanges that closed", registry=registry)
+        self.decisions = Counter(
+            "siltstone_decisions",
+            "Exchanges decided on, by outcome (promoted, dropped) and reason",
+            ["outcome", "reason"],
+            registry=registry,
+        )
+        self.ratings = Counter(
+            "siltstone_ratings",
+            "Exchanges that a model was to value, by outcome (answered, failed, kept: it had answered before)",
+            ["outcome"],
+            registry=registry,
+        )
+        self.ratings_waiting = Gauge(
+            "siltstone_ratings_waiting", "Exchanges whose rating is asked for and not known", registry=registry
+        )
+        self.refinements = Counter(
+            "siltstone_refinements",
+            "Questions to a model about new memories, by kind (supersede, summary) and outcome (asked, replaced, "
+            "kept, failed, dropped)",
+            ["kind", "outcome"],
+            registry=registry,
+        )
+        self.refinements_waiting = Gauge(
+            "siltstone_refinements_waiting",
+            "New memories that a model is still to be asked about",
+            registry=registry,
+        )
+        self.summaries = Counter(
+            "siltstone_summaries",
+            "Requests for a summary, by outcome (written, written_elsewhere: in the fallback directory, coalesced: "
+            "answered by the summary of another one for the same day, empty, repeated, forgotten, failed: tried "
+            "again with the user's next one)",
+            ["outcome"],
+            registry=registry,
+        )
+        self.summaries_left_out = Counter(
+            "siltstone_summary_messages_left_out",
+            "Messages that the summary of their day did not read: it had read as many newer ones as one reads",
+            registry=registry,
+        )
+        self.summaries_waiting = Gauge(
+            "siltstone_summary_days_waiting",
+            "Days of users whose summary is asked for and not begun",
+            registry=registry,
+        )
+        self.forgotten_folders = Gauge(
+            "siltstone_forgotten_folders",
+            "Folders of forgotten users that could not be removed yet",
+            registry=registry,
+        )
+        self.dead_letters = Counter(
+            "siltstone_dead_letters",
+            "Records that could not be used, by topic and kind",
+            ["topic", "kind"],
+            registry=registry,
+        )
+        self.refused = Counter(
+            "siltstone_refused_records",
+            "Records that the broker refused for good, by topic and error: each is a dead letter, cut if it must be",
+            ["topic", "error"],
+            registry=registry,
+        )
+        self.memories = Counter(
+            "siltstone_memories",
+            "Effects of long-term events, by effect (new, merged, touched, edited, superseded, summarized, archived, "
+            "restored, removed, expired, repeated, forgotten, unknown, spared, refused)",
+            ["effect"],
+            registry=registry,
+        )
+        self.short_term_hits = Counter(
+            "siltstone_short_term_hits",
+            "Hits of searches and contexts that were exchanges of short-term windows, and no memories",
+            registry=registry,
+        )
+        self.promotion_age = Histogram(
+            "siltstone_promotion_age_seconds",
+            "Seconds from the production of the record that decided on a promotion until it is in long-term memory",
+            buckets=PROMOTION_AGES,
+            registry=registry,
+        )
+        self.notes = Counter(
+            "siltstone_notes",
+            "Effects on explicit short-term memories, by effect (kept, repeated, promoted, expired, crowded_out, "
+            "removed, forgotten)",
+            ["effect"],
+            registry=registry,
+        )
+        self.states = Gauge(
+            "siltstone_memory_states",
+            "Memories of this worker's shards, by state",
+            ["state"],
+            registry=registry,
+        )
+        self.scores = Gauge(
+            "siltstone_memory_scores",
+            "Memories of this worker's shards, by the lower end of the ten points that their score is in",
+            ["from_score"],
+            registry=registry,
+        )
+        self.outliers = Gauge(
+            "siltstone_memory_score_outliers",
+            "Memories of this worker's shards whose score is beyond the fences, by side (low, high)",
+            ["side"],
+            registry=registry,
+        )
+        self.transitions = Counter(
+            "siltstone_transitions",
+            "Changes of state that the transitions topic has taken, by pair",
+            ["from", "to"],
+            registry=registry,
+        )
+        self.cleanup = Counter(
+            "siltstone_cleanup",
+            "Memories that cleanup asked for, by what is to become of them (archived, removed)",
+            ["outcome"],
+            registry=registry,
+        )
+        self.snapshots = Counter(
+            "siltstone_snapshots",
+            "Turns of the analysts' copy, by outcome (made, unchanged, postponed, spared, failed)",
+            ["outcome"],
+            registry=registry,
+        )
+        self.checkpoints = Counter(
+            "siltstone_checkpoints",
+            "Checkpoints that were begun, by outcome (taken, given_up, fenced, store_away, store_full, "
+            "store_refused, store_missing, mismatch, changed, failed; not_expired: older ones stay for now)",
+            ["outcome"],
+            registry=registry,
+        )
+        self.checkpoint_bytes = Counter(
+            "siltstone_checkpoint_uploaded_bytes", "Bytes of checkpoints that were uploaded", registry=registry
+        )
+        self.checkpoint_at = Gauge(
+            "siltstone_checkpoint_timestamp_seconds",
+            "Moment of the newest checkpoint of each partition of this worker, in seconds since 1970",
+            ["partition"],
+            registry=registry,
+        )
+        self.restores = Counter(
+            "siltstone_restores",
+            "Partitions that were assigned, by where their state came from (disk, checkpoint, log)",
+            ["source"],
+            registry=registry,
+        )
+        self.warm_copies = Gauge(
+            "siltstone_warm_copies", "Partitions of other workers of which a copy is on this disk", registry=registry
+        )
+        self.warm_takeovers = Counter(
+            "siltstone_warm_takeovers", "Partitions that were assigned, and whose copy was here", registry=registry
+        )
+        self.sessions = Gauge("siltstone_sessions", "Sessions in the short-term tables", registry=registry)
+        self.windows_resident = Gauge(
+            "siltstone_windows_resident_bytes",
+            "What decoded rows of windows take of the memory, at the most, as it is counted",
+            registry=registry,
+        )
+        self.windows_read_back = Gauge(
+            "siltstone_windows_rows_read_back",
+            "Rows of windows that were not in memory when they were needed, since the start",
+            registry=registry,
+        )
+        self.lag = Gauge("siltstone_lag_records", "Records not yet committed, by topic", ["topic"], registry=registry)
+        self.uncommitted_seconds = Gauge(
+            "siltstone_uncommitted_seconds",
+            "Seconds for which nothing of what is processed could be committed; 0 while it can be",
+            registry=registry,
+        )
+        of_what = ["partition", "part", "doing"]
+        self.behind_done = Gauge(
+            "siltstone_coming_back_done",
+            "What is done of what a partition needs before it is back: rows (opening), bytes (restoring) or records "
+            "(catching up), by partition, part (memories, windows) and what is done",
+            of_what,
+            registry=registry,
+        )
+        self.behind_of_all = Gauge(
+            "siltstone_coming_back_of_all", "Of so many in all, where that is known", of_what, registry=registry
+        )
+        self.behind_seconds = Gauge(
+            "siltstone_coming_back_eta_seconds",
+            "Seconds until that is done, by the rate of the last ones, where there is one",
+            of_what,
+            registry=registry,
+        )
+        self.search_seconds = Histogram(
+            "siltstone_search_seconds", "Seconds for a search, embedding included", registry=registry
+        )
+
+    def behind(self, behind: Iterable[Behind]) -> None:
+        """This is not back yet; what is, has no figures any more."""
+        for gauge in (self.behind_done, self.behind_of_all, self.behind_seconds):
+            gauge.clear()
+        for one in behind:
+            labels = str(one.partition), one.part, one.doing
+            self.behind_done.labels(*labels).set(one.done)
+            if one.of_all is not None:
+                self.behind_of_all.labels(*labels).set(one.of_all)
+            if one.eta_seconds is not None:
+                self.behind_seconds.labels(*labels).set(one.eta_seconds)
+
+    def promoted(self) -> int:
+        """How many exchanges were promoted."""
+        return sum(n for (outcome, _), n in labelled(self.decisions).items() if outcome == "promoted")
+
+    def taken_in(self) -> int:
+        """How many long-term events that bring a memory have had their effect, whatever it was."""
+        effects = labelled(self.memories)
+        return sum(effects.get((effect,), 0) for effect in ("new", "merged", "repeated", "forgotten"))
+
+
+def value_of(gauge: Gauge) -> float:
+    """That of a gauge without labels."""
+    return next(sample.value for family in gauge.collect() for sample in family.samples)
+
+
+def labelled(counter: Counter) -> dict[tuple[str, ...], int]:
+    """A counter's values by its labels, in their order."""
+    names = counter._labelnames
+    return {
+        tuple(sample.labels[name] for name in names): int(sample.value)
+        for family in counter.collect()
+        for sample in family.samples
+        if sample.name.endswith("_total")
+    }

@@ -1,0 +1,149 @@
+"""What comes back of each partition: how far it is, and how long it will take.
+
+A shard that is opened, restored from a checkpoint or filled up from the log tells here what it has done. So do the
+windows while their changelogs are read. Whoever asks a partition meanwhile is told when to ask again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Final, Literal
+
+from streams.runtime.memory_shares import in_units
+
+Part = Literal["memories", "windows"]
+Doing = Literal["opening", "restoring", "catching up"]
+Unit = Literal["rows", "bytes", "records"]
+
+UNITS: Final[Mapping[Doing, Unit]] = {"opening": "rows", "restoring": "bytes", "catching up": "records"}
+#: The rate is that of so many last seconds: what slows down is seen, and what stumbles once is not.
+RATE_SECONDS: Final = 10.0
+#: Between two notes of how far it is, seconds: thousands of calls a second say nothing more.
+NOTED_SECONDS: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """What of a partition is not back yet, and how far it is.
+
+    `done` and `of_all` are in `unit`; `of_all` is None until it is known. `eta_seconds` is what is left by the rate
+    of the last seconds; None while there is none.
+    """
+
+    partition: int
+    part: Part
+    doing: Doing
+    done: int
+    of_all: int | None
+    unit: Unit
+    eta_seconds: float | None
+
+    def __str__(self) -> str:
+        return f"partition {self.partition}: {self.what()}"
+
+    def what(self) -> str:
+        """The same without the partition."""
+        said = f"{self.part}: {self.doing}"
+        if self.of_all is not None:
+            done, of_all = (in_units(n) if self.unit == "bytes" else f"{n:,}" for n in (self.done, self.of_all))
+            said += f", {done} of {of_all} {'' if self.unit == 'bytes' else self.unit}".rstrip()
+        return said if self.eta_seconds is None else f"{said}, about {self.eta_seconds:.0f} s left"
+
+
+@dataclass(eq=False, slots=True)
+class _Way:
+    """How far one part of a partition is. `noted` are (seconds, done), oldest first."""
+
+    doing: Doing
+    done: int
+    of_all: int | None
+    noted: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def note(self, now: float, done: int) -> None:
+        self.done = done
+        if len(self.noted) < 2 or now - self.noted[-1][0] >= NOTED_SECONDS:
+            self.noted.append((now, done))
+        while len(self.noted) > 2 and self.noted[1][0] <= now - RATE_SECONDS:
+            self.noted.popleft()
+
+    def eta(self, now: float) -> float | None:
+        since, before = self.noted[0]
+        if self.of_all is None or self.done <= before or now <= since:
+            return None
+        return round((self.of_all - self.done) * (now - since) / (self.done - before), 1)
+
+
+class ComingBack:
+    """Told from any thread: shards are opened and restored on threads of their own.
+
+    `clock` gives seconds. `windows` gives the changelog records that are read and those that there are to read, by
+    partition, while they are being read.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._lock = clock, Lock()
+        self._ways: dict[tuple[int, Part], _Way] = {}
+        self.windows: Callable[[], Mapping[int, tuple[int, int]]] = dict
+
+    def begins(
+        self, partition: int, part: Part, doing: Doing, done: int = 0, of_all: int | None = None
+    ) -> Callable[[int, int], None]:
+        """From now on this is done for it; what it gives back is to be called with (done, of all)."""
+        way = _Way(doing, done, of_all)
+        way.note(self._clock(), done)
+        with self._lock:
+            self._ways[partition, part] = way
+
+        def reached(done: int, of_all: int) -> None:
+            with self._lock:
+                way.of_all = of_all
+                way.note(self._clock(), done)
+
+        return reached
+
+    def is_to_catch_up(self, partition: int) -> None:
+        """Its shard is to be compared with the log, as soon as it is open."""
+        with self._lock:
+            opening = (partition, "memories") in self._ways
+        if not opening:
+            self.begins(partition, "memories", "catching up")
+
+    def is_back(self, partitions: Iterable[int], part: Part) -> None:
+        """All of it is there."""
+        with self._lock:
+            for partition in partitions:
+                self._ways.pop((partition, part), None)
+
+    def keep(self, partitions: Collection[int]) -> None:
+        """The others are not ours any more."""
+        with self._lock:
+            self._ways = {key: way for key, way in self._ways.items() if key[0] in partitions}
+
+    def all(self) -> list[Behind]:
+        """What is not back yet, by partition."""
+        read = self.windows()
+        with self._lock:
+            now, behind = self._clock(), []
+            for (partition, part), way in sorted(self._ways.items(), key=lambda item: item[0]):
+                if part == "windows" and partition in read:
+                    done, way.of_all = read[partition]
+                    way.note(now, done)
+                behind.append(
+                    Behind(partition, part, way.doing, way.done, way.of_all, UNITS[way.doing], way.eta(now))
+                )
+        return behind
+
+    def of(self, partition: int) -> list[Behind]:
+        """What of this one is not back yet; nothing where all of it is there."""
+        if not any((partition, part) in self._ways for part in ("memories", "windows")):
+            return []
+        return [behind for behind in self.all() if behind.partition == partition]
+
+
+def seconds_left(behind: Iterable[Behind]) -> float | None:
+    """Until all of this is done, side by side; None where nothing is known of it."""
+    return max((one.eta_seconds for one in behind if one.eta_seconds is not None), default=None)

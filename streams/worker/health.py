@@ -1,0 +1,83 @@
+"""Whether a worker is ready, and why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from streams.kafka.broker_link import BrokerLink
+from streams.kafka.faust_overrides import HotPath
+from streams.memory.agent import LongTermAgent
+from streams.shards.owned import OwnedShards
+from streams.telemetry.recovery_progress import Behind
+from streams.worker.assignment import Assignment
+from streams.worker.wiring.checkpoints import Checkpointing
+
+
+class WorkerHealth:
+    """`url` tells where other workers reach this one. Reasons do not name the path `data_dir`."""
+
+    def __init__(
+        self,
+        hot: HotPath,
+        broker: BrokerLink,
+        assignment: Assignment,
+        shards: OwnedShards,
+        long_term: LongTermAgent,
+        checkpointing: Checkpointing,
+        url: Callable[[], str],
+        data_dir: Path,
+    ) -> None:
+        self._hot, self._broker, self._assignment = hot, broker, assignment
+        self._shards, self._long_term, self._checkpointing, self._url = shards, long_term, checkpointing, url
+        self._data_dir = str(data_dir)
+
+    @property
+    def ready(self) -> bool:
+        """Tables recovered, shards open, model loaded, and what is processed can be committed."""
+        return not self.not_ready()
+
+    def not_ready(self) -> list[str]:
+        """Why the worker is not ready; empty when it is."""
+        reasons = []
+        if self._hot.halted is not None:
+            why = str(self._hot.halted).replace(self._data_dir, "data_dir")
+            reasons.append(f"the worker has stopped: {why}")
+        reasons += self._broker.amiss()
+        if not self.recovered:
+            reasons.append("the short-term tables are being recovered")
+        if not self._shards.models.current.ready:
+            reasons.append("the embedding model is being loaded")
+        elif not self._shards.ready:
+            reasons.append("the shards are being opened")
+            reasons += self._checkpointing.waiting()
+        elif self._long_term.catching_up:
+            reasons.append(f"shards are being compared with the log, or filled up: {self._long_term.catching_up}")
+        return reasons
+
+    def warnings(self) -> list[str]:
+        """What is amiss, though the worker works."""
+        return self._checkpointing.warnings()
+
+    def behind(self) -> list[Behind]:
+        """What is not back yet, by partition, how far it is, and how long it will take."""
+        return self._shards.coming_back.all()
+
+    @property
+    def recovered(self) -> bool:
+        """Whether the windows are back."""
+        return self._assignment.is_recovered()
+
+    @property
+    def refusal(self) -> str:
+        """Why the broker lets us not in any more; empty where it does, or is not there."""
+        return self._broker.refusal
+
+    @property
+    def url(self) -> str:
+        """Where other workers reach this one."""
+        return self._url()
+
+    def lag(self) -> dict[str, int]:
+        """Records that are not committed, by topic."""
+        return self._hot.lag()

@@ -1,0 +1,38 @@
+"""The chat models that a worker asks, where its settings name some: for ratings of exchanges, and for summaries."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, NamedTuple
+
+from schemas.settings import RaterSettings
+
+if TYPE_CHECKING:
+    from streams.models.chat import ChatModel
+
+
+class RatingChat(NamedTuple):
+    """A chat model, and how it is asked."""
+
+    chat: ChatModel
+    settings: RaterSettings
+
+
+class Chats:
+    """None where a model is not configured: the estimator and the extraction need none."""
+
+    def __init__(self, rater: RaterSettings | None, summaries: RaterSettings | None) -> None:
+        self.rater = None if rater is None else RatingChat(_chat_model(rater), rater)
+        self.summaries = None if summaries is None else _chat_model(summaries)
+
+    async def close(self) -> None:
+        async with AsyncExitStack() as chats:
+            for chat in (self.rater and self.rater.chat, self.summaries):
+                if chat is not None:
+                    chats.push_async_callback(chat.close)
+
+
+def _chat_model(settings: RaterSettings) -> ChatModel:
+    from streams.models.chat import ChatModel  # its packages take most of a second, and most workers need none
+
+    return ChatModel(settings)

@@ -1,0 +1,155 @@
+"""What everything in a worker is made with, and what a replay's pipelines are made with as well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Final, Self
+
+import faust
+
+from schemas.settings import Settings
+from schemas.topics import EXCHANGES, NOTES, PENDING_SUMMARIES, SESSIONS, Topics, changelog_of, partition_of
+from streams.kafka.broker_link import BrokerLink
+from streams.kafka.clients.log_reader import records_between
+from streams.kafka.dead_letters import DeadLetters
+from streams.kafka.event_log import EventLog
+from streams.kafka.faust_overrides import HotPath
+from streams.kafka.inbox import Inbox, U
+from streams.kafka.outbox import Outbox
+from streams.kafka.rerouting import Rerouting
+from streams.memory.retention import Read
+from streams.runtime.backlog_gate import BacklogGate
+from streams.runtime.clock import Clock, clock_of
+from streams.runtime.memory_shares import memory_here
+from streams.telemetry.activity.message_flow import Flow
+from streams.telemetry.activity.readings import Readings
+from streams.telemetry.metrics import Metrics
+from streams.telemetry.spans import Spans
+from streams.worker.wiring.faust_app import faust_app
+from streams.worker.wiring.telemetry import spans_of
+from tables.windows.resident import Resident
+from tables.windows.rows_by_user import beginning_of
+from tables.windows.window_stores import DiskRows, WindowStores
+
+#: How the keys of each table's rows begin on the disk.
+PREFIXES: Final = {EXCHANGES: b"e", NOTES: b"n", PENDING_SUMMARIES: b"p", SESSIONS: b"s"}
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the parts of a pipeline are built with, a worker's and a replay's: settings, clock, and where records go.
+
+    `on_failure` is told what must not be passed over, and where it happened; `spans`, what is done.
+    """
+
+    settings: Settings
+    topics: Topics
+    metrics: Metrics
+    clock: Clock
+    outbox: Outbox
+    gate: BacklogGate
+    on_failure: Callable[[BaseException, str], None]
+    spans: Spans
+
+    @cached_property
+    def event_log(self) -> EventLog:
+        return EventLog(self.outbox, self.topics, self.spans)
+
+    @cached_property
+    def dead_letters(self) -> DeadLetters:
+        return DeadLetters(self.outbox, self.topics.dead_letters, self.metrics)
+
+    @cached_property
+    def flow(self) -> Flow:
+        """What happens, for whoever looks."""
+        return Flow()
+
+    @cached_property
+    def readings(self) -> Readings:
+        return Readings(self.metrics)
+
+    @cached_property
+    def resident(self) -> Resident:
+        """What of the windows stays in memory."""
+        limit = self.settings.memory.resident_bytes
+        return Resident(memory_here() // 16 if limit is None else limit)
+
+    def inbox(self, decode: Callable[[Any], U]) -> Inbox[U]:
+        """For the records of a topic, which `decode` reads."""
+        return Inbox(decode, self.dead_letters, Rerouting(self.outbox, self.metrics, self.partitions))
+
+    @property
+    def partitions(self) -> int:
+        return self.settings.kafka.partitions
+
+
+@dataclass(frozen=True)
+class WorkerContext(Context):
+    """… and Faust."""
+
+    faust: faust.App
+    hot: HotPath
+
+    @classmethod
+    def of(cls, settings: Settings, spans: Spans | None = None) -> Self:
+        """`spans`: others than those of the settings."""
+        kafka = settings.kafka
+        topics, app = Topics.with_prefix(kafka.topic_prefix), faust_app(settings)
+        hot = HotPath(app, kafka.isolation_level, WindowStores(settings.data_dir / "windows"))
+        context = cls(
+            settings=settings,
+            topics=topics,
+            metrics=Metrics(),
+            clock=clock_of(settings.lifecycle.clock),
+            outbox=hot.outbox,
+            gate=BacklogGate(partial(hot.backlog, topics.conversations), settings.long_term.intake_first_seconds),
+            on_failure=hot.halt,
+            spans=spans_of(settings) if spans is None else spans,
+            faust=app,
+            hot=hot,
+        )
+        hot.outbox.when_refused = context.dead_letters.keep_refused
+        return context
+
+    @property
+    def stores(self) -> WindowStores:
+        """The windows on this worker's disk."""
+        assert self.hot.stores is not None
+        return self.hot.stores
+
+    def erase_rows(self, partition: int, user_id: str) -> None:
+        """What is deleted of the user's windows, notes and pending summaries leaves the disk."""
+        self.stores.erase_later(partition, beginning_of(user_id))
+
+    def kept(self, table: str) -> DiskRows:
+        """A table's rows there; its changelog is the table's."""
+        return self.stores.table(changelog_of(self.settings.kafka.group_id, table), PREFIXES[table])
+
+    def partition_of(self, user_id: str) -> int:
+        """The partition, and so the shard, of a user."""
+        return partition_of(user_id, self.partitions)
+
+    @property
+    def long_term_backlog(self) -> Callable[[], int]:
+        """How many records of `long-term` are not yet processed."""
+        return partial(self.hot.backlog, self.topics.long_term)
+
+    @property
+    def read_long_term(self) -> Read:
+        """The records of a partition of `long-term` between two offsets."""
+        return partial(records_between, self.settings.kafka, self.topics.long_term)
+
+    def broker_link(self, recovered: Callable[[], bool]) -> BrokerLink:
+        """The broker, found and watched; `recovered` says whether all tables are back."""
+        settings = self.settings
+        return BrokerLink(
+            settings.kafka,
+            settings.data_dir,
+            self.hot,
+            self.metrics,
+            recovered,
+            settings.checkpoints.log_ms,
+            settings.access.tokens,
+        )

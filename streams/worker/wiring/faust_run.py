@@ -1,0 +1,91 @@
+"""How Faust ends: with what is due taken by the broker, or without."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Final
+
+from schemas.errors import SiltstoneError
+from streams.kafka.broker_link import BrokerLink
+from streams.kafka.clients.broker import NOT_ALLOWED
+from streams.recall.search import Recall
+from streams.runtime.ending import AGAIN_SECONDS, ended
+from streams.worker.wiring.context import WorkerContext
+
+log = logging.getLogger(__name__)
+
+#: How long a stop waits for the broker to take who was asked for last, a part of the following.
+TELL_SECONDS: Final = 2.0
+#: How long it waits for the broker to take what is due.
+FLUSH_SECONDS: Final = 6.0
+#: How long it waits then for what has been given up, and passes over that.
+LEAVE_SECONDS: Final = 2.0
+
+
+class FaustRun:
+    """Stopped in two steps: between them, what agents were writing is finished."""
+
+    def __init__(self, context: WorkerContext, recall: Recall, broker: BrokerLink) -> None:
+        self._faust, self._hot, self._recall, self._broker = context.faust, context.hot, recall, broker
+        self._stopping: asyncio.Task[None] | None = None
+        self._given_up = ExitStack()
+
+    async def stopped(self) -> None:
+        """Wait until Faust stops, or is to be; raises what stopped it."""
+        ends = [asyncio.ensure_future(end) for end in (self._hot.until_halted(), self._faust.wait_until_stopped())]
+        try:
+            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            for end in done:
+                await end
+        except NOT_ALLOWED as exc:
+            raise await self._broker.lacking(exc) from exc
+        finally:
+            for end in ends:
+                end.cancel()
+        if (reason := self._faust.crash_reason) is not None:
+            raise SiltstoneError(f"the worker crashed: {type(reason).__name__}: {reason}") from reason
+
+    async def stop(self) -> None:
+        """Commit and end, or give up after `FLUSH_SECONDS`.
+
+        Not by `asyncio.timeout`: Faust passes over a cancellation, and goes on with what it stops next.
+        """
+        self._stopping = asyncio.create_task(self._commit_and_stop())
+        await asyncio.wait([self._stopping], timeout=FLUSH_SECONDS)
+        if not self._stopping.done():
+            self._given_up.enter_context(_no_news())
+            self._hot.abandon()
+            log.warning("the broker did not take what was due: it is read again at the next start")
+        self._hot.outbox.abandon()
+
+    async def leave(self) -> None:
+        """End what was given up. Raises what Faust could not be stopped for."""
+        with self._given_up:
+            if self._stopping is not None:
+                await ended([self._stopping], LEAVE_SECONDS, first=AGAIN_SECONDS)
+                if self._stopping.done() and not self._stopping.cancelled():
+                    self._stopping.result()
+
+    async def _commit_and_stop(self) -> None:
+        try:
+            async with asyncio.timeout(TELL_SECONDS):
+                await self._recall.tell_accesses()
+        except TimeoutError:
+            log.info("the last accesses were not told: the broker does not take them")
+        finally:
+            await self._faust.stop()
+
+
+@contextmanager
+def _no_news() -> Iterator[None]:
+    """What Faust says within the block of what is cancelled is not logged."""
+    faust = logging.getLogger("faust")
+    before = faust.level
+    faust.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        faust.setLevel(before)

@@ -1,0 +1,61 @@
+"""long-term → shards, and what is recalled of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from streams.forgetting.forgetters import Forgetters, Named, Tombstones
+from streams.intake.session_notes import SessionNotes
+from streams.memory.agent import Born, LongTermAgent, decoder
+from streams.memory.retention import Read
+from streams.recall.search import Recall
+from streams.recall.windows import SaidLately
+from streams.shards.owned import OwnedShards
+from streams.worker.wiring.context import Context, WorkerContext
+from streams.worker.wiring.intake import Intake
+from tables.memories.shard import Shard
+
+
+def long_term_agent(
+    context: Context,
+    shards: OwnedShards,
+    notes: SessionNotes,
+    forgetters: Forgetters,
+    read: Read,
+    born: Born = lambda partition, memories: None,
+) -> LongTermAgent:
+    """The agent; `read` gives it what a shard lacks, and `born` is told of new memories."""
+    return LongTermAgent(
+        shards=shards,
+        inbox=context.inbox(decoder(context.settings.memory)),
+        metrics=context.metrics,
+        clock=context.clock,
+        gate=context.gate,
+        notes=notes,
+        forgetters=forgetters,
+        read=read,
+        born=born,
+        flow=context.flow,
+    )
+
+
+def tombstones(shards: OwnedShards) -> Tombstones:
+    """What the shards have forgotten."""
+
+    async def asked(partition: int, memories: Sequence[Named]) -> Sequence[bool]:
+        return await shards.call(partition, Shard.forgotten, memories)
+
+    return asked
+
+
+def recall(context: WorkerContext, shards: OwnedShards, intake: Intake) -> Recall:
+    """Searches, and the accesses that they are."""
+    return Recall(
+        shards=shards,
+        said=SaidLately(intake.windows, context.clock, context.settings.memory.ttl_seconds),
+        event_log=context.event_log,
+        metrics=context.metrics,
+        clock=context.clock,
+        partitions=context.partitions,
+        lifecycle=context.settings.lifecycle,
+    )

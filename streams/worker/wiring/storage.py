@@ -1,0 +1,41 @@
+"""Where memories are: shards and their embedding model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from schemas.settings import Settings
+from streams.models.embedding.embedding import Embedding
+from streams.runtime.memory_shares import shares
+from streams.shards.owned import OwnedShards
+
+
+class Storage:
+    """The shards in a folder. `copies`: the bytes that an analysts' copy may take while it is made.
+
+    `on_failure` is told where a shard cannot be opened.
+    """
+
+    def __init__(self, settings: Settings, folder: Path, on_failure: Callable[[BaseException, str], None]) -> None:
+        memory = shares(settings.memory_limit)
+        self.copies = memory.copies
+        self.shards = OwnedShards(
+            folder,
+            settings.long_term,
+            settings.lifecycle,
+            Embedding(settings.embedder()),
+            on_failure=on_failure,
+            memory=memory,
+        )
+
+    def start(self) -> None:
+        """Begin to load the model."""
+        self.shards.models.current.start()
+
+    async def close(self) -> None:
+        """Save and close the shards, then end their models."""
+        try:
+            await self.shards.close()
+        finally:
+            await self.shards.models.stop()

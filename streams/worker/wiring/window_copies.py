@@ -1,0 +1,56 @@
+"""The windows' rows of a partition beside its shard in a checkpoint: a copy by links, which never changes."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from schemas.errors import DataDirError
+from streams.shards.restore.restoring_windows import WINDOWS
+from tables.checkpoints.snapshot import Position, SnapshotFile
+from tables.windows.window_stores import WindowStores
+
+
+class WindowCopy(NamedTuple):
+    """See `streams.shards.restore.accompanying_rows.Copy`; `positions` by changelog."""
+
+    folder: Path
+    files: Sequence[SnapshotFile]
+    positions: Mapping[str, Position]
+    changes: int
+    in_files: bool
+
+    async def close(self) -> None:
+        await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
+
+
+class WindowCopies:
+    """Copies lie below `folder`, one of each partition at a time. See `accompanying_rows.Beside`."""
+
+    def __init__(self, stores: WindowStores, folder: Path) -> None:
+        self._stores, self._folder = stores, folder
+
+    def changes(self, partition: int) -> int | None:
+        return self._stores.changes(partition)
+
+    async def copy(self, partition: int) -> WindowCopy | None:
+        """None where the partition's rows are not open: the checkpoint has none then, and the changelogs have all."""
+        return await asyncio.to_thread(self._copied, partition)
+
+    def _copied(self, partition: int) -> WindowCopy | None:
+        folder = self._folder / str(partition)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            copied = self._stores.snapshot(partition, folder)
+        except (KeyError, DataDirError):
+            return None
+        files = [
+            SnapshotFile(f"{WINDOWS}/{path.name}", path, path.stat().st_size, path.suffix == ".sst")
+            for path in sorted(folder.iterdir())
+        ]
+        positions = {name: Position(place.topic_id, place.offset) for name, place in copied.places.items()}
+        return WindowCopy(folder, files, positions, copied.changes, copied.in_files)

@@ -1,0 +1,89 @@
+"""What a shard's catalog says of itself: read for a moment, and neither migrated nor mended."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from schemas.errors import DataDirError, ShardError, ShardLocked
+from tables.database.database import connect
+from tables.database.migrations import available
+from tables.database.shard_info import read_info
+
+_HOLDER = re.compile(r"\(PID (\d+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """The model and dimension of a shard's vectors; None and 0 where it holds none yet."""
+
+    model: str | None
+    dimension: int
+
+
+def catalogs(data_dir: Path) -> dict[int, Path]:
+    """The catalogs in a data directory, by partition."""
+    found = (data_dir / "shards").glob("*/catalog.duckdb")
+    return {int(path.parent.name): path for path in sorted(found) if path.parent.name.isdecimal()}
+
+
+def inspect_catalog(partition: int, path: Path) -> Inspection:
+    """Open a catalog for reading, and close it again.
+
+    Raises `ShardLocked` where another process has it, `DataDirError` where it cannot be written to, `ShardError`
+    where it cannot be used.
+    """
+    if not os.access(path, os.R_OK | os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise DataDirError(path, "permission denied")
+    try:
+        with connect(path, read_only=True) as db:
+            return _read(partition, db)
+    except duckdb.ConnectionException as exc:  # this very process has it
+        raise ShardLocked(partition, f"{path} is open in this process ({os.getpid()})") from exc
+    except duckdb.IOException as exc:
+        if "could not set lock" in str(exc).lower():
+            holder = _HOLDER.search(str(exc))
+            raise ShardLocked(partition, f"process {holder[1] if holder else 'unknown'} has it open") from exc
+        raise ShardError(partition, f"{path} cannot be read: {str(exc).splitlines()[0]}") from exc
+    except duckdb.Error as exc:
+        raise ShardError(partition, f"{path} cannot be read: {type(exc).__name__}") from exc
+
+
+def position(partition: int, path: Path) -> int:
+    """The offset in the log up to which the events are in the catalog; raises as `inspect_catalog` does."""
+    if inspect_catalog(partition, path).model is None:
+        return 0
+    with connect(path, read_only=True) as db:
+        return read_info(db).position or 0
+
+
+def users(data_dir: Path, of_each: int = 20) -> list[tuple[str, int]]:
+    """Some users of each shard that can be read now, with the shard's number."""
+    found: list[tuple[str, int]] = []
+    for partition, path in catalogs(data_dir).items():
+        try:
+            if inspect_catalog(partition, path).model is None:
+                continue
+            with connect(path, read_only=True) as db:
+                rows = db.execute("SELECT DISTINCT user_id FROM memories LIMIT ?", [of_each]).fetchall()
+        except (ShardError, DataDirError):
+            continue  # another process has it, or doctor says what is wrong with it
+        found += [(user_id, partition) for (user_id,) in rows]
+    return found
+
+
+def _read(partition: int, db: duckdb.DuckDBPyConnection) -> Inspection:
+    tables = {name for (name,) in db.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+    if "migrations" not in tables:
+        return Inspection(None, 0)
+    ((schema,),) = db.execute("SELECT coalesce(max(number), 0) FROM migrations").fetchall()
+    if schema > available()[-1][0]:
+        raise ShardError(partition, f"it was written by a newer Siltstone (schema {schema}): upgrade this one")
+    if "shard_info" not in tables:
+        return Inspection(None, 0)
+    info = read_info(db)
+    return Inspection(info.model, info.dimension or 0)

@@ -1,0 +1,161 @@
+"""The states of one shard's memories as they age: stored, changed, counted. Statements over its catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from schemas.memories import State, Transition
+from schemas.settings import LifecycleSettings
+from schemas.times import iso
+from tables.analysts.statistics import StateChange, StateOnDay
+from tables.database.migrations import statement, transaction
+from tables.database.shard_info import InfoTable, ShardInfo
+from tables.memories.catalog.next_checks import NEVER, NextChecks
+from tables.vectors.index import Seqs
+
+#: Of so many memories a table in memory is kept until the next recompute; of more it is not.
+_MANY: Final = 10_000
+
+
+class Ageing:
+    """Scores and states of the memories in a catalog, by the formulas of `sql/lifecycle.sql`."""
+
+    def __init__(self, db: duckdb.DuckDBPyConnection, info: InfoTable) -> None:
+        self._info = info
+        self._next_checks, self._formula = NextChecks(), {"now": 0.0}
+        self.connect(db)
+
+    def connect(self, db: duckdb.DuckDBPyConnection) -> None:
+        """Work on this connection to the same catalog from now on."""
+        self._db = db
+        db.execute(statement("lifecycle"))
+        db.execute(statement("states_over_time"))
+
+    def recompute(
+        self, now: int, lifecycle: LifecycleSettings, before: Callable[[Seqs], None] = lambda seqs: None
+    ) -> list[str]:
+        """Store the states as of `now` (epoch ms) and note each change; the users whose memories changed.
+
+        `before` is called before the commit, with the numbers of the memories that it changes.
+
+        Looks only at memories that are new, were touched, or are old enough for another state by now: at all of them
+        the first time, with other settings, and when time goes back.
+        """
+        formula = _formula(now, lifecycle)
+        warmed_by = None
+        if formula | {"now": 0} != self._formula | {"now": 0}:
+            self._next_checks = NextChecks()
+            warmed_by = self._settings_changed(formula)
+        elif now < self._formula["now"]:
+            self._next_checks = NextChecks()
+            warmed_by = "clock"
+        self._formula = formula
+        self._next_checks.add(self._numbers_above(self._next_checks.newest))
+        seqs = self._next_checks.at(now)
+        if not len(seqs):
+            return []
+        self._db.register("due", pa.table({"seq": seqs}))
+        self._db.execute(statement("recompute"), formula | {"warmed_by": warmed_by})
+        changed = "FROM looked_at WHERE from_state <> to_state"
+        users = [row[0] for row in self._db.execute(f"SELECT DISTINCT user_id {changed}").fetchall()]
+        if users:
+            before(self._db.execute(f"SELECT seq {changed}").fetchnumpy()["seq"])
+            with transaction(self._db):
+                self._db.execute(statement("apply_transitions"), {"at": iso(now)})
+                self._db.execute(
+                    "INSERT INTO transitions SELECT id, user_id, from_state, to_state, score, "
+                    f"make_timestamp_ms(?), reason, false {changed}",
+                    [now],
+                )
+                self._info.write(ShardInfo(changes=(self._info.read().changes or 0) + 1))
+        looked_at = self._db.execute("SELECT seq, due_at FROM looked_at").fetchnumpy()
+        self._next_checks.set(seqs, NEVER)  # those that are gone
+        self._next_checks.set(looked_at["seq"], looked_at["due_at"])
+        self._db.unregister("due")
+        if len(seqs) > _MANY:
+            self._db.execute("DROP TABLE looked_at")
+        return users
+
+    def _settings_changed(self, formula: dict[str, float]) -> str | None:
+        """`settings` where states were computed by others before, or nobody knows by which; else None."""
+        by = " ".join(f"{value:g}" for name, value in formula.items() if name != "now")
+        if self._info.read().lifecycle == by:
+            return None
+        self._info.write(ShardInfo(lifecycle=by))
+        return "settings"
+
+    def touched(self, seqs: Iterable[int]) -> None:
+        """What the score of these is made of may be another: they are looked at by the next recompute."""
+        self._next_checks.set(np.fromiter(seqs, np.int64), 0)
+
+    def _numbers_above(self, seq: int) -> Seqs:
+        found = self._db.execute("SELECT seq FROM memories WHERE seq > ? ORDER BY seq", [seq]).fetchnumpy()["seq"]
+        return np.asarray(found, np.int64)
+
+    def unpublished(self, limit: int = 1000) -> list[Transition]:
+        """Transitions that are not on their topic yet, oldest first."""
+        rows = self._db.execute(
+            "SELECT memory_id, user_id, from_state, to_state, score, epoch_ms(occurred_at), reason "
+            "FROM transitions WHERE NOT published ORDER BY rowid LIMIT ?",
+            [limit],
+        ).fetchall()
+        return [
+            Transition.model_validate(
+                {
+                    "memory_id": row[0],
+                    "user_id": row[1],
+                    "from": row[2],
+                    "to": row[3],
+                    "score": row[4],
+                    "at": iso(row[5]),
+                    "reason": row[6],
+                }
+            )
+            for row in rows
+        ]
+
+    def mark_published(self, count: int) -> None:
+        """The oldest `count` unpublished transitions are on their topic now."""
+        self._db.execute(
+            "UPDATE transitions SET published = true WHERE rowid IN "
+            "(SELECT rowid FROM transitions WHERE NOT published ORDER BY rowid LIMIT ?)",
+            [count],
+        )
+
+    def state_counts(self, now: int, lifecycle: LifecycleSettings) -> dict[State, int]:
+        """How many memories are in each state as of `now` (epoch ms); nothing is written."""
+        counts = dict(self._db.execute(statement("state_counts"), _formula(now, lifecycle)).fetchall())
+        return {state: counts.get(state.value, 0) for state in State}
+
+    def score_points(self, now: int, lifecycle: LifecycleSettings) -> dict[int, int]:
+        """How many memories have each whole number of points as their score, as of `now` (epoch ms)."""
+        formula = _formula(now, lifecycle)
+        del formula["active"], formula["cold"]
+        return dict(self._db.execute(statement("score_points"), formula).fetchall())
+
+    def daily_transitions(self, since: int, now: int) -> dict[StateChange, int]:
+        """Changes of state by UTC day and pair, between two moments (epoch ms)."""
+        rows = self._db.execute(statement("daily_transitions"), {"since": since, "now": now}).fetchall()
+        return {StateChange(*row[:3]): row[3] for row in rows}
+
+    def states_over_time(self, since: int, now: int) -> dict[StateOnDay, int]:
+        """Memories by state at the end of each UTC day, between two moments (epoch ms), zeros included."""
+        rows = self._db.execute(
+            "FROM states_between(make_timestamp_ms($since), make_timestamp_ms($now))", {"since": since, "now": now}
+        ).fetchall()
+        return {StateOnDay(day, state): memories for day, state, memories in rows}
+
+
+def _formula(now: int, lifecycle: LifecycleSettings) -> dict[str, float]:
+    return {
+        "now": now,
+        "active": lifecycle.active,
+        "cold": lifecycle.cold,
+        "fresh_days": lifecycle.fresh_days,
+        "half_life_days": lifecycle.half_life_days,
+    }

@@ -1,0 +1,113 @@
+"""The archive of one shard: memories out of every search but its own, with their vectors, until they are removed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from schemas.memories import Memory
+from tables.memories.catalog.columns import texts, uuids
+from tables.memories.catalog.memory_rows import COLUMNS, STORED, memory_of
+from tables.vectors.index import Seqs, Vectors
+
+
+class ToArchive(NamedTuple):
+    """The number of a memory that goes to the archive, when (epoch ms) and why."""
+
+    seq: int
+    archived_at: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """A memory in the archive; `at` is in epoch ms."""
+
+    memory: Memory
+    at: int
+    reason: str
+
+
+class ArchiveTable:
+    """The table `archive` of a catalog. Its changes belong to the catalog's transactions."""
+
+    def __init__(self, db: duckdb.DuckDBPyConnection) -> None:
+        self._db = db
+
+    def connect(self, db: duckdb.DuckDBPyConnection) -> None:
+        """Work on this connection to the same catalog from now on."""
+        self._db = db
+
+    def by_id(self, names: Collection[tuple[str, uuid.UUID]]) -> list[Memory]:
+        """Of these, by user and id, those that are in the archive."""
+        wanted = {"user_id": texts([user_id for user_id, _ in names]), "id": uuids(identity for _, identity in names)}
+        self._db.register("wanted", pa.table(wanted))
+        rows = self._db.execute(f"SELECT {COLUMNS} FROM archive SEMI JOIN wanted USING (id, user_id)").fetchall()
+        return [memory_of(row) for row in rows]
+
+    def of_user(self, user_id: str) -> list[Memory]:
+        """The user's archived memories, oldest first."""
+        return [archived.memory for archived in self.listed(user_id)]
+
+    def listed(self, user_id: str) -> list[Archived]:
+        """The user's archived memories, oldest first, with when and why they went."""
+        rows = self._db.execute(
+            f"SELECT {COLUMNS}, epoch_ms(archived_at), reason FROM archive WHERE user_id = ? "
+            "ORDER BY created_at, seq",
+            [user_id],
+        ).fetchall()
+        return [Archived(memory_of(row[:-2]), *row[-2:]) for row in rows]
+
+    def by_seq(self, seqs: Sequence[int]) -> list[Memory]:
+        """These, in their order; all must be there."""
+        if not len(seqs):
+            return []
+        self._db.register("wanted", pa.table({"seq": pa.array(seqs, pa.int64())}))
+        rows = self._db.execute(f"SELECT {COLUMNS} FROM archive WHERE seq IN (SELECT seq FROM wanted)").fetchall()
+        found = {memory.seq: memory for memory in map(memory_of, rows)}
+        return [found[seq] for seq in seqs]
+
+    def vectors(self, seqs: Sequence[int]) -> Vectors:
+        """float32[n, d] of these, in their order; all must be there."""
+        wanted = pa.table({"seq": pa.array(seqs, pa.int64()), "place": np.arange(len(seqs))})
+        self._db.register("wanted", wanted)
+        found: pa.Table = self._db.sql(
+            "SELECT vector FROM archive JOIN wanted USING (seq) ORDER BY place"
+        ).to_arrow_table()
+        assert found.num_rows == len(seqs), "a vector is missing in the archive"
+        lists = found.column("vector").combine_chunks()
+        return np.asarray(lists.flatten().to_numpy(zero_copy_only=False), np.float32).reshape(len(seqs), -1)
+
+    def count(self) -> int:
+        ((number,),) = self._db.execute("SELECT count(*) FROM archive").fetchall()
+        return int(number)
+
+    def put(self, leaving: Sequence[ToArchive], vectors: Vectors) -> None:
+        """Copy these memories into the archive, with float32[n, d]; their rows are for the caller to delete."""
+        columns = pa.Table.from_pylist([row._asdict() for row in leaving])
+        self._db.register("staged", columns.append_column("vector", lists_of(vectors)))
+        self._db.execute(
+            f"INSERT INTO archive ({STORED}, vector, archived_at, reason) "
+            f"SELECT {STORED}, vector, make_timestamp_ms(archived_at), reason FROM staged JOIN memories USING (seq)"
+        )
+
+    def seqs(self) -> Seqs:
+        """The numbers of all, ascending."""
+        return np.sort(np.asarray(self._db.execute("SELECT seq FROM archive").fetchnumpy()["seq"], np.int64))
+
+    def put_vectors(self, seqs: Seqs, vectors: Vectors) -> None:
+        """Have float32[n, d] in the place of those that these have."""
+        self._db.register("staged", pa.table({"seq": seqs, "vector": lists_of(vectors)}))
+        self._db.execute("UPDATE archive SET vector = staged.vector FROM staged WHERE archive.seq = staged.seq")
+
+
+def lists_of(vectors: Vectors) -> pa.Array:
+    """float32[n, d] as DuckDB's FLOAT[]."""
+    count, dimension = vectors.shape
+    return pa.ListArray.from_arrays(np.arange(count + 1, dtype=np.int32) * dimension, pa.array(vectors.ravel()))

@@ -1,0 +1,128 @@
+"""What cleanup would do with one shard's memories, and why: statements over its catalog. Nothing is done here."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Self
+
+import duckdb
+
+from schemas.settings import LifecycleSettings
+from tables.database.migrations import statement
+
+#: Why it is time for a memory. An archived one is removed, the others are archived.
+Cause = Literal["deprecated", "summarized", "archived"]
+#: Why one stays all the same.
+Exemption = Literal["pinned", "whitelist", "link", "recent access"]
+
+
+class Candidate(NamedTuple):
+    """A memory that has been what `cause` says since `since` (epoch ms), which is too long.
+
+    The score is as of the moment that was asked about.
+    """
+
+    memory_id: uuid.UUID
+    user_id: str
+    text: str
+    since: int
+    score: float
+    last_accessed: int
+    cause: Cause
+    exemption: Exemption | None
+
+
+class Kind(NamedTuple):
+    """What candidates are counted by."""
+
+    cause: Cause
+    exemption: Exemption | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """All candidates counted, and some of them: those that go first, of these the ones that have waited longest."""
+
+    counts: Counter[Kind] = field(default_factory=Counter)
+    candidates: list[Candidate] = field(default_factory=list)
+
+    @property
+    def going(self) -> list[Candidate]:
+        """Those of the named ones that nothing exempts."""
+        return [candidate for candidate in self.candidates if candidate.exemption is None]
+
+    @property
+    def going_by_cause(self) -> Counter[Cause]:
+        """How many there are of these in all."""
+        return Counter({kind.cause: number for kind, number in self.counts.items() if kind.exemption is None})
+
+    @property
+    def exempt(self) -> Counter[Exemption]:
+        """How many stay, by what exempts them."""
+        exempt: Counter[Exemption] = Counter()
+        for kind, number in self.counts.items():
+            if kind.exemption is not None:
+                exempt[kind.exemption] += number
+        return exempt
+
+    @classmethod
+    def together(cls, several: Iterable[Verdicts]) -> Self:
+        """Those of several shards."""
+        all_of_them = list(several)
+        return cls(
+            sum((verdicts.counts for verdicts in all_of_them), Counter()),
+            sorted(
+                (candidate for verdicts in all_of_them for candidate in verdicts.candidates),
+                key=lambda candidate: (candidate.exemption is not None, candidate.since),
+            ),
+        )
+
+
+class Cleanup:
+    """Finds candidates among the memories of a catalog, and in its archive."""
+
+    def __init__(self, db: duckdb.DuckDBPyConnection) -> None:
+        self.connect(db)
+
+    def connect(self, db: duckdb.DuckDBPyConnection) -> None:
+        """Work on this connection to the same catalog from now on."""
+        self._db = db
+        db.execute(statement("cleanup_macros"))
+
+    def verdicts(self, now: int, lifecycle: LifecycleSettings, user_id: str | None, limit: int) -> Verdicts:
+        """As of `now` (epoch ms), of one user or of all; at most `limit` in the memories, and in the archive."""
+        settings, white = lifecycle.cleanup, lifecycle.cleanup.whitelist
+        common = {
+            "now": now,
+            "user_id": user_id,
+            "fresh_days": lifecycle.fresh_days,
+            "half_life_days": lifecycle.half_life_days,
+            "users": list(white.users),
+            "ids": list(white.ids),
+            "tags": list(white.tags),
+        }
+        limits = {
+            "cold": lifecycle.cold,
+            "after_days": settings.after_days,
+            "recent_access_days": settings.recent_access_days,
+            "link_weight": settings.link_weight,
+        }
+        found = [self._found("archivable", "memories", common | limits, limit)]
+        if settings.retention_days is not None:
+            retention = {"retention_days": settings.retention_days}
+            found.append(self._found("removable", "archive", common | retention, limit))
+        return Verdicts.together(found)
+
+    def _found(self, name: str, table: Literal["memories", "archive"], given: dict[str, Any], limit: int) -> Verdicts:
+        self._db.execute(statement(name), given)
+        counts = self._db.execute("SELECT cause, exemption, count(*) FROM candidates GROUP BY ALL").fetchall()
+        rows = self._db.execute(
+            "SELECT id, user_id, text, since, score, epoch_ms(last_accessed), cause, exemption "
+            f"FROM candidates JOIN {table} USING (seq) ORDER BY exemption IS NOT NULL, since, seq LIMIT ?",
+            [limit],
+        ).fetchall()
+        self._db.execute("DROP TABLE candidates")
+        return Verdicts(Counter({Kind(*row[:2]): row[2] for row in counts}), [Candidate(*row) for row in rows])

@@ -1,0 +1,104 @@
+"""What is erased of a memory, and of a user: the one place that says it of each table of a shard.
+
+A test asks for every table of the schema. Whoever adds one names it here: how it is erased, or why it stays.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Final
+
+import duckdb
+import pyarrow as pa
+
+from tables.database.parsed import Parsed
+from tables.database.shard_info import InfoTable, ShardInfo
+from tables.memories.catalog.columns import texts, uuids
+from tables.memories.catalog.reembedding import ROWS, Reembedding
+
+#: What a user calls by an id, an event or a memory: the user, and the id. Another user's is another one.
+Named = tuple[str, uuid.UUID]
+
+#: A memory's own rows, by its number.
+NUMBERED: Final = ("memories", "archive", "vectors", "vectors_next")
+#: Rows of a user's about memories, and the columns that name these.
+NAMING: Final = {"history": ("memory_id",), "links": ("source_id", "target_id"), "merged": ("into_id", "memory_id")}
+#: What forgetting leaves, and why.
+KEPT: Final = {
+    "transitions": "the audit trail: ids, states and times. A reason that somebody gave becomes 'erased'",
+    "tombstones": "what was forgotten does not come back when the log is read again",
+    "applied": "ids of events: one that is read again changes nothing",
+    "ratings": "a number for an id, and no word: a replay pays for none twice. Retention drops it",
+    "watermarks": "offsets of the log, and nobody's",
+    "shard_info": "the shard's own",
+    "migrations": "the schema's",
+}
+#: Why a recompute found a memory in another state.
+RECOMPUTED: Final = ("decay", "access", "pin", "settings", "clock")
+#: Why a memory went from one state or place to another, where it says nothing of the user's.
+OUR_REASONS: Final = (*RECOMPUTED, "cleanup", "retention", "restore", "forget", "expired", "manual", "erased")
+
+
+class Erasing:
+    """Erases rows of a catalog, as a part of its transactions."""
+
+    def __init__(self, db: duckdb.DuckDBPyConnection, info: InfoTable, reembedding: Reembedding) -> None:
+        self._info, self._reembedding = info, reembedding
+        self.connect(db)
+
+    def connect(self, db: duckdb.DuckDBPyConnection) -> None:
+        """Work on this connection to the same catalog from now on."""
+        self._db, self._parsed = db, Parsed(db)
+
+    def erase(
+        self, memories: Sequence[int], archived: Sequence[int], forgotten: Sequence[Named], users: Sequence[str]
+    ) -> None:
+        """Delete rows by number, of memories and of what is archived, and what is kept elsewhere of some.
+
+        Of what is `forgotten`, there or not, and of these `users` no table of `NAMING` keeps a row. What goes to the
+        archive is in it already.
+        """
+        for table, seqs in (("memories", memories), ("vectors", memories), ("archive", archived)):
+            if seqs:
+                self._delete(table, _numbers(seqs))
+        if self._reembedding.target is not None and (memories or archived):
+            self._delete("vectors_next", _numbers([*memories, *archived]), f"AND seq NOT IN ({ROWS})")
+        if forgotten or users:
+            self._forget(forgotten, users)
+
+    def _delete(self, table: str, staging: pa.Table, only: str = "") -> None:
+        """DuckDB finds `staging` by the name of the variable."""
+        self._db.execute(self._parsed[f"DELETE FROM {table} WHERE seq IN (SELECT seq FROM staging) {only}"])
+
+    def _forget(self, forgotten: Sequence[Named], users: Sequence[str]) -> None:
+        """The audit trail names them still, and no word of theirs."""
+        self._db.register("users", pa.table({"user_id": pa.array(users, pa.string())}))
+        self._db.register("staged", named_table(forgotten))
+        for table, columns in NAMING.items():
+            for column in columns:
+                self._db.execute(
+                    f"DELETE FROM {table} USING staged "
+                    f"WHERE {table}.user_id = staged.user_id AND {table}.{column} = staged.id"
+                )
+            self._db.execute(f"DELETE FROM {table} WHERE user_id IN (SELECT user_id FROM users)")
+        self._db.execute(
+            "UPDATE transitions SET reason = 'erased' WHERE NOT list_contains($ours, reason) AND "
+            "(user_id IN (SELECT user_id FROM users) OR (user_id, memory_id) IN (SELECT (user_id, id) FROM staged))",
+            {"ours": list(OUR_REASONS)},
+        )
+        for column in ("summarized_by", "superseded_by"):
+            self._db.execute(
+                f"UPDATE archive SET {column} = NULL FROM staged "
+                f"WHERE archive.user_id = staged.user_id AND archive.{column} = staged.id"
+            )
+        self._info.write(ShardInfo(to_erase=True))
+
+
+def _numbers(seqs: Sequence[int]) -> pa.Table:
+    return pa.table({"seq": pa.array(seqs, pa.int64())})
+
+
+def named_table(names: Sequence[Named]) -> pa.Table:
+    """With the columns `user_id` and `id`."""
+    return pa.table({"user_id": texts([user_id for user_id, _ in names]), "id": uuids(one for _, one in names)})

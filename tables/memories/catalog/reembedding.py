@@ -1,0 +1,199 @@
+"""Vectors of another model, made beside those that a shard works with, until they take their place.
+
+    side.begin("embedder-2", 1536)
+    seqs, texts = side.texts(side.missing()[:256])
+    side.put(seqs, vectors)                         # float32[n, d] of the texts
+    side.adopt(folder / "segments.json")            # when nothing is missing
+
+A number (`seq`) is given once, and a text that changes gets another: what is in the side table never has to be made
+again, however long it takes and however often it is interrupted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from schemas.errors import ShardError
+from tables.database.migrations import transaction
+from tables.database.shard_info import InfoTable
+from tables.memories.catalog.archive import ArchiveTable
+from tables.memories.catalog.stored_vectors import StoredVectors
+from tables.paths import synced
+from tables.vectors.index import Seqs, Vectors, cells_of
+from tables.vectors.segmented import SegmentedIndex
+
+#: What `shard_info` says of the next model.
+_NEXT: Final = ("next_model", "next_dimension", "next_vectors_file")
+#: Vectors that are read at a time.
+_AT_A_TIME: Final = 10_000
+#: Numbers of all that has a vector: memories, and what is archived.
+ROWS = "SELECT seq FROM memories UNION ALL SELECT seq FROM archive"
+
+
+class VectorModel(NamedTuple):
+    """The model that made vectors, as a shard records it."""
+
+    name: str
+    dimension: int
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.dimension} dimensions)"
+
+
+class Reembedding:
+    """The side table `vectors_next` of a catalog with its file, and the model that `shard_info` names for it."""
+
+    def __init__(
+        self,
+        db: duckdb.DuckDBPyConnection,
+        folder: Path,
+        partition: int,
+        info: InfoTable,
+        vectors: StoredVectors,
+        archive: ArchiveTable,
+    ) -> None:
+        self._db, self._partition, self._info = db, partition, info
+        self._current, self._archive = vectors, archive
+        #: Those that are made.
+        self.vectors = StoredVectors(db, folder, partition, info, "vectors_next")
+        noted = info.read()
+        self._target = _vector_model(noted.next_model, noted.next_dimension)
+
+    def connect(self, db: duckdb.DuckDBPyConnection) -> None:
+        """Work on this connection to the same catalog from now on."""
+        self._db = db
+        self.vectors.connect(db)
+
+    @property
+    def model(self) -> VectorModel | None:
+        """The model of the vectors that the shard works with; None where it holds none yet."""
+        info = self._info.read()
+        return _vector_model(info.model, info.dimension)
+
+    @property
+    def target(self) -> VectorModel | None:
+        """The model whose vectors are being made; None where none are."""
+        return self._target
+
+    def begin(self, target: VectorModel) -> None:
+        """Make the side table, or go on with it. Raises `ShardError` where it is another model's."""
+        self.refuse_other(target)
+        if self._target is None:
+            with transaction(self._db):
+                noted = self.vectors.begin(target.dimension)
+                self._info.write(replace(noted, next_model=target.name, next_dimension=target.dimension))
+            self._target = target
+
+    def refuse_other(self, target: VectorModel) -> None:
+        """Raises `ShardError` where another model's vectors are half done: they may have cost hours."""
+        if self._target not in (None, target):
+            raise ShardError(
+                self._partition,
+                f"a change of its vectors to those of {self._target} is half done: go on with that model, or drop "
+                "it with `siltstone reembed --abandon`",
+            )
+
+    def abandon(self) -> bool:
+        """Drop what is half done; whether there was anything."""
+        if self._target is None:
+            return False
+        with transaction(self._db):
+            self._db.execute("DROP TABLE vectors_next")
+            self._info.drop(*_NEXT)
+        self.vectors.abandon()
+        self._target = None
+        return True
+
+    def rows(self) -> int:
+        """How many vectors the shard has, those of archived memories with them."""
+        return len(self._seqs(ROWS))
+
+    def missing(self) -> Seqs:
+        """The numbers of all that has no vector of the next model yet, ascending."""
+        if self._target is None:
+            return self._seqs(ROWS)
+        return _without(self._seqs(ROWS), self._seqs("SELECT seq FROM vectors_next"))
+
+    def texts(self, seqs: Seqs) -> tuple[Seqs, list[str]]:
+        """Of these, what is still there: numbers and texts."""
+        self._db.register("wanted", pa.table({"seq": seqs}))
+        found = self._db.execute(
+            "SELECT seq, text FROM memories WHERE seq IN (SELECT seq FROM wanted) UNION ALL "
+            "SELECT seq, text FROM archive WHERE seq IN (SELECT seq FROM wanted) ORDER BY seq"
+        ).fetchall()
+        return np.array([seq for seq, _ in found], np.int64), [text for _, text in found]
+
+    def put(self, seqs: Seqs, vectors: Vectors) -> None:
+        """Keep vectors, float32[n, d]. What has gone in the meantime, or is in already, is passed over."""
+        self._db.register("staged", pa.table({"seq": seqs}))
+        wanted = self._seqs(
+            f"SELECT seq FROM staged WHERE seq IN ({ROWS}) AND seq NOT IN (SELECT seq FROM vectors_next)"
+        )
+        rows = np.isin(seqs, wanted)
+        if rows.any():
+            self.vectors.add(seqs[rows], np.ascontiguousarray(vectors[rows], np.float32))
+
+    def bring_nearer(self, index: SegmentedIndex, most: int) -> int:
+        """Make an index that of the memories in the side table, by at most so many vectors; how many are left."""
+        rows = self._seqs("SELECT seq FROM vectors_next SEMI JOIN memories USING (seq)")
+        held = index.seqs()
+        index.remove(_without(held, rows))
+        missing = _without(rows, held)
+        part = missing[:most]
+        if len(part):
+            self._db.register("wanted", pa.table({"seq": part, "place": np.arange(len(part))}))
+            users = self._db.execute("SELECT user_id FROM wanted JOIN memories USING (seq) ORDER BY place").fetchall()
+            index.add(part, cells_of([user_id for (user_id,) in users]), self.vectors.of(part))
+        return len(missing) - len(part)
+
+    def finish(self, wanted: VectorModel, manifest: Path) -> bool:
+        """Adopt the side table if it is whole and `wanted` made it; whether it was.
+
+        A worker that ended while it changed one shard after the other goes on here at its next start.
+        """
+        return self._target == wanted and self.adopt(manifest)
+
+    def adopt(self, manifest: Path) -> bool:
+        """The side table takes the place of the shard's vectors, those of the archive too.
+
+        False, and nothing changes, where one is missing.
+
+        The manifest of the segments goes first, and for good: their numbers would fit the new vectors, and so nobody
+        could tell that they hold the old ones. A crash at any point leaves no manifest, or one that fits; without one
+        the segments are made anew at the next opening.
+        """
+        target = self._target
+        if target is None or len(self.missing()):
+            return False
+        manifest.unlink(missing_ok=True)
+        synced(manifest.parent)
+        with transaction(self._db):
+            archived = self._archive.seqs()
+            for start in range(0, len(archived), _AT_A_TIME):
+                part = archived[start : start + _AT_A_TIME]
+                self._archive.put_vectors(part, self.vectors.of(part))
+            self._db.execute("DELETE FROM vectors_next WHERE seq NOT IN (SELECT seq FROM memories)")
+            noted = self._current.adopt(self.vectors)
+            self._info.write(replace(noted, model=target.name, dimension=target.dimension))
+            self._info.drop(*_NEXT)
+        self._current.adopted(self.vectors)
+        self._target = None
+        return True
+
+    def _seqs(self, sql: str) -> Seqs:
+        return np.sort(np.asarray(self._db.execute(sql).fetchnumpy()["seq"], np.int64))
+
+
+def _vector_model(name: str | None, dimension: int | None) -> VectorModel | None:
+    return None if name is None or dimension is None else VectorModel(name, dimension)
+
+
+def _without(seqs: Seqs, others: Seqs) -> Seqs:
+    """Those of `seqs` that are not among the others. Without `assume_unique` it takes a second for 200,000."""
+    return np.setdiff1d(seqs, others, assume_unique=True)

@@ -1,0 +1,320 @@
+"""The vectors of a catalog's memories: a table of where each lies, and the file that holds them.
+
+The file is on the disk before the transaction that names its slots commits. So what the table names is there; what
+lies behind that is of a batch that never was, and goes at the next opening. A slot is used once: nothing that an
+older table names is written over, but what was to be forgotten. `tidy` brings the rows together in a file of the next
+number when a quarter of the slots is nobody's.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from schemas.errors import DataDirError, ShardError
+from tables.database.migrations import transaction
+from tables.database.parsed import Parsed
+from tables.database.shard_info import InfoTable, ShardInfo
+from tables.memories.catalog.hold import Hold
+from tables.vectors.index import Seqs, Vectors
+from tables.vectors.vector_file import HEAD_BYTES, Digests, Head, Slots, VectorFile, digests, path_of
+
+log = logging.getLogger(__name__)
+
+_AT_A_TIME: Final = 10_000
+#: A file with fewer slots that are nobody's is not worth another one.
+_WORTH_IT: Final = 1_024
+
+
+#: Places among numbers, int64[n], to their vectors, float32[n, d].
+ReadVectors = Callable[[npt.NDArray[np.int64]], Vectors]
+
+
+class _Named(NamedTuple):
+    """What the table says of some numbers: where each lies, and the digest of what was put there."""
+
+    seqs: Seqs
+    slots: Slots
+    digests: Digests
+
+
+class StoredVectors:
+    """The table `vectors` (seq, slot, digest) and its file; `vectors_next` those of a model in the making.
+
+    Its changes belong to the catalog's transactions. Raises `ShardError` where the file is gone, and `DataDirError`.
+    """
+
+    def __init__(
+        self,
+        db: duckdb.DuckDBPyConnection,
+        folder: Path,
+        partition: int,
+        info: InfoTable,
+        table: Literal["vectors", "vectors_next"] = "vectors",
+    ) -> None:
+        self.table, self._folder, self._partition, self._info = table, folder, partition, info
+        self._file: VectorFile | None = None
+        self._end = 0
+        #: Keeps the files as they are while somebody copies them.
+        self.hold: Hold | None = None
+        self.connect(db)
+        try:
+            self._open()
+            self._take_over()
+        except BaseException:
+            self.close()
+            raise
+
+    def connect(self, db: duckdb.DuckDBPyConnection) -> None:
+        """Work on this connection to the same catalog from now on."""
+        self._db, self._parsed = db, Parsed(db)
+
+    def _open(self) -> None:
+        info = self._info.read()
+        number = info.vectors_file if self.table == "vectors" else info.next_vectors_file
+        dimension = info.dimension if self.table == "vectors" else info.next_dimension
+        if number is None or dimension is None:
+            return
+        ((end,),) = self._db.execute(f"SELECT coalesce(max(slot) + 1, 0) FROM {self.table}").fetchall()
+        if end and not path_of(self._folder, number).exists():
+            raise ShardError(
+                self._partition,
+                f"{path_of(self._folder, number)} is gone, and with it the vectors of its memories: put back the one "
+                "that was there, or the whole folder from a backup, or make the shard anew with `siltstone replay "
+                "--into`",
+            )
+        self._file, self._end = self._made(number, dimension), end
+        if self._file.slots < end:
+            log.warning("shard %d: %s has lost its end", self._partition, self._file.path.name)
+        self._file.keep(end)
+
+    def _made(self, number: int, dimension: int) -> VectorFile:
+        identity = self._info.read().identity
+        assert identity is not None, "a migration writes it"
+        return VectorFile(self._folder, Head(identity, number, dimension))
+
+    def begin(self, dimension: int) -> ShardInfo:
+        """Make the table and its file, of float32[dimension]: part of a transaction. What `shard_info` has to say."""
+        number = self._next_number()
+        self.close()
+        self._file = self._made(number, dimension)
+        self._file.keep(0)
+        self._db.execute(
+            f"CREATE TABLE {self.table} (seq BIGINT NOT NULL, slot BIGINT NOT NULL, digest UBIGINT NOT NULL)"
+        )
+        return ShardInfo(vectors_file=number) if self.table == "vectors" else ShardInfo(next_vectors_file=number)
+
+    def _next_number(self) -> int:
+        info = self._info.read()
+        return max(info.vectors_file or 0, info.next_vectors_file or 0) + 1
+
+    def _take_over(self) -> None:
+        """What an older version kept in the catalog comes into the file, all of it or nothing."""
+        before = f"{self.table}_before"
+        held = self._db.execute("SELECT table_name FROM duckdb_tables() WHERE table_name = ?", [before]).fetchall()
+        if not held:
+            return
+        info = self._info.read()
+        dimension = info.dimension if self.table == "vectors" else info.next_dimension
+        assert dimension is not None, "it is noted with the table"
+        log.info("shard %d: its vectors move into a file of their own", self._partition)
+        numbers = np.sort(self._db.execute(f"SELECT seq FROM {before}").fetchnumpy()["seq"].astype(np.int64))
+        with transaction(self._db):
+            noted = self.begin(dimension)
+            for start in range(0, len(numbers), _AT_A_TIME):
+                part = numbers[start : start + _AT_A_TIME]
+                found: pa.Table = self._db.sql(
+                    f"SELECT seq, vector FROM {before} WHERE seq BETWEEN {part[0]:d} AND {part[-1]:d}"
+                ).to_arrow_table()
+                lists = found.column("vector").combine_chunks()
+                flat = np.asarray(lists.flatten().to_numpy(zero_copy_only=False), np.float32)
+                self.add(found.column("seq").to_numpy(), flat.reshape(-1, dimension))
+            self._db.execute(f"DROP TABLE {before}")
+            self._info.write(noted)
+
+    def add(self, seqs: Seqs, vectors: Vectors) -> None:
+        """Keep float32[n, d] under these numbers: part of a transaction."""
+        assert self._file is not None, "`begin` comes first"
+        self._file.put(self._end, vectors)
+        slots = np.arange(self._end, self._end + len(seqs))
+        self._end += len(seqs)
+        staging = pa.table({"seq": seqs, "slot": slots, "digest": digests(vectors)})
+        assert staging.num_rows == len(seqs)
+        self._db.execute(self._parsed[f"INSERT INTO {self.table} SELECT seq, slot, digest FROM staging"])
+
+    def of(self, seqs: Seqs) -> Vectors:
+        """float32[n, d] of these numbers, in their order; zeros for what is not there."""
+        assert self._file is not None, "`begin` comes first"
+        found = np.zeros((len(seqs), self._file.head.dimension), np.float32)
+        named = self._named(seqs)
+        found[_places(named.seqs, seqs)] = self._whole(named, self._file.read(named.slots))
+        return found
+
+    def reader(self, seqs: Seqs) -> ReadVectors:
+        """Gives what `of` gives, of some of these numbers at a time, without asking the table again.
+
+        It is for now: what changes the table or the file comes after it. Raises KeyError where one is not there.
+        """
+        assert self._file is not None, "`begin` comes first"
+        named, of_slots = self._named(seqs), self._file.reader()
+        if len(named.seqs) != len(seqs):
+            raise KeyError("of some of these numbers there are no vectors")
+        order = np.empty(len(seqs), np.int64)
+        order[_places(named.seqs, seqs)] = np.arange(len(seqs))
+
+        def read(places: npt.NDArray[np.int64]) -> Vectors:
+            asked = order[places]
+            some = _Named(named.seqs[asked], named.slots[asked], named.digests[asked])
+            return self._whole(some, of_slots(some.slots))
+
+        return read
+
+    def _whole(self, named: _Named, vectors: Vectors) -> Vectors:
+        """Zeros for what is not as it was put there: such a memory is found by its words."""
+        assert self._file is not None
+        lost = digests(vectors) != named.digests
+        if lost.any():
+            log.warning(
+                "shard %d: %s does not hold %d vectors that its catalog names: the two are not of one moment",
+                self._partition,
+                self._file.path.name,
+                np.count_nonzero(lost),
+            )
+            vectors[lost] = 0
+        return vectors
+
+    def _named(self, seqs: Seqs) -> _Named:
+        staging = pa.table({"seq": seqs})
+        assert staging.num_rows == len(seqs)
+        found = self._db.execute(
+            self._parsed[f"SELECT seq, slot, digest FROM {self.table} SEMI JOIN staging USING (seq)"]
+        ).fetchnumpy()
+        return _Named(
+            np.asarray(found["seq"], np.int64),
+            np.asarray(found["slot"], np.int64),
+            np.asarray(found["digest"], np.uint64),
+        )
+
+    def slots_of(self, seqs: Sequence[int]) -> Slots:
+        """Where these numbers' vectors lie, in no order; what has none is left out."""
+        if self._file is None or not seqs:
+            return np.empty(0, np.int64)
+        return self._named(np.array(seqs, np.int64)).slots
+
+    def wipe(self, slots: Slots) -> None:
+        """Nothing of what was there stays: belongs after the commit that deletes their rows.
+
+        What cannot be written over is left to `tidy`. While a hold keeps what was there, it is done afterwards.
+        """
+        if self._file is None or not len(slots):
+            return
+        if self.hold is not None and self.hold.later(partial(self.wipe, slots)):
+            return
+        try:
+            self._file.wipe(slots)
+        except DataDirError as exc:
+            log.warning("shard %d: vectors that were forgotten stay in their file for now: %s", self._partition, exc)
+
+    def tidy(self) -> None:
+        """No byte of a vector stays that no row names. Raises `DataDirError`; all is as it was then."""
+        if self._file is None:
+            return
+        self._file.keep(self._end)
+        held = np.sort(np.asarray(self._db.execute(f"SELECT slot FROM {self.table}").fetchnumpy()["slot"], np.int64))
+        free = self._end - len(held)
+        if free >= _WORTH_IT and 4 * free >= self._end:
+            self._bring_together(held)
+        elif free:
+            self._file.wipe(np.setdiff1d(np.arange(self._end), held, assume_unique=True))
+            self._file.sync()
+
+    def _bring_together(self, held: Slots) -> None:
+        old = self._file
+        assert old is not None
+        fresh = self._made(self._next_number(), old.head.dimension)
+        try:
+            fresh.keep(0)
+            for start in range(0, len(held), _AT_A_TIME):
+                fresh.put(start, old.read(held[start : start + _AT_A_TIME]))
+            staging = pa.table({"slot": held, "to_slot": np.arange(len(held))})
+            with transaction(self._db):
+                self._db.execute(
+                    self._parsed[
+                        f"UPDATE {self.table} SET slot = to_slot FROM staging WHERE {self.table}.slot = staging.slot"
+                    ]
+                )
+                number = fresh.head.number
+                mine = self.table == "vectors"
+                self._info.write(ShardInfo(vectors_file=number) if mine else ShardInfo(next_vectors_file=number))
+        except BaseException:
+            fresh.close()
+            raise
+        assert staging.num_rows == len(held)
+        self._file, self._end = fresh, len(held)
+        old.remove()
+
+    def adopt(self, other: StoredVectors) -> ShardInfo:
+        """Be what the other table is, which is no more: part of a transaction. What `shard_info` has to say."""
+        assert other._file is not None, "it has vectors of all memories"
+        self._db.execute(f"DROP TABLE {self.table}")
+        self._db.execute(f"ALTER TABLE {other.table} RENAME TO {self.table}")
+        return ShardInfo(vectors_file=other._file.head.number)
+
+    def adopted(self, other: StoredVectors) -> None:
+        """Belongs after the commit of `adopt`: the old file goes."""
+        self._end_hold()
+        if self._file is not None:
+            self._file.remove()
+        self._file, self._end = other._file, other._end
+        other._file, other._end = None, 0
+
+    def abandon(self) -> None:
+        """Belongs after the commit that drops the table."""
+        self._end_hold()
+        if self._file is not None:
+            self._file.remove()
+        self._file, self._end = None, 0
+
+    def _end_hold(self) -> None:
+        if self.hold is not None:
+            self.hold.end()
+
+    @property
+    def held(self) -> tuple[Path, int] | None:
+        """The file, and so many of its bytes are vectors that the table names or named; None where there is none."""
+        if self._file is None:
+            return None
+        return self._file.path, HEAD_BYTES + 4 * self._end * self._file.head.dimension
+
+    @property
+    def file_number(self) -> int | None:
+        """That of the file that belongs to the table; None where there is none."""
+        return None if self._file is None else self._file.head.number
+
+    def close(self) -> None:
+        """Let go of the file; again does nothing."""
+        if self._file is not None:
+            self._file.close()
+            self._file, self._end = None, 0
+
+
+def _places(seqs: Seqs, among: Seqs) -> npt.NDArray[np.int64]:
+    """Where each number is among others, which are in any order."""
+    order = np.argsort(among, kind="stable")
+    return order[np.searchsorted(among[order], seqs)]
+
+
+def drop_other_files(folder: Path, numbers: Sequence[int | None]) -> None:
+    """Remove the files of vectors that no table has: what a crash left."""
+    kept = {path_of(folder, number) for number in numbers if number is not None}
+    for path in folder.glob("vectors-*.f32"):
+        if path not in kept:
+            path.unlink()

@@ -1,0 +1,40 @@
+"""A user's right: what is forgotten leaves no word behind, in no other memory either."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+
+from tables.memories.workspace import Workspace
+
+
+def forget(space: Workspace, ids: set[uuid.UUID], at: int) -> int:
+    """They are gone, and each summary that holds words of theirs; what these stood for holds again.
+
+    Memories that were removed before may be among `ids`: words of theirs are in summaries and in their history all
+    the same. How many memories it were that were still there.
+    """
+    forgotten, done = 0, set[uuid.UUID]()
+    while ids:
+        done |= ids
+        memories = [held[identity] for held in (space.archived, space.known) for identity in ids if identity in held]
+        wholes = {memory.summarized_by for memory in memories if memory.summarized_by}
+        wholes |= space.summed_up_in(ids)
+        for memory in memories:
+            state = "archived" if memory.id in space.archived else memory.state
+            space.move(memory, state, "forgotten", at, "forget")
+            space.forget(memory)
+            forgotten += 1
+        space.load_behind(ids)
+        for memory in list(space.known.values()):
+            if memory.summarized_by in ids:
+                memory = replace(memory, summarized_by=None)
+            if memory.superseded_by in ids:
+                memory = replace(memory, superseded_by=None)
+            if memory is not space.known[memory.id]:
+                space.change(memory)
+        space.erase(ids)
+        ids = wholes - done
+        space.load(ids)
+        space.load_archived(ids)
+    return forgotten

@@ -1,0 +1,113 @@
+"""Items: values under keys. A memory of this kind is merged with nothing, does not decay, and gives way to nothing.
+
+Its id is the key. Where it expires, its metadata say when, under `stored`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final, Literal
+
+from schemas.events import Expire, Remember
+from schemas.memories import Memory, State
+from schemas.sources import SOURCES
+from schemas.times import LATEST_MS, iso, parse_timestamp
+from tables.memories.workspace import Workspace
+from tables.vectors.index import Vectors
+
+KIND: Final = "item"
+#: In `meta` of what expires: `ttl_seconds` and `expires_at`.
+MARK: Final = "stored"
+
+
+def is_put(event: Remember) -> bool:
+    """Whether it writes an item."""
+    return event.kind == KIND
+
+
+def is_item(memory: Memory) -> bool:
+    return memory.kind == KIND
+
+
+def item(event: Remember, seq: int) -> Memory:
+    """What lies under the key after the event, whatever lay there. Pinned, so it keeps its score."""
+    assert event.memory_id is not None, "an item has a key"
+    meta = {key: value for key, value in (event.metadata or {}).items() if key not in (MARK, SOURCES)}
+    if event.sources:  # the event alone says them
+        meta[SOURCES] = event.sources
+    if event.ttl_seconds is not None:
+        meta[MARK] = _stored(event.timestamp, event.ttl_seconds)
+    return Memory(
+        seq=seq,
+        id=event.memory_id,
+        user_id=event.user_id,
+        session_id=event.session_id,
+        agent_id=event.agent_id,
+        text=event.text,
+        kind=KIND,
+        message_ids=tuple(event.message_ids),
+        importance=event.importance,
+        created_at=event.timestamp,
+        last_accessed=event.timestamp,
+        access_count=0,
+        state=State.ACTIVE,
+        pinned=True,
+        meta=meta,
+    )
+
+
+def put(space: Workspace, event: Remember, vector: Vectors) -> Literal["new", "edited", "repeated"]:
+    """Write under the key; `repeated`, and nothing is done, where the id is that of a memory of another kind."""
+    written = item(event, space.next_seq)
+    before = space.known.get(written.id) or space.archived.get(written.id)
+    if before is not None and not is_item(before):
+        return "repeated"
+    if before is not None:
+        (space.unarchive if written.id in space.archived else space.drop)(before)
+    space.add(written, vector)
+    return "new" if before is None else "edited"
+
+
+def expire(space: Workspace, memory: Memory, event: Expire) -> bool:
+    """Remove it, unless it lasts for longer than the event says."""
+    ends = expires_at(memory)
+    if ends is None or ends > event.expired_at:
+        return False
+    space.drop(memory)
+    space.gone.add(memory.id)
+    space.move(memory, memory.state, "removed", event.timestamp, "expired")
+    return True
+
+
+def lasts(meta: Mapping[str, Any]) -> int | None:
+    """For how many seconds since it was written or read, by its metadata; None: for good."""
+    stored = meta.get(MARK)
+    seconds = stored.get("ttl_seconds") if isinstance(stored, dict) else None
+    return seconds if isinstance(seconds, int) else None
+
+
+def expires_at(memory: Memory) -> int | None:
+    """Epoch ms; None where it does not expire, as all that is no item."""
+    if not is_item(memory) or MARK not in memory.meta:
+        return None
+    return parse_timestamp(memory.meta[MARK]["expires_at"])
+
+
+def is_expired(memory: Memory, now: int) -> bool:
+    """As of `now` (epoch ms): it is in no answer any more, removed or not."""
+    expiry = expires_at(memory)
+    return expiry is not None and expiry <= now
+
+
+def renewed(memory: Memory) -> Memory:
+    """After an access: what expires lasts from then on for as long as it was written to."""
+    if expires_at(memory) is None:
+        return memory
+    seconds = memory.meta[MARK]["ttl_seconds"]
+    return replace(memory, meta={**memory.meta, MARK: _stored(memory.last_accessed, seconds)})
+
+
+def _stored(at: int, seconds: int) -> dict[str, Any]:
+    """No later than a moment may be: what would last until then lasts for good."""
+    return {"ttl_seconds": seconds, "expires_at": iso(min(at + seconds * 1000, LATEST_MS - 1))}

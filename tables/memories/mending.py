@@ -1,0 +1,60 @@
+"""An index of vectors is made what its catalog says, whatever of it was lost, or is of another moment.
+
+Few vectors are added as new ones are. Where many are missing, as after a restore, they go from the catalog's file
+straight into a segment, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tables.memories.catalog.catalog import Catalog
+from tables.memories.catalog.stored_vectors import ReadVectors
+from tables.vectors.index import Seqs, cells_of
+from tables.vectors.merging import MOST_ROWS
+from tables.vectors.segmented import SegmentedIndex
+
+_AT_A_TIME = 10_000
+
+
+def mend(index: SegmentedIndex, catalog: Catalog, tell: Callable[[int, int], None]) -> None:
+    """Compare them number by number; `tell` hears how many missing vectors were added, of how many.
+
+    Raises `DataDirError`.
+    """
+    rows, held = catalog.seqs(), index.seqs()
+    index.remove(np.setdiff1d(held, rows, assume_unique=True))
+    missing = np.setdiff1d(rows, held, assume_unique=True)
+    done = 0
+    while len(missing) - done >= index.enough and _built(index, catalog, part := missing[done : done + MOST_ROWS]):
+        done += len(part)
+        tell(done, len(missing))
+    for start in range(done, len(missing), _AT_A_TIME):
+        part = missing[start : start + _AT_A_TIME]
+        users, vectors = catalog.vectors(part)
+        index.add(part, cells_of(users), vectors)
+        tell(start + len(part), len(missing))
+
+
+def _built(index: SegmentedIndex, catalog: Catalog, seqs: Seqs) -> bool:
+    users, read = catalog.vectors_later(seqs)
+    return index.build(_StoredLists(seqs, cells_of(users), read))
+
+
+class _StoredLists:
+    """Rows of the catalog's file, by cell."""
+
+    def __init__(self, seqs: Seqs, cells: Seqs, read: ReadVectors) -> None:
+        self._order = np.argsort(cells, kind="stable")
+        self._seqs, self._read = seqs, read
+        self.cells, starts, sizes = np.unique(cells[self._order], return_index=True, return_counts=True)
+        self.sizes: Seqs = sizes.astype(np.int64)
+        self._starts = starts
+
+    def pieces(self, place: int) -> tuple[list[Any], list[Any]]:
+        start = self._starts[place]
+        rows = self._order[start : start + self.sizes[place]]
+        return [self._read(rows)], [self._seqs[rows]]

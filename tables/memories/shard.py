@@ -1,0 +1,567 @@
+"""The long-term store of one partition: a DuckDB catalog and a FAISS index, kept in step.
+
+DuckDB commits first; the index follows. A crash in between is mended at the next opening, when the index is
+compared with the catalog's vectors, number by number; after an orderly end there is nothing to compare. Segments that
+were not written beside this catalog, because one of the two is an older copy, are made anew: their numbers may be
+those of other memories.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+import numpy as np
+
+from schemas.errors import DataDirError
+from schemas.events import Forget, ForgetUser, LongTermEvent
+from schemas.memories import Memory, State, Transition
+from schemas.settings import LifecycleSettings, LongTermSettings
+from schemas.times import now_ms
+from tables.analysts.copy import Fingerprint
+from tables.analysts.statistics import StateChange, StateOnDay
+from tables.checkpoints.snapshot import SnapshotFile
+from tables.database.database import ALONE
+from tables.memories.batch import Applied, Batch, covers, together
+from tables.memories.catalog.archive import Archived
+from tables.memories.catalog.catalog import Catalog, Changes, Done, ExpiredItem, Holdings, NewLink, UserCount
+from tables.memories.catalog.cleanup import Verdicts
+from tables.memories.catalog.erasures import Erasure
+from tables.memories.catalog.reembedding import Reembedding, VectorModel
+from tables.memories.catalog.watermarks import Watermark
+from tables.memories.frozen import Frozen, snapshot_files
+from tables.memories.mending import mend
+from tables.memories.workspace import Workspaces
+from tables.reached import CATALOG
+from tables.runs import Places
+from tables.search.archived_rows import ArchivedRows, HeldArchive
+from tables.search.candidates import Candidates
+from tables.search.recent import Recent
+from tables.search.recent_users import RecentUsers
+from tables.search.search_rows import Held, Living, SearchRows
+from tables.search.window_rows import SaidRow, with_said
+from tables.vectors import manifest
+from tables.vectors.index import Vectors, cell_of, cells_of, matrix
+from tables.vectors.manifest import Stamp
+from tables.vectors.segmented import PUT_OFF, SegmentedIndex
+
+log = logging.getLogger(__name__)
+
+_REBUILD_ROWS = 10_000
+#: At every so many of them it is told how far the rebuilding is: every second or two.
+_TOLD_ROWS = 100_000
+
+#: What an older version had in the place of the segments.
+_OLDER = ("vectors.faiss", "vectors.tmp")
+#: Bytes of a catalog that is copied in a few seconds: who waits for the shard may wait for that.
+_SMALL_CATALOG = 256 * 1024 * 1024
+
+
+class NextWatermark(NamedTuple):
+    """The watermark that the next one would follow, and the position that it would have."""
+
+    newest: Watermark | None
+    position: int
+
+
+class Shard:
+    """Memories of the users of one partition. Not thread-safe: its owner serialises the calls.
+
+    `model` and `dimension` are those of the vectors that it will be given. `recent` is shared by a worker's shards,
+    and `memory` (bytes) is what this one's database may take. Raises `ShardLocked`, `EmbeddingMismatch` and
+    `DataDirError`.
+    """
+
+    def __init__(
+        self,
+        partition: int,
+        folder: Path,
+        model: str,
+        dimension: int,
+        settings: LongTermSettings,
+        lifecycle: LifecycleSettings,
+        recent: Recent | None = None,
+        memory: int = ALONE,
+    ) -> None:
+        recent = Recent() if recent is None else recent
+        self.partition = partition
+        self._settings, self._lifecycle = settings, lifecycle
+        self._folder = folder
+        self._catalog = Catalog(folder / CATALOG, partition, memory)
+        try:
+            self._catalog.reembedding.finish(VectorModel(model, dimension), folder / manifest.NAME)
+            self._catalog.bind_model(model, dimension)
+            self._index = self._recovered_index(dimension)
+            self._rows = SearchRows(folder, self._catalog, recent)
+        except BaseException:
+            self._catalog.close()
+            raise
+        self._erasing_put_off = 0
+        self._saved_changes = self._catalog.changes
+        self._users = RecentUsers(self._catalog.of_user, recent)
+        self._recent, self._archived = recent, ArchivedRows(self._catalog.archive, recent)
+        self._catalog.rest()
+
+    def _recovered_index(self, dimension: int) -> SegmentedIndex:
+        index = SegmentedIndex(self._folder, dimension, f"shard {self.partition}")
+        index.stamp = self._next_stamp
+        if not index.load(self._catalog.fits, self._catalog.changes):
+            mend(index, self._catalog, self._tell)
+            try:
+                index.note(None)
+            except OSError as exc:
+                log.warning("shard %d: %s", self.partition, exc)
+        for older in (self._folder / name for name in _OLDER if (self._folder / name).exists()):
+            log.info("shard %d: %s is of an older version, and was replaced by segments", self.partition, older.name)
+            index.seal()  # vectors tell of texts: the file goes
+            older.unlink()
+        return index
+
+    def _next_stamp(self, held: Stamp | None) -> Stamp:
+        try:
+            return self._catalog.next_stamp(held)
+        except duckdb.Error as exc:
+            raise DataDirError(self._folder, f"its catalog cannot be written: {str(exc).splitlines()[0]}") from exc
+
+    def _tell(self, done: int, missing: int) -> None:
+        if done % _TOLD_ROWS == 0 or done == missing:
+            log.info("shard %d: %d of %d missing vectors added to the index", self.partition, done, missing)
+
+    def unapplied(self, events: Sequence[LongTermEvent]) -> list[LongTermEvent]:
+        """Those events that are not in yet, each id of a user once, in their order."""
+        names = [(event.user_id, event.event_id) for event in events]
+        several = set(names)
+        seen = self._catalog.applied(several)
+        if not seen and len(several) == len(events):
+            return list(events)
+        fresh = []
+        for name, event in zip(names, events, strict=True):
+            if name not in seen:
+                seen.add(name)
+                fresh.append(event)
+        return fresh
+
+    def apply(
+        self,
+        events: Sequence[LongTermEvent],
+        vectors: Mapping[uuid.UUID, Vectors],
+        now: int,
+        position: int | None = None,
+        log_end: int | None = None,
+    ) -> Applied:
+        """Apply events in their order, each wholly or not at all; those that are in already change nothing.
+
+        `vectors` holds a unit vector, float32[d], by event id, for each promotion, remember and edit of a text. `now`
+        (epoch ms) is noted beside the event's id. `position` is the offset in the log after these events; where more
+        of what lies before it follows, it is `log_end` alone.
+        """
+        fresh = self.unapplied(events)
+        applied = Applied(repeated=len(events) - len(fresh), fresh=fresh)
+        left: Sequence[LongTermEvent] = fresh
+        while left:
+            spaces = Workspaces(self._catalog, self._lifecycle, self._catalog.next_seq)
+            batch = Batch(spaces, self._index, self._settings, together(left), vectors, self._living, now)
+            applied.add(batch.run())
+            done = len(spaces.changes.applied)
+            spaces.changes.log_end = log_end if position is None else position
+            self._commit(spaces.changes, now, position if done == len(left) else None)
+            self._users.follow(spaces.changes, spaces.keys())
+            if spaces.changes.changes_archive:
+                self._archived.forget(spaces.keys())
+            left = left[done:]
+        if not fresh and position is not None and position != self._catalog.position:
+            self._commit(Changes(), now, position)
+        return applied
+
+    def forget_ahead(self, events: Sequence[Forget | ForgetUser], now: int) -> None:
+        """Forget at once what events further on in the log forget, in every file.
+
+        They are applied again in their turn, and leave their tombstones then: what comes before them is not in yet.
+        """
+        spaces = Workspaces(self._catalog, self._lifecycle, self._catalog.next_seq)
+        Batch(spaces, self._index, self._settings, events, {}, self._living, now).run()
+        spaces.changes.applied, spaces.changes.tombstones = [], []
+        self._commit(spaces.changes, now, None)
+        self._users.follow(spaces.changes, spaces.keys())
+        self._erase()
+
+    def position(self) -> int:
+        """The offset in the log up to which the events are in; 0 in a new shard."""
+        return self._catalog.position
+
+    def low_watermark(self) -> Watermark | None:
+        """Below it all events are in, and none of their ids is known any more; None where there is none."""
+        return self._catalog.watermarks.low()
+
+    def due_watermark(self, now: int) -> NextWatermark | None:
+        """What a new watermark (its moment, epoch ms) would follow, and would say; None where it is not yet due."""
+        if not self._catalog.position or not self._catalog.watermarks.is_due(now):
+            return None
+        return NextWatermark(self._catalog.watermarks.newest(), self._catalog.position)
+
+    def keep_watermark(self, mark: Watermark, now: int) -> int:
+        """Note that all events below it are in; how many ids were dropped of those that have been for long enough."""
+        return self._catalog.keep_watermark(mark, now, self._settings.retention.applied_days)
+
+    def begin_log_anew(self) -> None:
+        """What comes is of another log than what came: no offset of that one says anything of this one."""
+        self._catalog.watermarks.begin_anew()
+
+    def drop_old(self, now: int, wall: int) -> dict[str, int]:
+        """Drop what no memory needs and is too old, as of the lifecycle's and the wall clock (epoch ms).
+
+        No clock counts for more than the newest access or answer: one that jumps ahead costs no history.
+        """
+        accessed, rated = self._catalog.retention.newest()
+        return self._catalog.retention.drop(min(now, accessed), min(wall, rated), self._settings.retention)
+
+    def _commit(self, changes: Changes, now: int, position: int | None) -> None:
+        self._rows.before(changes)
+        self._catalog.write(changes, now, position)
+        self._rows.after(changes)
+        self._index.remove(np.array(changes.leaving, np.int64))
+        leaving = set(changes.leaving)
+        staying = [memory for memory in changes.new.values() if memory.seq not in leaving]
+        if staying:
+            self._index.add(
+                np.array([memory.seq for memory in staying], np.int64),
+                cells_of([memory.user_id for memory in staying]),
+                matrix([changes.vectors[memory.seq] for memory in staying]),
+            )
+
+    def forgotten(self, memories: Sequence[tuple[str, uuid.UUID, int]]) -> list[bool]:
+        """Whether a tombstone forbids each of these (user, memory id, epoch ms of its creation)."""
+        held, now = self._catalog.tombstones({user_id for user_id, _, _ in memories}), now_ms()
+        tombstones = [tombstone.as_of(now) for tombstone in held]
+        return [any(covers(tombstone, *memory) for tombstone in tombstones) for memory in memories]
+
+    def memories_of(self, user_id: str) -> tuple[Memory, ...]:
+        """A user's memories, oldest first. The same object until one of them changes."""
+        return self._users.memories_of(user_id)
+
+    def memory_of(self, user_id: str, memory_id: uuid.UUID) -> Memory | None:
+        """The user's memory of this id, or the one that a near-copy of this id went into."""
+        held = {memory.id: memory for memory in self.memories_of(user_id)}
+        return held.get(memory_id) or held.get(self.stands_for(user_id, memory_id))
+
+    def held(self, user_id: str) -> Held:
+        """What is searched of the user, oldest first. It is good for this call on the shard alone."""
+        return self._rows.of_user(user_id, lambda: self._index.seqs_in(cell_of(user_id)))
+
+    def _living(self, user_id: str) -> Living:
+        return self._rows.living(user_id, self._index.seqs_in(cell_of(user_id)))
+
+    def speakers_of(self, user_id: str) -> frozenset[str] | None:
+        """Who speaks in the user's memories; None where there are no memories."""
+        held = self.held(user_id)
+        return held.speakers if len(held) else None
+
+    def candidates(self, held: Held) -> Candidates:
+        """What ranking asks of these memories, in their order."""
+        return self._rows.candidates(held)
+
+    def with_said(self, held: Held, candidates: Candidates, said: Sequence[SaidRow]) -> Candidates:
+        """The candidates, and after them these exchanges of the user's windows."""
+        return with_said(candidates, self._rows.sessions(held), said)
+
+    def without_memory(self, user_id: str, said: Sequence[SaidRow]) -> list[SaidRow]:
+        """Those exchanges of which no memory was made, and which were not forgotten.
+
+        Where the promotion of one is in, a memory was made of it, whatever came of that: merged, archived, removed.
+        """
+        known = self._catalog.knows([row.id for row in said]) | self._catalog.knows([row.event_id for row in said])
+        new = [row for row, held in zip(said, known.tolist(), strict=True) if not held]
+        forgotten = self.forgotten([(user_id, row.id, row.exchange.started_at) for row in new])
+        return [row for row, gone in zip(new, forgotten, strict=True) if not gone]
+
+    def cosines(self, user_id: str, query: Vectors, candidates: Candidates) -> Vectors:
+        """Cosine, float32[n], of the query vector with each of the candidates."""
+        return self._index.similarities(cell_of(user_id), query, candidates.seqs)
+
+    def shown(self, places: Places) -> list[Memory]:
+        """These memories as they are, in their order."""
+        return self._rows.memories(places)
+
+    def fill_rows(self, most: int) -> int:
+        """Make at most so many memories ready to be searched that are not: those of an older version, and of a crash.
+
+        How many it were: when it is 0, all are.
+        """
+        return self._rows.fill(most)
+
+    def archive_of(self, user_id: str) -> list[Archived]:
+        """A user's archived memories, oldest first."""
+        return self._catalog.archive.listed(user_id)
+
+    def archived(self, user_id: str, memory_id: uuid.UUID) -> Memory | None:
+        """The user's archived memory of this id."""
+        found = self._catalog.archive.by_id([(user_id, memory_id)])
+        return found[0] if found else None
+
+    def archive_held(self, user_id: str) -> HeldArchive:
+        """What is searched of the user's archive. It is good for this call on the shard alone."""
+        return self._archived.of_user(user_id)
+
+    def archive_speakers_of(self, user_id: str) -> frozenset[str] | None:
+        """Who speaks in the user's archived memories; None where there are none."""
+        held = self._archived.of_user(user_id)
+        return held.speakers if len(held) else None
+
+    def archive_vectors(self, held: HeldArchive) -> Vectors:
+        """float32[n, d], in their order; at least one."""
+        return self._archived.vectors(held)
+
+    def archive_shown(self, held: HeldArchive, rows: Places) -> list[Memory]:
+        """Those of these rows, in their order."""
+        return self._archived.memories(held, rows)
+
+    def links_of(self, user_id: str, memory_id: uuid.UUID) -> list[NewLink]:
+        """Links from and to a user's memory, oldest first."""
+        return self._catalog.links_of(user_id, memory_id)
+
+    def all_links_of(self, user_id: str) -> list[NewLink]:
+        """Links between the user's memories, oldest first."""
+        return self._catalog.all_links_of(user_id)
+
+    def history(self, user_id: str, memory_id: uuid.UUID) -> list[Done]:
+        """What was done to a user's memory since it was made, oldest first."""
+        return self._catalog.history(user_id, memory_id)
+
+    def last_edits(self, user_id: str) -> dict[uuid.UUID, int]:
+        """When each of the user's memories was edited last (epoch ms); of those alone that ever were."""
+        return self._catalog.last_edits(user_id)
+
+    def users(self) -> list[Holdings]:
+        """Who has memories here, in alphabetical order."""
+        return self._catalog.users()
+
+    def users_with(self, memory_id: uuid.UUID) -> list[str]:
+        """The users who have a memory of this id, or had a near-copy of it; archived ones count."""
+        return self._catalog.users_with(memory_id)
+
+    def stands_for(self, user_id: str, memory_id: uuid.UUID) -> uuid.UUID:
+        """The memory into which a user's near-copy went; the id itself where it is none."""
+        return self._catalog.merged([(user_id, memory_id)]).get((user_id, memory_id), memory_id)
+
+    def resembling(self, memory: Memory, memories: Sequence[Memory]) -> Vectors:
+        """Cosine, float32[n], of a memory with others of its user."""
+        _, vectors = self._catalog.vectors(np.array([memory.seq], np.int64))
+        return self.similarities(memory.user_id, vectors[0], memories)
+
+    def similarities(self, user_id: str, query: Vectors, memories: Sequence[Memory]) -> Vectors:
+        """Cosine, float32[n], of the query vector with each of the user's memories."""
+        seqs = np.array([memory.seq for memory in memories], np.int64)
+        return self._index.similarities(cell_of(user_id), query, seqs)
+
+    def recompute(self, now: int, lifecycle: LifecycleSettings) -> int:
+        """Store the states as of `now` (epoch ms); the number of users whose memories changed state."""
+        users = self._catalog.recompute(now, lifecycle, self._rows.outdate)
+        self._rows.follow()
+        self._users.forget(users)
+        self._catalog.rest()
+        return len(users)
+
+    def cleanup(self, now: int, lifecycle: LifecycleSettings, user_id: str | None, limit: int) -> Verdicts:
+        """What cleanup would do as of `now` (epoch ms), with one user's memories or with all."""
+        verdicts = self._catalog.cleanup.verdicts(now, lifecycle, user_id, limit)
+        self._catalog.rest()
+        return verdicts
+
+    def expired_items(self, now: int, most: int) -> list[ExpiredItem]:
+        """Items that have expired as of `now` (epoch ms), at most so many, the first ones first."""
+        return self._catalog.expired_items(now, most)
+
+    def rating(self, memory_id: uuid.UUID, model: str) -> int | None:
+        """What the model answered when it was asked about this exchange; None where it was not."""
+        return self._catalog.rating(memory_id, model)
+
+    def keep_rating(self, memory_id: uuid.UUID, model: str, rating: int, now: int) -> None:
+        """Note a model's answer (epoch ms): a replay asks nobody twice."""
+        self._catalog.keep_rating(memory_id, model, rating, now)
+
+    def unpublished(self) -> list[Transition]:
+        return self._catalog.ageing.unpublished()
+
+    def mark_published(self, count: int) -> None:
+        self._catalog.ageing.mark_published(count)
+
+    def erasure(self, user_id: str) -> Erasure:
+        """What was forgotten of a user, and what is left of it here."""
+        return self._catalog.erasure(user_id)
+
+    def newest_users(self, most: int) -> list[UserCount]:
+        """The users whose memories were made or read last, with how many they have."""
+        try:
+            return self._catalog.newest_users(most)
+        finally:
+            self._catalog.rest()
+
+    def count(self) -> int:
+        """How many memories it holds."""
+        return self._catalog.count()
+
+    def state_counts(self, now: int, lifecycle: LifecycleSettings) -> dict[State, int]:
+        try:
+            return self._catalog.ageing.state_counts(now, lifecycle)
+        finally:
+            self._catalog.rest()
+
+    def score_points(self, now: int, lifecycle: LifecycleSettings) -> dict[int, int]:
+        try:
+            return self._catalog.ageing.score_points(now, lifecycle)
+        finally:
+            self._catalog.rest()
+
+    def daily_transitions(self, since: int, now: int) -> dict[StateChange, int]:
+        return self._catalog.ageing.daily_transitions(since, now)
+
+    def states_over_time(self, since: int, now: int) -> dict[StateOnDay, int]:
+        try:
+            return self._catalog.ageing.states_over_time(since, now)
+        finally:
+            self._catalog.rest()
+
+    def export(self, folder: Path, copied: Fingerprint | None) -> tuple[Fingerprint, frozenset[str]] | None:
+        """Stage the rows for the analysts' copy, and which tables those are; None where all is as `copied`."""
+        exported = self._catalog.export(folder, copied)
+        if exported is not None:
+            self._catalog.rest()
+        return exported
+
+    @property
+    def changes(self) -> int:
+        """How often the memories were changed since the shard was made."""
+        return self._catalog.changes
+
+    @property
+    def in_pages(self) -> bool:
+        """Whether bytes of what was forgotten may lie in the catalog until it is written anew."""
+        return self._catalog.to_erase
+
+    def freeze(self) -> Frozen:
+        """Have the files stay as they are, for a copy, until `thaw`; the shard works on.
+
+        Forgetting and closing do not wait for it: they break the hold. Raises `duckdb.Error`.
+        """
+        held = self._catalog.hold()
+        model = self._catalog.reembedding.model
+        assert model is not None, "it is noted at the opening"
+        return Frozen(
+            self._catalog.position,
+            self._catalog.changes,
+            self._catalog.to_erase,
+            model,
+            snapshot_files(self._catalog.held_files),
+            held,
+        )
+
+    def thaw(self, frozen: Frozen) -> None:
+        """The files may change again."""
+        self._catalog.release(frozen.held)
+
+    def newest_event(self) -> int:
+        return self._catalog.newest_event()
+
+    @property
+    def reembedding(self) -> Reembedding:
+        """Vectors of another model in the making."""
+        return self._catalog.reembedding
+
+    def adopt(self, index: SegmentedIndex) -> bool:
+        """Work with the vectors of `reembedding`; False, and nothing changes, where one is missing.
+
+        `index` becomes theirs: the more of them it holds already, the sooner it is done.
+        """
+        while self.reembedding.bring_nearer(index, _REBUILD_ROWS):
+            pass
+        adopted = self.reembedding.adopt(self._folder / manifest.NAME)
+        if adopted:
+            self._index.discard()
+            self._index = index
+            self._archived.forget_all()
+            try:
+                index.publish(self._next_stamp)
+            except DataDirError as exc:  # without a manifest the next opening makes its segments anew
+                log.warning("%s", exc)
+        return adopted
+
+    def index_beside(self, dimension: int) -> SegmentedIndex:
+        """An empty one for `adopt`: its segments are nobody's until then. Whoever gives it up discards it."""
+        return SegmentedIndex(self._folder, dimension, f"shard {self.partition}")
+
+    def segment_files(self) -> list[SnapshotFile]:
+        """The sealed segments and their manifest, for a checkpoint: what they lack is in the catalog's vectors.
+
+        While `hold_segments` holds them they stay, and change only where vectors that are forgotten are overwritten.
+        """
+        found = self._folder / manifest.NAME
+        if not found.exists():
+            return []
+        held = [
+            SnapshotFile(f"shard/{manifest.FOLDER}/{one.path.name}", one.path, one.layout.bytes, sealed=True)
+            for one in self._index.segments
+        ]
+        return [SnapshotFile(f"shard/{manifest.NAME}", found, found.stat().st_size, sealed=False), *held]
+
+    def hold_segments(self, held: bool) -> None:
+        """Have no segment take the place of others, until it is called with False."""
+        self._index.hold(held)
+
+    def limit_memory(self, memory: int) -> None:
+        """Work with so many bytes for the catalog from now on."""
+        self._catalog.limit_memory(memory)
+
+    def in_step(self) -> bool:
+        """Whether catalog and index hold vectors of the same memories."""
+        return np.array_equal(self._catalog.seqs(), self._index.seqs())
+
+    def save(self) -> None:
+        """Bring the index's segments nearer to what is in; the catalog needs no saving.
+
+        Once nothing else is going on, what was forgotten is erased from the files, too.
+
+        What takes longer than milliseconds is done on a thread of its own. What segments lack, the next opening adds.
+        """
+        self._index.tidy()
+        if self._catalog.to_erase:
+            self._erase_in_time()
+        self._saved_changes = self._catalog.changes
+
+    def _erase_in_time(self) -> None:
+        """A small one once nothing was changed since the last saving, each after as many as an index is put off."""
+        quiet = self._catalog.changes == self._saved_changes
+        if (quiet and self._catalog.bytes <= _SMALL_CATALOG) or self._erasing_put_off == PUT_OFF:
+            self._erase()
+        else:
+            self._erasing_put_off += 1
+
+    def _erase(self) -> None:
+        """Write the files anew, so that no byte of what was forgotten stays. A full disk puts it off."""
+        self._erasing_put_off = 0
+        try:
+            self._index.sync()
+            self._catalog.erase()
+        except DataDirError as exc:
+            log.warning("shard %d: what was forgotten stays in pages of the catalog for now: %s", self.partition, exc)
+        else:
+            log.info("shard %d: the catalog was written anew, without what was forgotten", self.partition)
+
+    def close(self) -> None:
+        """Save and let go of the files. From a small catalog what was forgotten is erased, else by its next owner."""
+        try:
+            if self._catalog.to_erase and self._catalog.bytes <= _SMALL_CATALOG:
+                self._erase()
+            self._index.close(self._catalog.changes)
+        finally:
+            try:
+                self._rows.close()
+            finally:
+                self._users.close()
+                self._archived.forget_all()
+                self._catalog.close()
+                # Whoever still names a closed shard, such as the traceback of a cancelled call, keeps none of these.
+                del self._rows, self._users, self._archived, self._index, self._catalog

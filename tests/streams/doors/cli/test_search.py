@@ -1,0 +1,71 @@
+"""What commands tell people: which flag finds more, which line ingests, and what an id is."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from streams.doors.cli.ingest_line import ingest_line
+from streams.doors.cli.memory_ids import MEMORY_ID
+from streams.doors.cli.search import elsewhere, worth_showing
+
+WHOLE = "4f1c09ab-e9a9-4cf6-ab16-f761f8c12dcd"
+
+
+@pytest.mark.parametrize(
+    ("better", "include_cold", "state", "told"),
+    [
+        ({"cold": 1}, False, None, "1 cold memory would have answered better: --include-cold shows it"),
+        ({"cold": 2}, False, None, "2 cold memories would have answered better: --include-cold shows them"),
+        (
+            {"cold": 1, "deprecated": 3},
+            False,
+            None,
+            "1 cold and 3 deprecated memories would have answered better: --include-all shows them",
+        ),
+        (
+            {"deprecated": 1},
+            True,
+            None,
+            "1 deprecated memory would have answered better: --include-all in place of --include-cold shows it",
+        ),
+        (
+            {"cold": 1},
+            False,
+            "active",
+            "1 cold memory would have answered better: --include-all in place of --state active shows it",
+        ),
+    ],
+)
+def test_the_flag_is_named_that_finds_what_is_better(
+    better: dict[str, int], include_cold: bool, state: str | None, told: str
+) -> None:
+    assert elsewhere(better, include_cold, state) == told
+
+
+def test_the_line_that_ingests_is_to_be_pasted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the name in the PATH, else by the one that this command was started with."""
+    monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/siltstone")
+    assert ingest_line("127.0.0.1:9092") == "siltstone ingest chats.jsonl --bootstrap-servers 127.0.0.1:9092"
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    monkeypatch.setattr("sys.argv", ["my folder/siltstone", "dev"])
+    assert ingest_line("h:1") == "'my folder/siltstone' ingest chats.jsonl --bootstrap-servers h:1"
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"), [("4F1C09AB", "4f1c09ab"), (WHOLE, WHOLE), (WHOLE.replace("-", ""), WHOLE)]
+)
+def test_an_id_is_given_whole_or_by_its_beginning(given: str, taken: str) -> None:
+    assert MEMORY_ID.convert(given, None, None) == taken
+
+
+@pytest.mark.parametrize("given", ["4f1", "the key", "4f1c09ab*"])
+def test_what_is_no_id_is_wrong_usage(given: str) -> None:
+    with pytest.raises(click.UsageError, match="is no id of a memory"):
+        MEMORY_ID.convert(given, None, None)
+
+
+@pytest.mark.parametrize(("relevances", "shown"), [([], 0), ([0.05, 0.04], 1), ([0.9, 0.3, 0.29], 2)])
+def test_likely_answers_are_shown_and_the_best_in_any_case(relevances: list[float], shown: int) -> None:
+    hits = [{"relevance": relevance} for relevance in relevances]
+    assert worth_showing(hits) == hits[:shown]
