@@ -91,13 +91,10 @@ from streams.kafka.marks import Progress
 from streams.kafka.outbox import Outbox, StateStore
 from streams.kafka.recovery import KeptTable, KeptTables
 from streams.kafka.waiters import Waiters
+from streams.runtime.batch_handler import BatchHandler
 from tables.windows.window_stores import WindowStores
 
 log = logging.getLogger(__name__)
-
-#: Called with a partition and its fetched records, in order. What it raises stops the worker, uncommitted. Where
-#: it returns an awaitable, the batch counts as processed when that is done; the next one does not wait for it.
-BatchHandler = Callable[[int, Sequence[Any]], Awaitable[Awaitable[Any] | None]]
 
 #: Batches that may wait in front of an agent before their partition's fetching pauses.
 WAITING_BATCHES = 16

@@ -15,7 +15,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanContext, SpanKind, Tracer
 
-from streams.kafka.faust_overrides import BatchHandler
+from streams.runtime.batch_handler import BatchHandler
 from streams.telemetry.faults import failed
 from streams.telemetry.trace_context import context_of, given
 

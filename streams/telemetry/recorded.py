@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 from schemas.events import LongTermEvent
 from schemas.topics import Headers
-from streams.kafka.faust_overrides import BatchHandler
+from streams.runtime.batch_handler import BatchHandler
 from streams.telemetry.batches import processing
 from streams.telemetry.operations import Operations
 from streams.telemetry.requests import TracedRequests

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 from schemas.events import LongTermEvent
 from schemas.memories import SearchHit
 from schemas.topics import Headers
-from streams.kafka.faust_overrides import BatchHandler
+from streams.runtime.batch_handler import BatchHandler
 
 #: Told what was found.
 Found = Callable[[Sequence[SearchHit]], None]

@@ -32,7 +32,7 @@ LONGEST_RETRY: Final = 60
 WAIT_SECONDS: Final = 15.0
 #: Whoever asks for all workers' numbers waits no longer for one of them.
 ASKED_SECONDS: Final = 2.0
-#: To one worker: more than may wait there, see `effects.py`.
+#: To one worker: more than may wait there, see `read_your_writes.py`.
 CONNECTIONS: Final = httpx.Limits(max_connections=2 * MOST_WAITING, max_keepalive_connections=20)
 #: What goes back with an answer.
 _KEPT: Final = ("content-disposition", "content-type", "hx-redirect", "location", "retry-after")

@@ -24,7 +24,7 @@ from streams.service import MemoryService
 
 
 def add_dashboard(api: FastAPI, service: MemoryService, forwarding: Forwarding, admission: Admission | None) -> None:
-    """`/ui…`; its door stands before the API's guard (`api/entrance.py`)."""
+    """`/ui…`; its door stands before the API's guard (`doors/entrance.py`)."""
     pages, workers = Pages(), Workers(forwarding, service.settings.kafka.partitions)
     for routes in (
         file_routes(),

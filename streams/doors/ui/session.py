@@ -89,7 +89,7 @@ def is_secure(request: Request) -> bool:
 async def form(request: Request) -> dict[str, str]:
     """Its fields; of a name that comes twice, the last one. Raises `HTTPException`.
 
-    That no other site has sent it is asked before (`api/hosts.py`).
+    That no other site has sent it is asked before (`http/hosts.py`).
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
