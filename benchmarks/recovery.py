@@ -40,7 +40,7 @@ from schemas.topics import Topics, partition_of
 from streams.doors.cli import running
 from streams.doors.cli.process import configure_logging, run
 from streams.kafka.clients.broker import client_options, embedded_broker, ensure_topics
-from streams.kafka.recovery import KeptTable
+from streams.kafka.faust.recovery import KeptTable
 from tables.windows.sessions import Session, encode_session, session_key
 from tables.windows.short_term import EXCHANGE_KEY, encode_exchange
 

@@ -61,8 +61,8 @@ from schemas.memories import State
 from schemas.settings import LifecycleSettings, LongTermSettings, Settings
 from schemas.topics import Topics
 from streams.doors.cli.process import COLLECT_AFTER
+from streams.kafka.commit.outbox import Outbox
 from streams.kafka.event_log import EventLog
-from streams.kafka.outbox import Outbox
 from streams.models.embedding.embedding import Embedding, Model
 from streams.recall.search import Query, Recall
 from streams.recall.windows import SaidLately

@@ -12,7 +12,7 @@ from streams.doors.application import build
 from streams.doors.http.forwarding import Forwarding
 from streams.doors.server import ApiServer
 from streams.forgetting.forgetters import Forgetters
-from streams.kafka.kept_partitions import leave_all_but
+from streams.kafka.commit.kept_partitions import leave_all_but
 from streams.memory.read_your_writes import Effects
 from streams.runtime.timers import Timer, Timers
 from streams.service import MemoryService

@@ -24,7 +24,7 @@ from streams.kafka.access.rights import require_rights, try_rights
 from streams.kafka.broker_watch import BrokerWatch
 from streams.kafka.clients.broker import client_options, missing_topics
 from streams.kafka.clients.refusals import refusal
-from streams.kafka.faust_overrides import HotPath
+from streams.kafka.faust.hot_path import HotPath
 from streams.kafka.stalls import Stalls
 from streams.kafka.topics.contract import worker_topics
 from streams.kafka.topics.watch import WATCH_SECONDS, TopicWatch

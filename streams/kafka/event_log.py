@@ -8,7 +8,7 @@ from typing import Any
 from schemas.conversations import Silence
 from schemas.events import LongTermEvent
 from schemas.topics import Headers, Topics, key_of
-from streams.kafka.outbox import Outbox
+from streams.kafka.commit.outbox import Outbox
 from streams.telemetry.spans import NoSpans, Spans
 
 

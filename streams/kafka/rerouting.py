@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from schemas.topics import REROUTED_HEADER, route_of
-from streams.kafka.outbox import Outbox
+from streams.kafka.commit.outbox import Outbox
 from streams.telemetry.metrics import Metrics
 
 #: More are left behind: beside a large value they might be more than a broker takes.

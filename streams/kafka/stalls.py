@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from streams.kafka.commit_attempts import Failing
+from streams.kafka.commit.attempts import Failing
 from streams.runtime.outages import Spell, Told
 from streams.telemetry.metrics import Metrics
 

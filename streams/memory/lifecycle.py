@@ -14,7 +14,7 @@ from schemas.errors import ShardNotHere
 from schemas.memories import State
 from schemas.settings import LifecycleSettings
 from schemas.topics import Topics, key_of
-from streams.kafka.outbox import Outbox
+from streams.kafka.commit.outbox import Outbox
 from streams.runtime.clock import Clock
 from streams.shards.owned import OwnedShards
 from streams.telemetry.metrics import Metrics

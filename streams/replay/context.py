@@ -13,7 +13,7 @@ from schemas.events import Promotion
 from schemas.settings import Settings
 from schemas.sources import sources_beside
 from schemas.topics import Topics
-from streams.kafka.outbox import Outbox
+from streams.kafka.commit.outbox import Outbox
 from streams.replay.progress import KeptPromotion, ReplayProgress, WindowRow, message_name
 from streams.runtime.backlog_gate import BacklogGate
 from streams.runtime.clock import EventClock

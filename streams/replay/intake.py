@@ -13,7 +13,7 @@ from schemas.errors import SiltstoneError
 from schemas.settings import Settings
 from schemas.topics import EXCHANGES, SESSIONS, Topics
 from streams.intake.idle_tracker import IdleTracker
-from streams.kafka.outbox import StateStore
+from streams.kafka.commit.outbox import StateStore
 from streams.replay.context import Kept, Send, replay_context
 from streams.replay.plan import OffsetRange
 from streams.replay.progress import ReplayProgress, message_name

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from streams.kafka.broker_link import BrokerLink
-from streams.kafka.faust_overrides import HotPath
+from streams.kafka.faust.hot_path import HotPath
 from streams.memory.agent import LongTermAgent
 from streams.shards.owned import OwnedShards
 from streams.telemetry.recovery_progress import Behind

@@ -19,7 +19,7 @@ from schemas.settings import Settings
 from streams.doors.cli.ingest import producing
 from streams.kafka.clients.broker import client_options, ensure_topics
 from streams.kafka.clients.log_reader import ends, records_between
-from streams.kafka.marks import MARK
+from streams.kafka.commit.marks import MARK
 from tables.windows.sessions import decode_session, session_key
 from tests.support.making import line
 from tests.support.ports import free_port

@@ -19,7 +19,7 @@ from schemas.times import iso
 from schemas.topics import key_of
 from streams.app import Siltstone
 from streams.doors.cli import cli, running
-from streams.kafka.faust_overrides import _Consumer
+from streams.kafka.faust.hot_path import _Consumer
 from streams.telemetry.metrics import labelled
 from tables.memories.shard import Shard
 from tests.support.late_api import api_of

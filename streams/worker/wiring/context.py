@@ -13,11 +13,11 @@ from schemas.settings import Settings
 from schemas.topics import EXCHANGES, NOTES, PENDING_SUMMARIES, SESSIONS, Topics, changelog_of, partition_of
 from streams.kafka.broker_link import BrokerLink
 from streams.kafka.clients.log_reader import records_between
+from streams.kafka.commit.outbox import Outbox
 from streams.kafka.dead_letters import DeadLetters
 from streams.kafka.event_log import EventLog
-from streams.kafka.faust_overrides import HotPath
+from streams.kafka.faust.hot_path import HotPath
 from streams.kafka.inbox import Inbox, U
-from streams.kafka.outbox import Outbox
 from streams.kafka.rerouting import Rerouting
 from streams.memory.retention import Read
 from streams.runtime.backlog_gate import BacklogGate

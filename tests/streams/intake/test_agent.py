@@ -25,10 +25,10 @@ from streams.intake.agent import ShortTermAgent, session_record
 from streams.intake.clock_skew import MOST_PRODUCERS, ClockSkew
 from streams.intake.rules.promotion import Promoter
 from streams.intake.rules.session import KNOWN_EXCHANGES, SessionRules
+from streams.kafka.commit.outbox import Outbox
 from streams.kafka.dead_letters import DeadLetters
 from streams.kafka.event_log import EventLog
 from streams.kafka.inbox import Inbox
-from streams.kafka.outbox import Outbox
 from streams.kafka.rerouting import Rerouting
 from streams.runtime.clock import EventClock
 from streams.telemetry.metrics import Metrics, labelled

@@ -15,10 +15,10 @@ from streams.intake.agent import ShortTermAgent, session_record
 from streams.intake.rules.decision import Estimator
 from streams.intake.rules.promotion import Promoter
 from streams.intake.rules.session import SessionRules
+from streams.kafka.commit.outbox import Outbox
 from streams.kafka.dead_letters import DeadLetters
 from streams.kafka.event_log import EventLog
 from streams.kafka.inbox import Inbox
-from streams.kafka.outbox import Outbox
 from streams.kafka.rerouting import Rerouting
 from streams.runtime.clock import EventClock
 from streams.telemetry.metrics import Metrics

@@ -32,10 +32,10 @@ from streams.intake.ratings import Ratings
 from streams.intake.rules.promotion import Promoter
 from streams.intake.rules.session import SessionRules
 from streams.intake.rules.summary_triggers import Triggers
+from streams.kafka.commit.outbox import Outbox
 from streams.kafka.dead_letters import DeadLetters
 from streams.kafka.event_log import EventLog
 from streams.kafka.inbox import Inbox
-from streams.kafka.outbox import Outbox
 from streams.kafka.rerouting import Rerouting
 from streams.language.estimator import estimate
 from streams.runtime.clock import EventClock

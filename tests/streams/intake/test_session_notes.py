@@ -19,8 +19,8 @@ from schemas.events import LONG_TERM_EVENT, Forget, ForgetUser, LongTermEvent, R
 from schemas.settings import LifecycleSettings, LongTermSettings, MemorySettings
 from schemas.topics import Topics
 from streams.intake.session_notes import SessionNotes, promoted
+from streams.kafka.commit.outbox import Outbox
 from streams.kafka.event_log import EventLog
-from streams.kafka.outbox import Outbox
 from streams.runtime.clock import EventClock
 from streams.shards.owned import OwnedShards
 from streams.telemetry.metrics import Metrics, labelled

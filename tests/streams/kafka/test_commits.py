@@ -14,8 +14,8 @@ from faust.types import TP
 from schemas.settings import Settings
 from streams.kafka.clients.broker import client_options
 from streams.kafka.clients.log_reader import ends
-from streams.kafka.marks import MARK
-from streams.kafka.outbox import Producer
+from streams.kafka.commit.marks import MARK
+from streams.kafka.commit.outbox import Producer
 from tests.streams.kafka.worker import changelog_of, feed, on_one_partition, running
 from tests.support.committed import committed
 from tests.support.waiting import until

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from schemas.settings import KafkaSettings, Settings
-from streams.kafka import faust_overrides as overrides
 from streams.kafka.clients.broker import EMBEDDED_PARTITIONS, EmbeddedBroker, admin_client, ensure_topics
+from streams.kafka.faust import hot_path as overrides
 from tests.streams.kafka.worker import connected, on_one_partition
 
 

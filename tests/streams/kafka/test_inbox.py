@@ -8,9 +8,9 @@ import pytest
 
 from schemas.errors import BadRecord
 from schemas.topics import REROUTED_HEADER, partition_of
+from streams.kafka.commit.outbox import Outbox
 from streams.kafka.dead_letters import DeadLetters
 from streams.kafka.inbox import Inbox, readable
-from streams.kafka.outbox import Outbox
 from streams.kafka.rerouting import Rerouting
 from streams.telemetry.metrics import Metrics, labelled
 from tests.fuzz.way import Log, Record

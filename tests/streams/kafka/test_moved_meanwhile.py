@@ -15,12 +15,12 @@ from faust.types import TP
 
 from schemas.errors import DataDirError, WindowsLocked
 from schemas.settings import Settings
-from streams.kafka.kept_partitions import KeptPartitions, leave_all_but
-from streams.kafka.marks import Progress
-from streams.kafka.recovery import KeptRecovery, KeptTable
+from streams.kafka.commit.kept_partitions import KeptPartitions, leave_all_but
+from streams.kafka.commit.marks import Progress
+from streams.kafka.faust.recovery import KeptRecovery, KeptTable
 from tables.windows.window_stores import WindowStores
-from tests.streams.kafka.test_outbox import Broker
-from tests.streams.kafka.test_recovery import rejoined
+from tests.streams.kafka.commit.test_outbox import Broker
+from tests.streams.kafka.faust.test_recovery import rejoined
 from tests.streams.kafka.worker import TABLE, TextWorker, changelog_of, on_one_partition, running, unconnected
 from tests.support.waiting import until
 from tests.support.window_stores import close_stores

@@ -16,9 +16,9 @@ from aiokafka.structs import OffsetAndMetadata
 from faust.types import TP
 
 from schemas.settings import Settings
-from streams.kafka import faust_overrides as overrides
 from streams.kafka.clients.broker import ensure_topics
-from streams.kafka.faust_overrides import OURS, _Consumer
+from streams.kafka.faust import hot_path as overrides
+from streams.kafka.faust.hot_path import OURS, _Consumer
 from tests.streams.kafka.worker import TextWorker, connected, feed, on_one_partition, running
 from tests.support.committed import committed
 from tests.support.waiting import until

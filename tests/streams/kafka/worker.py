@@ -13,7 +13,7 @@ from schemas.settings import Settings
 from schemas.topics import Topics
 from streams.doors.cli.ingest import producing
 from streams.kafka.clients.broker import client_options, ensure_topics
-from streams.kafka.faust_overrides import HotPath, _Consumer
+from streams.kafka.faust.hot_path import HotPath, _Consumer
 from streams.worker.wiring.faust_app import faust_app
 from tables.windows.rows import Rows
 from tables.windows.window_stores import WindowStores

@@ -20,7 +20,7 @@ from schemas.memories import State
 from schemas.settings import Settings
 from schemas.topics import key_of, partition_of
 from streams.app import Siltstone
-from streams.kafka.ledger import Ledger
+from streams.kafka.commit.ledger import Ledger
 from streams.models.embedding.embedding import Vectors
 from streams.recall.search import Query
 from tables.memories.catalog.catalog import Catalog, Changes

@@ -15,8 +15,8 @@ from schemas.events import LONG_TERM_EVENT, Archive, LongTermEvent, Pin, Remove,
 from schemas.lifecycle import DAY_MS
 from schemas.settings import CleanupSettings, LifecycleSettings, LongTermSettings
 from schemas.topics import Topics, partition_of
+from streams.kafka.commit.outbox import Outbox
 from streams.kafka.event_log import EventLog
-from streams.kafka.outbox import Outbox
 from streams.memory import cleanup
 from streams.memory.cleanup import CleanupJob
 from streams.memory.lifecycle import LifecycleJob
@@ -24,7 +24,7 @@ from streams.runtime.clock import EventClock
 from streams.shards.owned import OwnedShards
 from streams.telemetry.metrics import Metrics, labelled
 from tables.memories.shard import Shard
-from tests.streams.kafka.test_outbox import Broker
+from tests.streams.kafka.commit.test_outbox import Broker
 from tests.streams.memory.test_analytics import Toy
 from tests.support.making import START, axis, promotion, some_id
 from tests.support.waiting import until

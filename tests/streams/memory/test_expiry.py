@@ -8,12 +8,12 @@ from pathlib import Path
 from schemas.events import LONG_TERM_EVENT, Expire, Remember
 from schemas.settings import LifecycleSettings, LongTermSettings
 from schemas.topics import Topics
+from streams.kafka.commit.outbox import Outbox
 from streams.kafka.event_log import EventLog
-from streams.kafka.outbox import Outbox
 from streams.memory.expiry import ExpiryJob
 from streams.shards.owned import OwnedShards
 from tables.memories.shard import Shard
-from tests.streams.kafka.test_outbox import Broker
+from tests.streams.kafka.commit.test_outbox import Broker
 from tests.streams.memory.test_analytics import Toy
 from tests.support.making import START, axis
 from tests.tables.commands import event

@@ -19,8 +19,8 @@ from schemas.ids import event_id
 from schemas.memories import Memory
 from schemas.settings import LifecycleSettings, LongTermSettings, SupersedeSettings
 from schemas.topics import Topics
+from streams.kafka.commit.outbox import Outbox
 from streams.kafka.event_log import EventLog
-from streams.kafka.outbox import Outbox
 from streams.memory import refining
 from streams.memory.refining import RefiningJob
 from streams.models.refiner import QUOTED_CHARS

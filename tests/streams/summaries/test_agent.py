@@ -27,10 +27,10 @@ from schemas.settings.summaries import summary_plan
 from schemas.summaries import Insight, Summary
 from schemas.summary_requests import Reason
 from schemas.topics import Topics, route_of
+from streams.kafka.commit.outbox import Outbox
 from streams.kafka.dead_letters import DeadLetters
 from streams.kafka.event_log import EventLog
 from streams.kafka.inbox import Inbox
-from streams.kafka.outbox import Outbox
 from streams.kafka.rerouting import Rerouting
 from streams.runtime.backlog_gate import BacklogGate
 from streams.shards.owned import OwnedShards

@@ -25,8 +25,8 @@ def test_the_addresses_of_forwarded_requests_are_not_logged() -> None:
 def test_what_faust_says_of_the_tables_under_our_names_is_not_logged(capsys: pytest.CaptureFixture[str]) -> None:
     """Sixty lines at each rebalance; what we warn of there is."""
     configure_logging("INFO")
-    logging.getLogger("streams.kafka.recovery").info("+Highwater - Active----+")
-    logging.getLogger("streams.kafka.recovery").warning("the broker did not answer")
+    logging.getLogger("streams.kafka.faust.recovery").info("+Highwater - Active----+")
+    logging.getLogger("streams.kafka.faust.recovery").warning("the broker did not answer")
     assert capsys.readouterr().err.count("\n") == 1
 
 

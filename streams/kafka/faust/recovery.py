@@ -22,10 +22,10 @@ from faust.types import TP
 from mode import Service
 
 from schemas.errors import DataDirError
-from streams.kafka.kept_partitions import KeptPartitions
-from streams.kafka.marks import END, MARK, READ, Progress
-from streams.kafka.outbox import StateStore
-from streams.kafka.positions import Positions
+from streams.kafka.commit.kept_partitions import KeptPartitions
+from streams.kafka.commit.marks import END, MARK, READ, Progress
+from streams.kafka.commit.outbox import StateStore
+from streams.kafka.commit.positions import Positions
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ import pytest
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from schemas.topics import Headers
-from streams.kafka.marks import END, READ, Progress
-from streams.kafka.outbox import Outbox, StateStore
+from streams.kafka.commit.marks import END, READ, Progress
+from streams.kafka.commit.outbox import Outbox, StateStore
 from tables.windows.rows import Change, Rows
 
 
@@ -417,7 +417,7 @@ async def test_a_failure_is_logged_without_what_was_said(bench: Bench, caplog: p
     bench.broker.refusing = {b"u"}
     await bench.outbox.send("siltstone.long-term", b"my secret", key=b"u")
     await bench.outbox.flush()
-    (record,) = [record for record in caplog.records if record.name == "streams.kafka.outbox"]
+    (record,) = [record for record in caplog.records if record.name == "streams.kafka.commit.outbox"]
     assert (record.levelname, "Refused" in record.getMessage()) == ("ERROR", True)
     assert "my secret" not in record.getMessage()
 

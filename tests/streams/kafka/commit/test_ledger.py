@@ -7,8 +7,8 @@ import doctest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.kafka import ledger as ledger_module
-from streams.kafka.ledger import Ledger
+from streams.kafka.commit import ledger as ledger_module
+from streams.kafka.commit.ledger import Ledger
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=30), st.data())

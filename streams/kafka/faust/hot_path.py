@@ -79,18 +79,18 @@ from mode.threads import WorkerThread
 from yarl import URL
 
 from schemas.errors import BrokerEmptied, FaustChanged, NotReady, SiltstoneError
-from streams.kafka.assignor import HeldAssignor, HeldState
 from streams.kafka.clients.broker import NOT_ALLOWED
 from streams.kafka.clients.closing import stop_when_stopped
 from streams.kafka.clients.header_names import FetchedRecord, take_any_header_name
 from streams.kafka.clients.log_reader import ends
-from streams.kafka.commit_attempts import Attempts, Failing
-from streams.kafka.kept_partitions import KeptPartitions
-from streams.kafka.ledger import Ledger
-from streams.kafka.marks import Progress
-from streams.kafka.outbox import Outbox, StateStore
-from streams.kafka.recovery import KeptTable, KeptTables
-from streams.kafka.waiters import Waiters
+from streams.kafka.commit.attempts import Attempts, Failing
+from streams.kafka.commit.kept_partitions import KeptPartitions
+from streams.kafka.commit.ledger import Ledger
+from streams.kafka.commit.marks import Progress
+from streams.kafka.commit.outbox import Outbox, StateStore
+from streams.kafka.commit.waiters import Waiters
+from streams.kafka.faust.assignor import HeldAssignor, HeldState
+from streams.kafka.faust.recovery import KeptTable, KeptTables
 from streams.runtime.batch_handler import BatchHandler
 from tables.windows.window_stores import WindowStores
 

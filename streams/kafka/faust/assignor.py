@@ -17,7 +17,7 @@ from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 from faust.assignor.client_assignment import ClientAssignment, ClientMetadata, CopartitionedAssignment
 from faust.assignor.partition_assignor import PartitionAssignor
 
-from streams.kafka.placing import Told, cost_of, placed, warm_duties
+from streams.kafka.faust.placing import Told, cost_of, placed, warm_duties
 
 
 class Metadata(ClientMetadata, serializer="json", include_metadata=False, namespace="@ClientMetadata"):

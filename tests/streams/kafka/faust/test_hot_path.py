@@ -12,7 +12,7 @@ from aiokafka.errors import KafkaConnectionError
 
 from schemas.errors import FaustChanged, NotReady
 from schemas.settings import Settings
-from streams.kafka import faust_overrides as overrides
+from streams.kafka.faust import hot_path as overrides
 from streams.worker.wiring.faust_app import faust_app
 from tests.streams.kafka.worker import unconnected
 from tests.support.waiting import until

@@ -35,8 +35,8 @@ from aiokafka.errors import (
 from schemas.errors import DataDirError
 from schemas.topics import Headers
 from streams.kafka.clients.broker import NOT_ALLOWED
-from streams.kafka.marks import END, Progress
-from streams.kafka.positions import Positions
+from streams.kafka.commit.marks import END, Progress
+from streams.kafka.commit.positions import Positions
 from tables.windows.rows import Change
 from tables.windows.window_stores import Begun, WindowStores
 

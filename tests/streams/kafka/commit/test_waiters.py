@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from streams.kafka.waiters import Waiters
+from streams.kafka.commit.waiters import Waiters
 
 TOPIC = ("siltstone.long-term", 3)
 OTHER = ("siltstone.long-term", 4)

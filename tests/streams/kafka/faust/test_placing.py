@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.kafka.placing import NOTHING, Told, cost_of, placed, warm_duties
+from streams.kafka.faust.placing import NOTHING, Told, cost_of, placed, warm_duties
 
 
 def told(owned: Mapping[str, object], held: Mapping[str, Mapping[int, int]] | None = None) -> dict[str, Told]:

@@ -17,10 +17,10 @@ from faust.types import TP
 from schemas.settings import Settings
 from schemas.topics import partition_of
 from streams.kafka.clients.broker import client_options
-from streams.kafka.faust_overrides import _Thread
-from streams.kafka.marks import MARK
-from streams.kafka.outbox import Outbox
-from streams.kafka.recovery import KeptRecovery, KeptTable
+from streams.kafka.commit.marks import MARK
+from streams.kafka.commit.outbox import Outbox
+from streams.kafka.faust.hot_path import _Thread
+from streams.kafka.faust.recovery import KeptRecovery, KeptTable
 from tests.streams.kafka.worker import (
     TABLE,
     TextWorker,

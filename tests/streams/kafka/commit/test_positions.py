@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streams.kafka.positions import Positions
+from streams.kafka.commit.positions import Positions
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streams.kafka.commit_attempts import Attempts, Failing
+from streams.kafka.commit.attempts import Attempts, Failing
 
 
 class Clock:

@@ -1,0 +1,1 @@
+"""The commit protocol: what must be acknowledged before an offset is committed."""

@@ -1,0 +1,1 @@
+"""What of Faust is overridden."""
