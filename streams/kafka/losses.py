@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from schemas.errors import BrokerUnavailable
 from schemas.times import iso
-from streams.kafka.faust.hot_path import Lost, Restored
+from streams.kafka.faust.shared import Lost
+from streams.kafka.faust.status import Restored
 from streams.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)

@@ -39,7 +39,7 @@ POINTS = (
     Point("exchanges are written, sessions not", "before", "streams.kafka.commit.outbox:Outbox._write", 2),
     Point("the first deletions are written", "after", "streams.kafka.commit.outbox:Outbox._write", 4),
     Point("all is written, no offset committed", "after", "streams.kafka.commit.outbox:Outbox.flush", 2),
-    Point("offsets are committed", "after", "streams.kafka.faust.hot_path:_Consumer._commit_offsets", 2),
+    Point("offsets are committed", "after", "streams.kafka.faust.committing:Committing._commit_offsets", 2),
     Point("events are read", "before", "streams.memory.agent:LongTermAgent.handle", 2),
     Point("texts are embedded, not written", "after", "streams.shards.models:ShardModel.embed", 2),
     Point("rows are not committed", "before", "tables.memories.catalog.catalog:Catalog.write", 3),

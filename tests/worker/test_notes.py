@@ -19,7 +19,7 @@ from schemas.times import iso
 from schemas.topics import key_of
 from streams.app import Siltstone
 from streams.doors.cli import cli, running
-from streams.kafka.faust.hot_path import _Consumer
+from streams.kafka.faust.consumer import Consumer
 from streams.telemetry.metrics import labelled
 from tables.memories.shard import Shard
 from tests.support.late_api import api_of
@@ -63,7 +63,7 @@ class Client:
     async def _process(self, topic: str, user: str, value: bytes) -> None:
         hot = self.worker.hot
         place = await (await hot.outbox.send(topic, value, key=key_of(user)))
-        ledgers = cast(_Consumer, self.worker.context.faust.consumer)._ledgers
+        ledgers = cast(Consumer, self.worker.context.faust.consumer)._ledgers
         await until(
             lambda: (ledgers[TP(topic, place.partition)].committable() or 0) > place.offset, alive=self.worker
         )

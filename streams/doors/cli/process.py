@@ -38,9 +38,9 @@ SWITCH_SECONDS = 0.0005
 CLIENTS = ("aiokafka", "kafka")
 LIBRARIES = (*CLIENTS, "faust", "httpx", "httpx2", "mcp", "mode", "uvicorn")
 #: Modules of ours under whose names Faust logs as well, because its classes are theirs.
-FAUSTS = ("streams.kafka.faust.hot_path", "streams.kafka.faust.recovery")
+FAUSTS = ("streams.kafka.faust", "streams.kafka.faust.recovery")
 #: What is tried again and again, and said each time.
-REPEATING = (*CLIENTS, "faust", "mode", "streams.kafka.commit.outbox", "streams.kafka.faust.hot_path")
+REPEATING = (*CLIENTS, "faust", "mode", "streams.kafka.commit.outbox", "streams.kafka.faust")
 
 
 def configure_logging(level: str, *, serving: bool = False) -> None:
@@ -57,7 +57,7 @@ def configure_logging(level: str, *, serving: bool = False) -> None:
         for name in FAUSTS:
             logging.getLogger(name).setLevel(logging.NOTSET)
         return
-    for name in ("faust", "mcp", "mode", "httpx", "httpx2", "streams.kafka.faust.hot_path"):
+    for name in ("faust", "mcp", "mode", "httpx", "httpx2", "streams.kafka.faust"):
         logging.getLogger(name).setLevel(logging.ERROR)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     logging.getLogger("streams.kafka.faust.recovery").setLevel(max(logging.WARNING, logging.getLogger().level))

@@ -1,4 +1,4 @@
-"""Changelogs become rows again after each assignment: what of Faust's recovery (`overrides` says why) is replaced.
+"""Changelogs become rows again after each assignment: what is overridden of Faust's tables and recovery.
 
 A fetched batch of a changelog is one event. Each changelog is read to a mark of ours (`marks` says why). Partitions
 that stay, and those whose rows are on this disk, are not read again, but for what came behind what we have read and

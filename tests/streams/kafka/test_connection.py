@@ -8,7 +8,7 @@ import pytest
 
 from schemas.settings import KafkaSettings, Settings
 from streams.kafka.clients.broker import EMBEDDED_PARTITIONS, EmbeddedBroker, admin_client, ensure_topics
-from streams.kafka.faust import hot_path as overrides
+from streams.kafka.faust.threads import FETCH_WAIT_MS
 from tests.streams.kafka.worker import connected, on_one_partition
 
 
@@ -49,4 +49,4 @@ async def test_the_time_outs_of_the_settings_reach_the_group(settings: Settings)
 async def test_a_fetch_that_finds_nothing_is_not_held_back(settings: Settings) -> None:
     """A node answers one fetch after the other: where one is held back, partitions that have records wait."""
     async with connected(on_one_partition(settings)) as consumer:
-        assert consumer._thread._ensure_consumer()._fetcher._fetch_max_wait_ms == overrides.FETCH_WAIT_MS <= 100
+        assert consumer._thread._ensure_consumer()._fetcher._fetch_max_wait_ms == FETCH_WAIT_MS <= 100

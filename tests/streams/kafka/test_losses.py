@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streams.kafka.faust.hot_path import Restored
+from streams.kafka.faust.status import Restored
 from streams.kafka.losses import Losses
 from streams.telemetry.metrics import Metrics, labelled
 from tests.support.making import START

@@ -17,8 +17,9 @@ from faust.types import TP
 
 from schemas.settings import Settings
 from streams.kafka.clients.broker import ensure_topics
-from streams.kafka.faust import hot_path as overrides
-from streams.kafka.faust.hot_path import OURS, _Consumer
+from streams.kafka.faust import fetching
+from streams.kafka.faust.consumer import Consumer
+from streams.kafka.faust.threads import OURS
 from tests.streams.kafka.worker import TextWorker, connected, feed, on_one_partition, running
 from tests.support.committed import committed
 from tests.support.waiting import until
@@ -29,7 +30,7 @@ async def seek(worker: TextWorker) -> None:
     await seek_on(worker.consumer)
 
 
-async def seek_on(consumer: _Consumer) -> None:
+async def seek_on(consumer: Consumer) -> None:
     await consumer.perform_seek()
     consumer.resume_flow()
 
@@ -203,7 +204,7 @@ async def test_what_still_comes_of_it_after_a_time_is_what_there_is(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the table says to have read: it was another log."""
-    monkeypatch.setattr(overrides, "LAGGING_SECONDS", -1.0)
+    monkeypatch.setattr(fetching, "LAGGING_SECONDS", -1.0)
     settings = on_one_partition(settings)
     async with running(settings) as worker:
         await feed(settings, ["a"] * 3, "x")

@@ -13,7 +13,8 @@ from schemas.settings import Settings
 from schemas.topics import Topics
 from streams.doors.cli.ingest import producing
 from streams.kafka.clients.broker import client_options, ensure_topics
-from streams.kafka.faust.hot_path import HotPath, _Consumer
+from streams.kafka.faust.consumer import Consumer
+from streams.kafka.faust.hot_path import HotPath
 from streams.worker.wiring.faust_app import faust_app
 from tables.windows.rows import Rows
 from tables.windows.window_stores import WindowStores
@@ -91,8 +92,8 @@ class TextWorker:
         return {key.decode(): text for _, key, text in self.rows.items()}
 
     @property
-    def consumer(self) -> _Consumer:
-        return cast(_Consumer, self.app.consumer)
+    def consumer(self) -> Consumer:
+        return cast(Consumer, self.app.consumer)
 
     @property
     def done(self) -> int | None:
@@ -135,7 +136,7 @@ def unconnected(settings: Settings) -> Iterator[TextWorker]:
 
 
 @contextlib.asynccontextmanager
-async def connected(settings: Settings) -> AsyncIterator[_Consumer]:
+async def connected(settings: Settings) -> AsyncIterator[Consumer]:
     """A worker's consumer with its thread and its connection, but without group, agents and recovery."""
     consumer = TextWorker(settings).consumer
     await consumer._thread.start()

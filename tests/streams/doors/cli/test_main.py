@@ -53,7 +53,7 @@ def test_at_debug_the_libraries_are_heard() -> None:
     assert not logging.getLogger("aiokafka").isEnabledFor(logging.ERROR)
     configure_logging("DEBUG")
     assert logging.getLogger("aiokafka").isEnabledFor(logging.INFO)
-    assert logging.getLogger("streams.kafka.faust.hot_path").isEnabledFor(logging.DEBUG)
+    assert logging.getLogger("streams.kafka.faust.consumer").isEnabledFor(logging.DEBUG)
 
 
 def test_what_the_clients_of_a_worker_complain_of_is_heard_and_its_repeats_are_counted(

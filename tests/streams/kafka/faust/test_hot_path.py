@@ -12,7 +12,9 @@ from aiokafka.errors import KafkaConnectionError
 
 from schemas.errors import FaustChanged, NotReady
 from schemas.settings import Settings
-from streams.kafka.faust import hot_path as overrides
+from streams.kafka.faust import sources
+from streams.kafka.faust.hot_path import HotPath
+from streams.kafka.faust.threads import ConsumerThread
 from streams.worker.wiring.faust_app import faust_app
 from tests.streams.kafka.worker import unconnected
 from tests.support.waiting import until
@@ -20,19 +22,19 @@ from tests.support.waiting import until
 
 def test_fausts_sources_are_as_expected() -> None:
     """When this fails, read the changed methods, mend the overrides, and note the new fingerprints."""
-    assert overrides.fingerprints() == overrides.EXPECTED_SOURCES
+    assert sources.fingerprints() == sources.EXPECTED_SOURCES
 
 
 def test_another_faust_is_refused_at_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(overrides.EXPECTED_SOURCES, "Consumer.ack", "0" * 12)
+    monkeypatch.setitem(sources.EXPECTED_SOURCES, "Consumer.ack", "0" * 12)
     with pytest.raises(FaustChanged, match=r"Consumer\.ack"):
-        overrides.check_faust()
+        sources.check_faust()
 
 
 async def test_a_worker_can_be_made_where_no_event_loop_is(settings: Settings) -> None:
     """As in a thread; from Python 3.14 on there is none before one runs, not even in the main thread."""
     app = faust_app(settings)
-    hot = await asyncio.to_thread(overrides.HotPath, app)
+    hot = await asyncio.to_thread(HotPath, app)
     assert hot.app is app
 
 
@@ -40,9 +42,9 @@ def test_a_consumers_thread_leaves_a_loop_that_is_closed_nothing_to_do() -> None
     """Faust's own had it run a coroutine, and the loop that was closed before its turn never awaited it."""
     loop = asyncio.new_event_loop()
     thread = cast(Any, SimpleNamespace(parent_loop=loop, last_wakeup_at=0.0))
-    asyncio.run(overrides._Thread._wakeup_timer_in_thread(thread))
+    asyncio.run(ConsumerThread._wakeup_timer_in_thread(thread))
     loop.close()
-    asyncio.run(overrides._Thread._wakeup_timer_in_thread(thread))
+    asyncio.run(ConsumerThread._wakeup_timer_in_thread(thread))
     gc.collect()  # a coroutine that nobody awaited would be told of, which fails the test
     assert thread.last_wakeup_at > 0
 

@@ -19,8 +19,8 @@ from schemas.topics import partition_of
 from streams.kafka.clients.broker import client_options
 from streams.kafka.commit.marks import MARK
 from streams.kafka.commit.outbox import Outbox
-from streams.kafka.faust.hot_path import _Thread
 from streams.kafka.faust.recovery import KeptRecovery, KeptTable
+from streams.kafka.faust.threads import ConsumerThread
 from tests.streams.kafka.worker import (
     TABLE,
     TextWorker,
@@ -94,7 +94,7 @@ async def test_where_a_changelog_ends_is_not_what_its_leader_says(
 
     settings = on_one_partition(settings)
     await write(settings, [["a"], ["b", "c"]])
-    monkeypatch.setattr(_Thread, "_highwaters", stale)
+    monkeypatch.setattr(ConsumerThread, "_highwaters", stale)
     async with running(settings) as worker:
         await until(lambda: worker.recovered is not None)
         assert worker.recovered == dict.fromkeys("abc", "old")

@@ -1,0 +1,60 @@
+"""How offsets are committed: never without the effects of the records before them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import cast
+
+from faust.types import TP
+
+from streams.kafka.clients.broker import NOT_ALLOWED
+from streams.kafka.faust.consumer_state import ConsumerState
+from streams.kafka.faust.threads import ConsumerThread
+
+log = logging.getLogger(__name__)
+
+#: Why an attempt to commit ends before it has written anything, and at its end.
+NO_MEMBER = "the group does not know this worker any more, or does not answer"
+NOT_TAKEN = "the group does not take the offsets"
+
+
+class Committing(ConsumerState):
+    """`_commit_offsets` is what Faust calls for each commit."""
+
+    async def _commit_offsets(self, offsets: Mapping[TP, int], start_new_transaction: bool = True) -> bool:
+        """Commit no offset without its effects: the outbox is flushed first, and the group confirms our membership.
+
+        A worker that was paused may hold rows that the next owner of its partitions has replaced.
+        """
+        if self._hot.halted:
+            return False
+        try:
+            return await self._flushed_and_committed(offsets, start_new_transaction)
+        except NOT_ALLOWED as exc:
+            self._hot.halt(exc, "a commit")
+            return False
+
+    async def _flushed_and_committed(self, offsets: Mapping[TP, int], start_new_transaction: bool) -> bool:
+        attempts = self._hot.attempts
+        attempts.begin()
+        ledgers = {tp: self._ledgers[tp] for tp in offsets}
+        # Our partitions' next owner writes to the same changelogs: an older row must not come after a newer one.
+        if not await self._thread.call_thread(cast(ConsumerThread, self._thread).is_member):
+            attempts.fail(NO_MEMBER)
+            log.warning("nothing committed: %s", NO_MEMBER)
+            return False
+        if not await self._hot.outbox.flush():
+            attempts.fail(self._hot.outbox.failure)
+            return False
+        if not await self._is_still_the_same_log(self._hot.before_commit):
+            return False
+        # Where partitions were assigned or sought meanwhile, records are read again: what they changed was undone.
+        offsets = {tp: offset for tp, offset in offsets.items() if self._ledgers.get(tp) is ledgers[tp]}
+        if took := await super()._commit_offsets(offsets, start_new_transaction):
+            attempts.succeed()
+        else:
+            attempts.fail(NOT_TAKEN)
+        known = cast(ConsumerThread, self._thread).known
+        self._committed_offset.update({tp: known.get(tp) for tp in offsets if tp in self._committed_offset})
+        return took

@@ -1,0 +1,19 @@
+"""Faust's consumer with all that is overridden of it."""
+
+from __future__ import annotations
+
+from streams.kafka.faust.committing import Committing
+from streams.kafka.faust.delivery import Delivery
+from streams.kafka.faust.fetching import Fetching
+from streams.kafka.faust.seeking import Seeking
+from streams.kafka.faust.shared import Transport
+
+
+class Consumer(Fetching, Delivery, Committing, Seeking):
+    """What `ConsumingTransport` makes."""
+
+
+class ConsumingTransport(Transport):
+    """Installed in an app by `HotPath`."""
+
+    Consumer = Consumer

@@ -1,0 +1,95 @@
+"""Where partitions are read from after they were assigned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from aiokafka.errors import IllegalStateError
+from faust.types import TP
+
+from streams.kafka.faust.consumer_state import ConsumerState
+from streams.kafka.faust.threads import ConsumerThread
+
+
+class Seeking(ConsumerState):
+    """Faust calls `perform_seek` after an assignment, and `seek_wait` for changelogs."""
+
+    async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
+        """Note where recovery begins to read changelogs.
+
+        A fetch that is under way brings rows before the flow resumes. Faust drops them, and then waits for them.
+        """
+        self._restored_from, self._recoveries = dict(partitions), self._recoveries + 1
+        await super().seek_wait(partitions)
+
+    async def perform_seek(self) -> None:
+        """Stop the flow before the seek; then partitions without a commit go to their start.
+
+        Faust reads between the resumption of partitions and that of the flow, and drops what it has read.
+        """
+        if self.flow_active:
+            self.stop_flow()  # recovery resumes it right after this
+        await self._seek_to_start()
+
+    async def _seek_to_start(self) -> None:
+        self._seeks += 1
+        assignments = self._hot.assignments
+        self._hot.forget_readable()
+        self._expected.clear()
+        self._ledgers.clear()
+        self.sought.clear()
+        self.from_start.clear()
+        ours = {TP(*tp) for tp in self.assignment()}
+        for tp in ours:
+            self._committed_offset.pop(tp, None)  # what is not known any more stays as it was otherwise
+        await super().perform_seek()
+        self._require(assignments)
+        thread = cast(ConsumerThread, self._thread)
+        for tp in ours:
+            if tp.topic in self._hot.begun_anew and tp not in thread.committed:
+                self._committed_offset.pop(tp, None)
+                thread.known.pop(tp, None)
+        uncommitted = [
+            tp for tp in self.assignment() if not self._committed_offset.get(tp) and not self._is_changelog_tp(tp)
+        ]
+        expected = {tp: offset for tp, offset in self._committed_offset.items() if offset and tp in ours}
+        for tp in (*uncommitted, *thread.others):  # whoever sets an offset back wants the records read
+            self._hot.begin_anew(TP(*tp))
+        if uncommitted:  # seek_to_committed() leaves these wherever they are
+            starts = await self.earliest_offsets(*uncommitted)
+            self._require(assignments)
+            for tp, offset in starts.items():
+                expected[TP(*tp)] = offset
+                self._thread.seek(tp, offset)
+                self._read_offset[TP(*tp)] = None
+                if offset == 0:
+                    self.from_start.add(TP(*tp))
+        for tp, offset in expected.items():
+            if tp.topic in self._hot.topics:
+                self._ledgers[tp].begin(offset)
+                self._expected[tp] = offset
+        self.sought = ours  # what has come since is not among them, and its committed offset not known
+        for call in self._hot.on_seek:
+            await call()
+
+    def _require(self, assignments: int) -> None:
+        """Raise `IllegalStateError`, as a seek does, where partitions were assigned since: those are sought then."""
+        if assignments != self._hot.assignments:
+            raise IllegalStateError("partitions were assigned meanwhile")
+
+    async def on_partitions_revoked(self, revoked: set[TP]) -> None:
+        """The ledgers of revoked partitions end."""
+        self._hot.forget_readable()
+        await super().on_partitions_revoked(revoked)
+        for tp in revoked:
+            self._ledgers.pop(tp, None)
+            self._expected.pop(tp, None)
+
+    async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
+        """All ledgers start over: offsets of the former assignment count no more."""
+        self._hot.assignments += 1
+        self._hot.forget_readable()
+        self._ledgers.clear()
+        self._expected.clear()
+        await super().on_partitions_assigned(assigned, generation_id)

@@ -1,0 +1,90 @@
+"""Which Faust this room was written for: hashes of the sources that are overridden, or relied on."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+
+import faust
+from faust.assignor.partition_assignor import PartitionAssignor
+from faust.tables.base import Collection
+from faust.tables.manager import TableManager
+from faust.tables.recovery import Recovery
+from faust.transport import consumer as base
+from faust.transport.drivers import aiokafka as driver
+
+from schemas.errors import FaustChanged
+
+#: First 12 hex digits of the SHA-256 of each source that is overridden, or relied on, below.
+EXPECTED_SOURCES = {
+    "Consumer.getmany": "4b168d84882a",
+    "Consumer._wait_next_records": "6218e1969a63",
+    "Consumer._drain_messages": "44a2500309e8",
+    "Consumer.ack": "5fcf41cf4515",
+    "Consumer._add_gap": "4df2573ded7c",
+    "Consumer._filter_tps_with_pending_acks": "f6f923977423",
+    "Consumer._new_offset": "1d2c7ea89a7a",
+    "Consumer._commit_offsets": "1a6979904118",
+    "Consumer.perform_seek": "0e8c130ff4b0",
+    "Consumer.on_partitions_revoked": "d04b7ae72c6f",
+    "Consumer.on_partitions_assigned": "29ce96596f05",
+    "driver.Consumer._to_message": "7c24f6511b2f",
+    "driver.Consumer._new_consumer_thread": "0870ec53dea7",
+    "driver.AIOKafkaConsumerThread._create_worker_consumer": "c2701bfc3e6f",
+    "driver.AIOKafkaConsumerThread._wakeup_timer_in_thread": "25a1647d37d5",
+    "driver.AIOKafkaConsumerThread._highwaters": "a7f4f97d9f32",
+    "ThreadDelegateConsumer._getmany": "f9d47aa9010b",
+    "ThreadDelegateConsumer.seek_wait": "e9db5bbc4ceb",
+    "Stream.__aiter__": "e815c0e831f1",
+    "Stream._py_aiter": "3a48ee257a65",
+    "Collection.apply_changelog_batch": "b980a78d3ae9",
+    "Collection.persisted_offset": "d473d3ab3fd6",
+    "Collection.on_rebalance": "0812ad692171",
+    "Collection.on_recovery_completed": "b1526fb39ea0",
+    "driver.AIOKafkaConsumerThread._commit": "932852ce7a23",
+    "driver.AIOKafkaConsumerThread.seek_to_committed": "775ab0adc4b0",
+    "Recovery._restart_recovery": "6bd8a8558a2d",
+    "Recovery._build_highwaters": "91b4cc0d3724",
+    "Recovery._build_offsets": "27eec86be06c",
+    "Recovery._slurp_changelogs": "7825c7e50f76",
+    "Recovery._set_recovery_started": "bcfebf81ae13",
+    "TableManager.on_start": "365dd25fbc0e",
+    "Recovery._wait": "ec7429b70176",
+    "PartitionAssignor._perform_assignment": "1e0bf2c5c8f4",
+    "PartitionAssignor.on_assignment": "72f34bf053d6",
+}
+
+
+@functools.cache
+def fingerprints() -> dict[str, str]:
+    """The sources of the installed Faust, as in `EXPECTED_SOURCES`; a process has imported one, and reads it once."""
+    owners = {
+        "Consumer": base.Consumer,
+        "ThreadDelegateConsumer": base.ThreadDelegateConsumer,
+        "driver.Consumer": driver.Consumer,
+        "driver.AIOKafkaConsumerThread": driver.AIOKafkaConsumerThread,
+        "Stream": faust.Stream,
+        "Collection": Collection,
+        "Recovery": Recovery,
+        "TableManager": TableManager,
+        "PartitionAssignor": PartitionAssignor,
+    }
+    found = {}
+    for name in EXPECTED_SOURCES:
+        owner, method = name.rsplit(".", 1)
+        function = getattr(owners[owner], method)
+        source = inspect.getsource(getattr(function, "fun", function))  # a service's task wraps its function
+        found[name] = hashlib.sha256(source.encode()).hexdigest()[:12]
+    return found
+
+
+def check_faust() -> None:
+    """Raise `FaustChanged` when the installed Faust is not the one that this module overrides."""
+    found = fingerprints()
+    changed = [name for name, expected in EXPECTED_SOURCES.items() if found[name] != expected]
+    if changed:
+        raise FaustChanged(
+            f"faust-streaming {faust.__version__} differs in {', '.join(changed)}: install the version that "
+            "pyproject.toml pins"
+        )

@@ -1,0 +1,225 @@
+"""What a worker's consumer can be asked, without changing anything."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+import faust
+from aiokafka.errors import KafkaError
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
+
+from schemas.errors import NotReady
+from streams.kafka.commit.attempts import Failing
+from streams.kafka.faust.consumer import Consumer
+from streams.kafka.faust.recovery import KeptTable, KeptTables
+from streams.kafka.faust.shared import HotState
+from streams.kafka.faust.threads import ConsumerThread
+from tables.windows.window_stores import WindowStores
+
+
+class Restored(NamedTuple):
+    """What is held of a table's partition: so many records were read or written; its changelog begins at `start`."""
+
+    table: str
+    topic: str
+    partition: int
+    start: int
+    rows: int
+
+
+class ConsumerStatus(HotState):
+    """How far topics are read, committed and recovered; whether the group and the broker are reached."""
+
+    def __init__(self, app: faust.App, stores: WindowStores | None, isolation_level: str) -> None:
+        super().__init__(stores, isolation_level)
+        self.app = app
+
+    def _committable(self, topic: str) -> dict[int, int]:
+        ledgers = cast(Consumer, self.app.consumer)._ledgers
+        reached = {tp.partition: ledger.committable() for tp, ledger in ledgers.items() if tp.topic == topic}
+        return {partition: offset for partition, offset in reached.items() if offset is not None}
+
+    def readable_before(self, topic: str, partition: int) -> int | None:
+        """Everything that records before this offset bring can be read here; None where the partition is not ours."""
+        consumer, tp = cast(Consumer, self.app.consumer), TP(topic, partition)
+        if tp not in consumer.sought or tp not in consumer.assignment():
+            return None
+        return max(consumer.done(tp), self._readable.get(tp, 0))
+
+    async def until_readable(self, topic: str, partition: int, offset: int) -> bool:
+        """Wait for what the record at `offset` brings; False where the partition is not ours, or moves meanwhile.
+
+        It does not end where nobody writes such a record.
+        """
+        before = self.readable_before(topic, partition)
+        if before is None or before > offset:
+            return before is not None
+        return await self.waiters.until(TP(topic, partition), offset)
+
+    async def is_written(self, topic: str, partition: int, offset: int) -> bool:
+        """Whether the log reaches this offset; True where the partition is not ours.
+
+        The broker is asked where it is beyond what was heard of it, once for all who ask meanwhile.
+        """
+        consumer, tp = cast(Consumer, self.app.consumer), TP(topic, partition)
+        before = self.readable_before(topic, partition)
+        if before is None or offset < max(before, consumer.highwater(tp) or 0):
+            return True
+        if (asking := self._asking_ends.get(topic)) is None:
+            asking = self._asking_ends[topic] = asyncio.ensure_future(self.ends(topic))
+            asking.add_done_callback(partial(self._asked_ends, topic))
+        try:
+            said = await asyncio.shield(asking)
+        except (KafkaError, OSError) as exc:
+            raise NotReady(f"how far the log reaches is not to be heard: {type(exc).__name__}; ask again") from exc
+        return offset < said.get(partition, offset + 1)
+
+    def _asked_ends(self, topic: str, asked: asyncio.Future[dict[int, int]]) -> None:
+        """All who asked may have gone: then its error is no one's."""
+        self._asking_ends.pop(topic, None)
+        if not asked.cancelled():
+            asked.exception()
+
+    @property
+    def reaches_broker(self) -> bool:
+        """Whether the broker that looks after our consumer group answered when it was last spoken to."""
+        consumer = cast(Any, self.app.consumer)._thread._consumer
+        return consumer is not None and consumer._coordinator.coordinator_id is not None
+
+    def processed(self, topic: str, ends: Mapping[int, int] | None = None) -> int:
+        """How many records of the topic are processed, from the start of the assigned partitions.
+
+        With `ends`, of those before these offsets alone: `sum(ends.values())` when all of them are.
+        """
+        done = self._committable(topic)
+        if ends is None:
+            return sum(done.values())
+        return sum(min(done.get(partition, 0), end) for partition, end in ends.items())
+
+    async def ends(self, topic: str) -> dict[int, int]:
+        """The offset after the newest record of each of our partitions of the topic, as the broker says it now."""
+        consumer = cast(Consumer, self.app.consumer)
+        ours = [tp for tp in consumer.assignment() if tp.topic == topic]
+        return {tp.partition: end for tp, end in (await consumer.highwaters(*ours)).items()}
+
+    def committed(self, topic: str) -> dict[int, int]:
+        """The group's offset in each of our partitions of the topic where it was sought since it was assigned."""
+        consumer = cast(Consumer, self.app.consumer)
+        ours = [tp for tp in consumer.sought if tp.topic == topic and tp in consumer.assignment()]
+        return {tp.partition: consumer._committed_offset.get(tp) or 0 for tp in ours}
+
+    def read_from_start(self, topic: str) -> list[int]:
+        """Our partitions of the topic of which the group has committed nothing, and all that there was is there."""
+        consumer = cast(Consumer, self.app.consumer)
+        return [tp.partition for tp in consumer.from_start if tp.topic == topic]
+
+    def has_begun_anew(self) -> bool:
+        """Whether this worker has committed wherever its partitions of topics that are another log have records."""
+        consumer = cast(Consumer, self.app.consumer)
+        ours = [tp for tp in consumer.assignment() if tp.topic in self.begun_anew]
+        done = cast(ConsumerThread, consumer._thread).committed
+        return bool(ours) and all(tp in done or consumer.highwater(tp) == 0 for tp in ours)
+
+    def moved(self, topic: str) -> dict[int, int]:
+        """The group's offset in each of our partitions of the topic where it is none that a worker committed."""
+        moved = cast(ConsumerThread, cast(Any, self.app.consumer)._thread).moved
+        return {tp.partition: offset for tp, offset in moved.items() if tp.topic == topic}
+
+    def recovering(self) -> dict[int, tuple[int, int]]:
+        """Changelog records that are read, and that there are to read, of each partition whose tables come back."""
+        return cast(KeptTables, self.app.tables).kept_recovery.read_of_all()
+
+    async def restored(self) -> list[Restored]:
+        """What we hold since the last recovery, of each of our partitions of each table."""
+        consumer = cast(Consumer, self.app.consumer)
+        ours = {TP(*tp) for tp in consumer.assignment()}
+        tables = {
+            TP(table.changelog_topic_name, partition): table
+            for table in self.app.tables.values()
+            if isinstance(table, KeptTable)
+            for partition in range(table.partitions or 0)
+        }
+        found = {tp: table for tp, table in tables.items() if tp in ours}
+        if not found:
+            return []
+        starts = await consumer._earliest(found)
+        return [
+            Restored(table.name, tp.topic, tp.partition, starts[tp], table.positions.rows[tp.partition])
+            for tp, table in found.items()
+            if tp.partition in table.positions.rows  # else it was assigned anew meanwhile, and is being read
+        ]
+
+    async def forgotten(self) -> list[str]:
+        """Topics of which the broker knows a smaller committed offset than it has acknowledged to us."""
+        thread = cast(Any, self.app.consumer)._thread
+        told = {
+            driver.ensure_aiokafka_TP(tp): offset for tp, offset in thread.known.items() if tp.topic in self.topics
+        }
+        if not told:
+            return []
+        known = await thread.call_thread(thread._consumer._coordinator.fetch_committed_offsets, list(told))
+        return sorted({tp.topic for tp, offset in told.items() if tp not in known or known[tp].offset < offset})
+
+    @property
+    def generation(self) -> int:
+        """That of the consumer group in which the partitions were assigned."""
+        return int(self.app.consumer_generation_id)
+
+    async def is_member(self) -> bool:
+        """Whether the group says, now, that we belong to its current generation."""
+        thread = cast(Any, self.app.consumer)._thread
+        return bool(await thread.call_thread(thread.is_member))
+
+    def owner(self, table: str, partition: int) -> str | None:
+        """Where the worker serves that has this partition of the table, as the group was told last."""
+        topic = self.app.tables[table].changelog_topic.get_topic_name()
+        members = cast(Any, self.app.assignor).table_metadata(topic)
+        return next((url.rstrip("/") for url, held in members.items() if partition in held.get(topic, ())), None)
+
+    def lag(self) -> dict[str, int]:
+        """Records of the assigned partitions that are not yet committed, by topic."""
+        return self._by_topic(self.lag_by_partition())
+
+    def lag_by_partition(self) -> dict[tuple[str, int], int]:
+        """The same, by topic and partition."""
+        return self._lag_from(cast(Consumer, self.app.consumer).kept)
+
+    def backlog(self, topic: str) -> int:
+        """Records of the assigned partitions of the topic that are not yet processed."""
+        return self._by_topic(self._lag_from(cast(Consumer, self.app.consumer).done))[topic]
+
+    def _lag_from(self, reached: Callable[[TP], int]) -> dict[tuple[str, int], int]:
+        consumer = cast(Consumer, self.app.consumer)
+        return {
+            (tp.topic, tp.partition): max(0, end - reached(tp))
+            for tp in consumer.assignment()
+            if tp.topic in self.topics and (end := consumer.highwater(tp)) is not None
+        }
+
+    def _by_topic(self, behind: Mapping[tuple[str, int], int]) -> dict[str, int]:
+        totals = dict.fromkeys(self.topics, 0)
+        for (topic, _), records in behind.items():
+            totals[topic] += records
+        return totals
+
+    def not_committing(self) -> Failing | None:
+        """Since when what is processed could not be committed; None where it can be, or nothing is."""
+        consumer = cast(Consumer, self.app.consumer)
+        ours = [tp for tp in consumer.assignment() if tp.topic in self.topics]
+        if not any(consumer.done(tp) > consumer.kept(tp) for tp in ours):
+            return None
+        topic = self.outbox.waits_for
+        return self.attempts.failing(_not_taken_by(topic) if topic else "")
+
+    def not_marking(self) -> Failing | None:
+        """Since when nothing could be committed, where a changelog takes no mark: recovery does not begin."""
+        topic, failing = self.outbox.waits_for, self.attempts.failing("")
+        return failing._replace(reason=_not_taken_by(topic)) if failing and topic else None
+
+
+def _not_taken_by(topic: str) -> str:
+    return f"{topic} has not taken what is due"

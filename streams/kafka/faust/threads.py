@@ -1,0 +1,150 @@
+"""The thread of Faust's consumer: how it fetches, commits and asks."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any, cast
+
+import aiokafka
+from aiokafka.errors import KafkaError
+from aiokafka.protocol.group import JoinGroupRequest
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
+from mode.threads import WorkerThread
+
+from streams.kafka.clients.broker import NOT_ALLOWED
+from streams.kafka.clients.log_reader import ends
+from streams.kafka.faust.shared import Transport
+
+log = logging.getLogger(__name__)
+
+#: How long a broker may hold back a fetch that finds nothing. A node is asked one fetch at a time, so a partition
+#: that is read to its buffer's end waits for one that asks others: with Faust's 1,500 ms, intake stands still.
+FETCH_WAIT_MS = 50
+
+#: What an offset that a worker has committed comes with; who sets the group's offsets by hand leaves it out.
+OURS = "siltstone"
+#: With what it is tried whether that is kept.
+TRIED = "siltstone?"
+
+UNKNOWN_MEMBER_ID = JoinGroupRequest.UNKNOWN_MEMBER_ID
+
+
+class DaemonThread(WorkerThread):
+    def __init__(self, service: Any, **kwargs: Any) -> None:
+        super().__init__(service, **kwargs)
+        self.daemon = True
+
+
+class ConsumerThread(driver.AIOKafkaConsumerThread):
+    """Set by the consumer."""
+
+    Worker = DaemonThread
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        #: The offsets that the broker has, as it said itself.
+        self.known: dict[TP, int] = {}
+        #: Where this worker has committed an offset itself.
+        self.committed: set[TP] = set()
+        #: Of those that were sought, what somebody else has committed, or came without a note.
+        self.others: Mapping[TP, int] = {}
+        #: The same where the broker keeps notes.
+        self.moved: Mapping[TP, int] = {}
+        self._keeps: bool | None = None
+
+    def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
+        """Fetches wait 50 ms instead of 1,500, and bring no aborted records; commits carry our note."""
+        consumer = super()._create_worker_consumer(transport)
+        consumer._fetch_max_wait_ms = FETCH_WAIT_MS
+        consumer._isolation_level = cast(Transport, self.transport).hot.isolation_level
+        commit = consumer.commit
+
+        async def signed(offsets: Mapping[Any, Any]) -> None:
+            await commit({tp: (committed.offset, OURS) for tp, committed in offsets.items()})
+
+        consumer.commit = signed
+        return consumer
+
+    async def _wakeup_timer_in_thread(self) -> None:
+        """Faust schedules a coroutine on the worker's loop each second; a closed loop would never await it."""
+        self.last_wakeup_at = time.monotonic()
+        with contextlib.suppress(RuntimeError):
+            self.parent_loop.call_soon_threadsafe(int)
+
+    async def _commit(self, offsets: Mapping[TP, int]) -> bool:
+        """Note what the broker has taken. Faust also notes offsets that were refused."""
+        ours = self.assignment()
+        taken = {tp: offset for tp, offset in offsets.items() if tp in ours}
+        if not taken or not await super()._commit(taken):
+            return False
+        self.known |= taken
+        self.committed |= taken.keys()
+        return True
+
+    async def seek_to_committed(self) -> Mapping[TP, int]:
+        """Raises `IllegalStateError` where partitions are revoked meanwhile."""
+        consumer = self._ensure_consumer()
+        if not (ours := [driver.ensure_aiokafka_TP(tp) for tp in consumer.assignment()]):
+            return {}
+        committed = await self.call_thread(consumer.seek_to_committed, *ours)
+        self.known |= {TP(*tp): offset for tp, offset in committed.items() if offset}
+        found = await self.call_thread(consumer._coordinator.fetch_committed_offsets, ours)
+        self.others = {TP(*tp): by.offset for tp, by in found.items() if by.offset > 0 and by.metadata != OURS}
+        self.moved = self.others if await self.call_thread(self._keeps_metadata, self.others) else {}
+        return cast(Mapping[TP, int], committed)
+
+    async def _keeps_metadata(self, offsets: Mapping[TP, int]) -> bool:
+        """Whether the broker keeps what offsets come with, tried with one of these; the embedded one does not."""
+        if not offsets:
+            return False
+        if self._keeps is None:
+            consumer = self._ensure_consumer()
+            tp, offset = next((driver.ensure_aiokafka_TP(tp), offset) for tp, offset in offsets.items())
+            try:
+                await type(consumer).commit(consumer, {tp: (offset, TRIED)})
+            except KafkaError as exc:  # the partitions are moving: whoever has them next seeks them, too
+                log.info("%s[%d]: whose offset it is was not found out: %s", tp.topic, tp.partition, exc)
+                return False
+            self._keeps = (await consumer._coordinator.fetch_committed_offsets([tp]))[tp].metadata == TRIED
+        return self._keeps
+
+    async def is_member(self) -> bool:
+        """Whether the group's coordinator says, now, that we belong to the group's current generation."""
+        coordinator = self._ensure_consumer()._coordinator
+        if coordinator.member_id == UNKNOWN_MEMBER_ID:
+            return False
+        try:
+            return bool(await coordinator._do_heartbeat())
+        except NOT_ALLOWED:
+            raise
+        except KafkaError as exc:
+            log.error("the group's coordinator refuses a heartbeat: %s", exc)
+            return False
+
+    async def _highwaters(self, partitions: list[TP]) -> Mapping[TP, int]:
+        """The end of each partition, taken from a fetch.
+
+        Tansu answers the usual question with an offset that is too early, or does not exist. On Apache Kafka both
+        ways agree.
+        """
+        conf, transport = self.app.conf, cast(Transport, self.transport)
+        probe = aiokafka.AIOKafkaConsumer(
+            bootstrap_servers=driver.server_list(transport.url, transport.default_port),
+            group_id=None,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            fetch_max_wait_ms=100,
+            isolation_level=transport.hot.isolation_level,
+            **driver.credentials_to_aiokafka_auth(conf.broker_credentials, conf.ssl_context),
+        )
+        try:
+            await probe.start()
+            asked = [driver.ensure_aiokafka_TP(tp) for tp in partitions]
+            probe.assign(asked)
+            return {TP(*tp): end for tp, end in (await ends(probe, asked)).items()}
+        finally:
+            await probe.stop()
