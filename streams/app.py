@@ -13,11 +13,11 @@ from streams.doors.http.forwarding import Forwarding
 from streams.doors.server import ApiServer
 from streams.forgetting.forgetters import Forgetters
 from streams.kafka.commit.kept_partitions import leave_all_but
-from streams.memory.read_your_writes import Effects
+from streams.memory.read_your_writes import ReadYourWrites
 from streams.runtime.timers import Timer, Timers
 from streams.service import MemoryService
 from streams.telemetry.spans import Spans
-from streams.worker.activity import Live
+from streams.worker.activity import Activity
 from streams.worker.assignment import Assignment
 from streams.worker.health import WorkerHealth
 from streams.worker.jobs import Jobs
@@ -81,7 +81,7 @@ class Siltstone:
             lambda: self.api.url,
             settings.data_dir,
         )
-        effects = Effects(self.hot)
+        effects = ReadYourWrites(self.hot)
         self.service = MemoryService(
             settings=settings,
             topics=context.topics,
@@ -101,7 +101,7 @@ class Siltstone:
             cleanup=self.jobs.cleanup,
             analytics=self.jobs.analytics,
             reembedder=self.jobs.reembedder,
-            live=Live(context.flow, context.readings, self.intake.short_term.idle.newest),
+            live=Activity(context.flow, context.readings, self.intake.short_term.idle.newest),
             checkpoints=beside.job,
         )
         self.forwarding = Forwarding(

@@ -36,7 +36,7 @@ from streams.kafka.event_log import EventLog
 from streams.memory.agent import LongTermAgent
 from streams.memory.analytics import AnalyticsJob
 from streams.memory.cleanup import CleanupJob
-from streams.memory.read_your_writes import Effects
+from streams.memory.read_your_writes import ReadYourWrites
 from streams.memory.reembedding import Reembedder
 from streams.recall.search import Hits, Query, Recall, prompt_text
 from streams.recall.windows import ShownWindow
@@ -48,7 +48,7 @@ from streams.summaries.agent import SummariesAgent
 from streams.telemetry.metrics import Metrics
 from streams.telemetry.recovery_progress import Behind, seconds_left
 from streams.telemetry.spans import Spans
-from streams.worker.activity import Live
+from streams.worker.activity import Activity
 from tables.analysts.copy import Copy
 from tables.memories.items import is_expired
 from tables.memories.shard import Shard
@@ -132,7 +132,7 @@ class MemoryService:
         metrics: Metrics,
         event_log: EventLog,
         spans: Spans,
-        effects: Effects,
+        effects: ReadYourWrites,
         health: Health,
         windows: ShortTermStore,
         pending_summaries: PendingSummaries,
@@ -144,7 +144,7 @@ class MemoryService:
         cleanup: CleanupJob,
         analytics: AnalyticsJob,
         reembedder: Reembedder,
-        live: Live,
+        live: Activity,
         checkpoints: CheckpointJob | None = None,
     ) -> None:
         self.settings, self.topics, self.clock, self.metrics = settings, topics, clock, metrics

@@ -23,7 +23,7 @@ import orjson
 from schemas.conversations import Silence
 from schemas.settings import MemorySettings
 from schemas.times import LATEST_MS
-from streams.intake.wakeups import Turns
+from streams.intake.wakeups import Wakeups
 from tables.windows.sessions import Session, session_key
 
 #: The partition's number in so many bytes, then the session's key.
@@ -94,7 +94,7 @@ class IdleTracker:
 
     def clear(self) -> None:
         self._sessions: dict[bytes, bytes] = {}
-        self._looks, self._frees, self._days = Turns(1), Turns(10), Turns(1_000)
+        self._looks, self._frees, self._days = Wakeups(1), Wakeups(10), Wakeups(1_000)
 
     def __len__(self) -> int:
         """How many sessions there are."""

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterator
 
 
-class Turns:
+class Wakeups:
     """Keys in spans of time; moments and `width` are of one unit.
 
     A key comes with all others of its span, so it may come early, and whoever asks puts it back. A key whose moment

@@ -19,7 +19,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from schemas.settings import KafkaSettings
 from schemas.times import iso, now_ms
 from streams.kafka.clients.broker import client_options
-from streams.runtime.outages import Spell, Told
+from streams.runtime.outages import Outage, Told
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ class BrokerWatch:
         self._brokers.close()
 
     def _broker(self) -> _Broker:
-        return _Broker(Spell(self._monotonic), self._now())
+        return _Broker(Outage(self._monotonic), self._now())
 
     async def _ask(self, address: Address) -> list[Address] | str:
         """The brokers that this one knows; or why it does not answer."""
@@ -95,7 +95,7 @@ class BrokerWatch:
             broker.silent, broker.heard = 0, self._now()
         else:
             broker.silent += 1
-        match broker.spell.seen(amiss=broker.silent >= AWAY_AFTER):
+        match broker.outage.seen(amiss=broker.silent >= AWAY_AFTER):
             case Told.BEGINS:
                 log.warning("Kafka broker %s does not answer since %s: %s", name, iso(broker.heard), why)
             case Told.GOES_ON:
@@ -109,7 +109,7 @@ class BrokerWatch:
             return False
         if not broker.silent:
             return bool(self._listed)
-        if address in self._configured or broker.spell.seconds < GONE_SECONDS:
+        if address in self._configured or broker.outage.seconds < GONE_SECONDS:
             return False
         log.info("Kafka broker %s:%d is not one of the cluster any more", *address)
         return True
@@ -118,10 +118,10 @@ class BrokerWatch:
 class _Broker:
     """What is known of one: when it was heard last (epoch ms), and how often it has not answered since."""
 
-    __slots__ = ("heard", "silent", "spell")
+    __slots__ = ("heard", "outage", "silent")
 
-    def __init__(self, spell: Spell, heard: int) -> None:
-        self.spell, self.heard, self.silent = spell, heard, 0
+    def __init__(self, outage: Outage, heard: int) -> None:
+        self.outage, self.heard, self.silent = outage, heard, 0
 
 
 class Connections:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from streams.kafka.commit.attempts import Failing
-from streams.runtime.outages import Spell, Told
+from streams.runtime.outages import Outage, Told
 from streams.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -17,7 +17,7 @@ class Stalls:
 
     def __init__(self, failing: Callable[[], Failing | None], seconds: float, metrics: Metrics) -> None:
         self._failing, self._seconds, self._metrics = failing, seconds, metrics
-        self._spell = Spell()
+        self._outage = Outage()
 
     @property
     def reason(self) -> str:
@@ -32,7 +32,7 @@ class Stalls:
         failing = self._failing()
         self._metrics.uncommitted_seconds.set(0.0 if failing is None else failing.seconds)
         reason = self.reason
-        match self._spell.seen(amiss=bool(reason)):
+        match self._outage.seen(amiss=bool(reason)):
             case Told.BEGINS | Told.GOES_ON:
                 log.error("%s. It is tried again; nothing is lost, and nothing goes on being kept", reason)
             case Told.IS_OVER:

@@ -34,7 +34,7 @@ class Log(Protocol):
         """Whether the log reaches so far; True where the partition is not ours."""
 
 
-class Effects:
+class ReadYourWrites:
     """Waits for what records bring."""
 
     def __init__(self, log: Log, most: int = MOST_WAITING, most_of_one: int = MOST_OF_ONE) -> None:

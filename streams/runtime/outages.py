@@ -17,11 +17,11 @@ class Told(enum.Enum):
     IS_OVER = enum.auto()
 
 
-class Spell:
+class Outage:
     """One thing that may be amiss.
 
-    >>> spell = Spell(lambda: 0.0)
-    >>> spell.seen(amiss=True), spell.seen(amiss=True), spell.seen(amiss=False), spell.seen(amiss=False)
+    >>> outage = Outage(lambda: 0.0)
+    >>> outage.seen(amiss=True), outage.seen(amiss=True), outage.seen(amiss=False), outage.seen(amiss=False)
     (<Told.BEGINS: 1>, None, <Told.IS_OVER: 3>, None)
     """
 

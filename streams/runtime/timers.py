@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from schemas.errors import SiltstoneError
 from streams.runtime.ending import ended
-from streams.runtime.outages import Spell, Told
+from streams.runtime.outages import Outage, Told
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class Timers:
         """Do the work again and again, with so many seconds before each time."""
 
         async def run() -> None:
-            spell = Spell()
+            outage = Outage()
             while True:
                 await asyncio.sleep(seconds)
                 try:
@@ -94,10 +94,10 @@ class Timers:
                         self._on_failure(exc, f"the timer of {timer}")
                         return
                     self._failures.labels(timer=timer).inc()
-                    if spell.seen(amiss=True) is not None:
+                    if outage.seen(amiss=True) is not None:
                         log.error("the timer of %s fails, and is tried again: %s", timer, _told(exc))
                 else:
-                    if spell.seen(amiss=False) is Told.IS_OVER:
+                    if outage.seen(amiss=False) is Told.IS_OVER:
                         log.info("the timer of %s works again", timer)
 
         self.beside(run())

@@ -24,7 +24,7 @@ from streams.runtime.cancellation import Cancellation
 from streams.runtime.clock import Clock
 from streams.runtime.memory_shares import MemoryShares, in_units
 from streams.shards.models import ModelChanged, Models, ShardModel
-from streams.telemetry.recovery_progress import ComingBack
+from streams.telemetry.recovery_progress import RecoveryProgress
 from tables.memories.catalog.reembedding import VectorModel
 from tables.memories.shard import Shard
 from tables.reached import note_reached
@@ -65,7 +65,7 @@ class OwnedShards:
         #: What is done before a shard is opened, and before it is closed.
         self.bring: Bring | None = None
         self.leaving: Leaving | None = None
-        self.coming_back = ComingBack()
+        self.coming_back = RecoveryProgress()
         self._open: dict[int, asyncio.Task[Shard]] = {}
         self._threads: dict[int, ThreadPoolExecutor] = {}
         self._closing: dict[int, asyncio.Future[None]] = {}

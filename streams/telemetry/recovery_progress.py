@@ -77,7 +77,7 @@ class _Way:
         return round((self.of_all - self.done) * (now - since) / (self.done - before), 1)
 
 
-class ComingBack:
+class RecoveryProgress:
     """Told from any thread: shards are opened and restored on threads of their own.
 
     `clock` gives seconds. `windows` gives the changelog records that are read and those that there are to read, by

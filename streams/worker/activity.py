@@ -11,7 +11,7 @@ from streams.telemetry.activity.readings import Readings
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
+class Activity:
     """`newest_sessions` gives at most so many of those that were spoken in last, the newest first."""
 
     flow: Flow

@@ -24,7 +24,7 @@ from streams.memory.retention import RetentionJob
 from streams.models.refiner import ModelRefiner
 from streams.replay.interrupted import drop_interrupted
 from streams.runtime.timers import Timer, Timers
-from streams.shards.restore.local_partitions import NOTED_SECONDS, HeldPartitions
+from streams.shards.restore.local_partitions import NOTED_SECONDS, LocalPartitions
 from streams.summaries.agent import SummariesAgent
 from streams.worker.former_partitions import FormerShards, FormerWindows
 from streams.worker.wiring.chats import RatingChat
@@ -96,7 +96,7 @@ class Jobs:
             read=context.read_long_term,
         )
         self.former_windows = FormerWindows(lambda: context.stores, shards.partitions)
-        self.held = HeldPartitions(settings.data_dir / "shards", shards)
+        self.held = LocalPartitions(settings.data_dir / "shards", shards)
         context.hot.state.held, context.hot.state.name = self.held.held, settings.kafka.instance_id
         self.retention = RetentionJob(shards=shards, clock=clock, read=context.read_long_term)
         self.lifecycle = LifecycleJob(

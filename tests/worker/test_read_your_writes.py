@@ -17,7 +17,7 @@ from schemas.topics import partition_of
 from streams.app import Siltstone
 from streams.doors.cli import running
 from streams.kafka.clients.broker import ensure_topics
-from streams.memory.read_your_writes import Effects
+from streams.memory.read_your_writes import ReadYourWrites
 from streams.models.embedding.embedding import Embedding, Vectors
 from streams.telemetry.metrics import labelled
 from tests.support.api import api
@@ -187,7 +187,7 @@ async def test_who_waits_while_partitions_move_is_told_so(settings: Settings, he
 async def test_where_too_many_wait_nothing_is_written(
     worker: Siltstone, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker.service, "_effects", Effects(worker.hot, most=0))
+    monkeypatch.setattr(worker.service, "_effects", ReadYourWrites(worker.hot, most=0))
     answer = await http.post("/v1/messages", json=said(), params=WAIT)
     assert (answer.status_code, "retry-after" in answer.headers) == (503, True)
     ends = await worker.hot.ends(worker.topics.conversations)

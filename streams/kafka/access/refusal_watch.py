@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from schemas.errors import BrokerRefused
-from streams.runtime.outages import Spell, Told
+from streams.runtime.outages import Outage, Told
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ class RefusalWatch:
     ) -> None:
         self._ask, self._monotonic = ask, monotonic
         self._asked_at = float("-inf")
-        self._spell = Spell(monotonic)
+        self._outage = Outage(monotonic)
         #: Why we are not let in; empty where that is not so.
         self.reason = ""
 
@@ -32,7 +32,7 @@ class RefusalWatch:
         now = self._monotonic()
         if reached:
             self.reason = ""
-            if self._spell.seen(amiss=False) is Told.IS_OVER:
+            if self._outage.seen(amiss=False) is Told.IS_OVER:
                 log.warning("Kafka lets us in again")
             return
         if now - self._asked_at < ASK_SECONDS:
@@ -41,6 +41,6 @@ class RefusalWatch:
         refused = await self._ask()
         reason = "" if refused is None else str(refused)
         if reason != self.reason:
-            self.reason, self._spell = reason, Spell(self._monotonic)
-        if self._spell.seen(amiss=bool(reason)) is not None:
+            self.reason, self._outage = reason, Outage(self._monotonic)
+        if self._outage.seen(amiss=bool(reason)) is not None:
             log.error("%s", reason)

@@ -31,7 +31,7 @@ class Copy(Protocol):
         """They may go."""
 
 
-class Beside(Protocol):
+class AccompanyingRows(Protocol):
     """Of all partitions of this worker."""
 
     def changes(self, partition: int) -> int | None:

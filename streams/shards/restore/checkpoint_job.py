@@ -33,7 +33,7 @@ from schemas.times import now_ms
 from streams.runtime.background import in_background
 from streams.runtime.backoff import Backoff
 from streams.shards.owned import CallShard, OwnedShards
-from streams.shards.restore.accompanying_rows import Beside, Copy, Nothing
+from streams.shards.restore.accompanying_rows import AccompanyingRows, Copy, Nothing
 from streams.telemetry.metrics import Metrics
 from tables.checkpoints.checkpoints import Checkpoints, Taken
 from tables.checkpoints.snapshot import Facts, Position, Snapshot
@@ -83,7 +83,7 @@ class CheckpointJob:
         generation: Callable[[], int],
         is_member: Callable[[], Awaitable[bool]],
         caught_up: Callable[[int], bool],
-        beside: Beside | None = None,
+        beside: AccompanyingRows | None = None,
         now: Callable[[], int] = now_ms,
         expire_seconds: float = EXPIRE_SECONDS,
     ) -> None:

@@ -14,7 +14,7 @@ from tables.reached import note_reached, reached
 NOTED_SECONDS: Final = 5.0
 
 
-class HeldPartitions:
+class LocalPartitions:
     """`shards` is the folder that they are in. What is told is of now where a shard is open, else of its files."""
 
     def __init__(self, folder: Path, shards: OwnedShards) -> None:

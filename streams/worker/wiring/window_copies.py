@@ -28,7 +28,7 @@ class WindowCopy(NamedTuple):
 
 
 class WindowCopies:
-    """Copies lie below `folder`, one of each partition at a time. See `accompanying_rows.Beside`."""
+    """Copies lie below `folder`, one of each partition at a time. See `accompanying_rows.AccompanyingRows`."""
 
     def __init__(self, stores: WindowStores, folder: Path) -> None:
         self._stores, self._folder = stores, folder

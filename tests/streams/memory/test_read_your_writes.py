@@ -9,7 +9,7 @@ import pytest
 
 from schemas.errors import NotReady, ShardNotHere
 from schemas.places import Place
-from streams.memory.read_your_writes import Effects, asked_by
+from streams.memory.read_your_writes import ReadYourWrites, asked_by
 
 PLACE = Place("siltstone.long-term", 3, 17)
 
@@ -34,7 +34,7 @@ class Log:
 
 async def test_it_can_be_read_or_not_in_time() -> None:
     log = Log()
-    effects = Effects(log)
+    effects = ReadYourWrites(log)
     assert await effects.until([PLACE], 0) is False
     log.readable.set()
     assert await effects.until([PLACE], 0) is True
@@ -44,18 +44,18 @@ async def test_it_can_be_read_or_not_in_time() -> None:
 async def test_the_last_place_of_a_partition_is_asked_for() -> None:
     log = Log()
     log.readable.set()
-    await Effects(log).until([PLACE, PLACE._replace(offset=20), PLACE._replace(offset=18)], 1)
+    await ReadYourWrites(log).until([PLACE, PLACE._replace(offset=20), PLACE._replace(offset=18)], 1)
     assert log.asked == [PLACE._replace(offset=20)]
 
 
 async def test_what_is_not_ours_is_said_to_be_elsewhere() -> None:
     with pytest.raises(ShardNotHere) as moved:
-        await Effects(Log()).until([PLACE._replace(partition=5)], 1)
+        await ReadYourWrites(Log()).until([PLACE._replace(partition=5)], 1)
     assert moved.value.partition == 5
 
 
 async def test_no_more_than_so_many_wait() -> None:
-    effects = Effects(Log(), most=1)
+    effects = ReadYourWrites(Log(), most=1)
     with effects.reserved(), pytest.raises(NotReady, match="1 requests wait"), effects.reserved():
         pass
     with effects.reserved():
@@ -64,7 +64,7 @@ async def test_no_more_than_so_many_wait() -> None:
 
 async def test_no_more_than_so_many_of_one_token_wait() -> None:
     """Others have places still; who needs no token has all that there are."""
-    effects = Effects(Log(), most=4, most_of_one=2)
+    effects = ReadYourWrites(Log(), most=4, most_of_one=2)
 
     def waits(who: str | None) -> AbstractContextManager[None]:
         asked_by.set(who)
@@ -80,7 +80,7 @@ async def test_no_more_than_so_many_of_one_token_wait() -> None:
 
 
 async def test_nobody_waits_for_what_was_never_written() -> None:
-    effects = Effects(Log())
+    effects = ReadYourWrites(Log())
     await effects.are_written([PLACE, PLACE._replace(offset=19)], 1)
     with pytest.raises(NotReady, match="nothing lies at"):
         await effects.are_written([PLACE._replace(offset=2**62)], 1)

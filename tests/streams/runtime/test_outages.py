@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streams.runtime.outages import Spell, Told
+from streams.runtime.outages import Outage, Told
 
 
 class Clock:
@@ -17,10 +17,10 @@ class Clock:
 
 def told(seconds: Sequence[tuple[float, bool]]) -> list[Told | None]:
     clock = Clock()
-    spell, said = Spell(clock), list[Told | None]()
+    outage, said = Outage(clock), list[Told | None]()
     for at, amiss in seconds:
         clock.now = 100.0 + at
-        said.append(spell.seen(amiss=amiss))
+        said.append(outage.seen(amiss=amiss))
     return said
 
 
@@ -40,10 +40,10 @@ def test_each_time_that_it_comes_back_it_is_told() -> None:
 
 def test_how_long_it_lasts_is_known_and_how_long_it_did() -> None:
     clock = Clock()
-    spell = Spell(clock)
-    spell.seen(amiss=True)
+    outage = Outage(clock)
+    outage.seen(amiss=True)
     clock.now += 7
-    assert spell.seconds == 7
-    spell.seen(amiss=False)
+    assert outage.seconds == 7
+    outage.seen(amiss=False)
     clock.now += 100
-    assert spell.seconds == 7
+    assert outage.seconds == 7

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streams.telemetry.recovery_progress import RATE_SECONDS, Behind, ComingBack, seconds_left
+from streams.telemetry.recovery_progress import RATE_SECONDS, Behind, RecoveryProgress, seconds_left
 
 
 class Seconds:
@@ -21,12 +21,12 @@ def clock() -> Seconds:
 
 
 @pytest.fixture
-def coming_back(clock: Seconds) -> ComingBack:
-    return ComingBack(clock)
+def coming_back(clock: Seconds) -> RecoveryProgress:
+    return RecoveryProgress(clock)
 
 
 def test_what_is_left_takes_as_long_as_the_rate_of_the_last_seconds_says(
-    coming_back: ComingBack, clock: Seconds
+    coming_back: RecoveryProgress, clock: Seconds
 ) -> None:
     """100 a second at first, then 10: what was quick long ago counts no more."""
     reached = coming_back.begins(3, "memories", "restoring", 0, 10_000)
@@ -42,7 +42,7 @@ def test_what_is_left_takes_as_long_as_the_rate_of_the_last_seconds_says(
     assert coming_back.of(3)[0].eta_seconds == 890
 
 
-def test_what_stands_still_takes_longer_and_longer(coming_back: ComingBack, clock: Seconds) -> None:
+def test_what_stands_still_takes_longer_and_longer(coming_back: RecoveryProgress, clock: Seconds) -> None:
     reached = coming_back.begins(0, "memories", "catching up", 0, 100)
     clock.now = 1
     reached(50, 100)
@@ -52,7 +52,7 @@ def test_what_stands_still_takes_longer_and_longer(coming_back: ComingBack, cloc
     assert seen == [1, 4, 16]
 
 
-def test_thousands_of_calls_a_second_are_noted_a_few_times(coming_back: ComingBack, clock: Seconds) -> None:
+def test_thousands_of_calls_a_second_are_noted_a_few_times(coming_back: RecoveryProgress, clock: Seconds) -> None:
     reached = coming_back.begins(0, "memories", "opening", 0, 100_000)
     for done in range(100_000):
         clock.now = done / 10_000
@@ -62,7 +62,7 @@ def test_thousands_of_calls_a_second_are_noted_a_few_times(coming_back: ComingBa
     assert coming_back.of(0)[0].done == 99_999
 
 
-def test_windows_are_as_far_as_their_changelogs(coming_back: ComingBack, clock: Seconds) -> None:
+def test_windows_are_as_far_as_their_changelogs(coming_back: RecoveryProgress, clock: Seconds) -> None:
     read = {0: (0, 400)}
     coming_back.windows = lambda: read
     coming_back.begins(0, "windows", "catching up")
@@ -74,14 +74,14 @@ def test_windows_are_as_far_as_their_changelogs(coming_back: ComingBack, clock: 
     assert coming_back.of(0) == []
 
 
-def test_a_shard_that_is_opened_is_compared_with_the_log_afterwards(coming_back: ComingBack) -> None:
+def test_a_shard_that_is_opened_is_compared_with_the_log_afterwards(coming_back: RecoveryProgress) -> None:
     coming_back.begins(0, "memories", "opening")
     for partition in (0, 1):
         coming_back.is_to_catch_up(partition)
     assert [one.doing for one in coming_back.all()] == ["opening", "catching up"]
 
 
-def test_what_is_not_ours_any_more_is_not_waited_for(coming_back: ComingBack) -> None:
+def test_what_is_not_ours_any_more_is_not_waited_for(coming_back: RecoveryProgress) -> None:
     reached = coming_back.begins(0, "memories", "opening")
     coming_back.begins(1, "memories", "opening")
     coming_back.keep({1})

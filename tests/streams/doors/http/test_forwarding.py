@@ -14,7 +14,7 @@ from fastapi import Request
 
 from schemas.errors import ShardNotHere
 from streams.doors.http.forwarding import Forwarding
-from streams.memory.read_your_writes import Effects, asked_by
+from streams.memory.read_your_writes import ReadYourWrites, asked_by
 from tests.support.hostile_ids import HOSTILE
 from tests.support.waiting import until
 
@@ -59,7 +59,7 @@ async def owner() -> AsyncIterator[Owner]:
 
 @pytest.fixture
 async def forwarding(owner: Owner) -> AsyncIterator[Forwarding]:
-    made = Forwarding(lambda partition: owner.url, lambda: "http://127.0.0.1:9", 1, Effects(NoLog()).reserved)
+    made = Forwarding(lambda partition: owner.url, lambda: "http://127.0.0.1:9", 1, ReadYourWrites(NoLog()).reserved)
     yield made
     await made.close()
 
@@ -135,7 +135,7 @@ async def test_those_who_wait_at_one_worker_keep_nobody_from_the_others(owner: O
 
     async with await asyncio.start_server(wait, "127.0.0.1", 0) as server:
         urls = [f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", owner.url]
-        effects = Effects(NoLog(), most_of_one=120)
+        effects = ReadYourWrites(NoLog(), most_of_one=120)
         forwarding = Forwarding(urls.__getitem__, lambda: "http://127.0.0.1:9", 2, effects.reserved)
 
         async def waits(who: str, partition: int) -> int:
