@@ -15,7 +15,7 @@ CONSTRAINTS := constraints.txt
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet $(addprefix --constraint ,$(CONSTRAINTS))
 
-# Without its bytecode every process compiles all of this project anew, and tests start many.
+# Without its bytecode every process compiles all of this project again, and tests start many.
 unexport PYTHONDONTWRITEBYTECODE
 
 # Tests wait for brokers and workers most of the time, so several run at once.
@@ -32,7 +32,7 @@ SOURCES := schemas tables streams
 
 .PHONY: demo test quick-tests test-all types coverage test-compiled test-adapters test-fresh test-kafka soak test-newest lint docs mutants wheel bench update clean
 
-# An installation that was interrupted leaves no stamp, and is begun anew.
+# An installation that was interrupted leaves no stamp, and is started over.
 $(STAMP): pyproject.toml client/pyproject.toml $(CONSTRAINTS)
 	$(PYTHON) -m venv $(if $(wildcard $(STAMP)),,--clear) $(VENV)
 	@rm -f $(STAMP) $(STAMP_ALL)

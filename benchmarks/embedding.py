@@ -6,7 +6,7 @@ Both embed the same texts in one process, in turns; a round's ratio is the wheel
 median round counts (`ratio_wheel`). Texts are given in calls of as many as the worker gives (`calls`), and one by one
 (`ratio_wheel_single`), as a question is. `cosine` is the least of all texts between our vector and the wheel's.
 
-The texts are clauses of the bundled samples, Chinese and English, put together anew to the length of chat. One token
+The texts are clauses of the bundled samples, Chinese and English, reassembled to the length of chat. One token
 of twenty is drawn from the model's whole vocabulary: so many have not been seen lately in real chat (5.0 % of LoCoMo,
 MemoryBank and MemDaily mixed, with 4,096 tokens remembered). `--files` takes real chat, records with `content`.
 """

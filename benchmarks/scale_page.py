@@ -1,4 +1,4 @@
-"""Write the tables of docs/scale.md anew: what its program prints, each under the head that it prints.
+"""Write the tables of docs/scale.md again: what its program prints, each under the head that it prints.
 
     python benchmarks/scale_page.py
 
@@ -54,11 +54,11 @@ def written_anew(page: str) -> str:
 
 @click.command()
 def main() -> None:
-    """Write the tables of docs/scale.md anew."""
+    """Write the tables of docs/scale.md again."""
     before = PAGE.read_text(encoding="utf-8")
     after = written_anew(before)
     PAGE.write_text(after, encoding="utf-8")
-    click.echo("docs/scale.md is as it was" if after == before else "docs/scale.md is written anew")
+    click.echo("docs/scale.md is as it was" if after == before else "docs/scale.md is rewritten")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ SiltstoneError                 everything that we raise on purpose
 │   ├── ScopeMissing           the token has not the scope that it takes
 │   └── OtherUser              the user's memories are not the token's
 ├── BrokerEmptied              the broker came back without our topics
-│   └── TopicsRemade           topics were deleted and made anew
+│   └── TopicsRemade           topics were deleted and recreated
 ├── TopicsUnfit                topics are set so that memory would be lost
 ├── PartitionsChanged          a topic has another number of partitions than a moment ago
 ├── DataDirError               the data directory cannot be created, read or written
@@ -134,18 +134,18 @@ class NotAllowed(SiltstoneError):
 
 
 class BrokerEmptied(SiltstoneError):
-    """The broker has come back without `topics`. A worker starts anew by itself, and has them created.
+    """The broker has come back without `topics`. A worker restarts by itself, and has them created.
 
     What was in them and in no shard is lost, unless its producers send it again.
     """
 
     def __init__(self, topics: list[str]) -> None:
         self.topics = topics
-        super().__init__(f"the broker has lost its topics ({', '.join(topics)}): start the worker anew")
+        super().__init__(f"the broker has lost its topics ({', '.join(topics)}): start the worker again")
 
 
 class TopicsRemade(BrokerEmptied):
-    """`topics` were deleted and made anew: what is under their names is another log. A worker begins anew with them.
+    """`topics` were deleted and recreated: what is under their names is another log. A worker starts over with them.
 
     What was in the former ones and had not been read is lost, unless its producers send it again.
     """
@@ -153,7 +153,7 @@ class TopicsRemade(BrokerEmptied):
     def __init__(self, topics: list[str]) -> None:
         self.topics = topics
         SiltstoneError.__init__(
-            self, f"topics were deleted and made anew ({', '.join(topics)}): start the worker anew"
+            self, f"topics were deleted and recreated ({', '.join(topics)}): start the worker again"
         )
 
 

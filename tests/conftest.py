@@ -151,7 +151,7 @@ def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_certificate_store() -> Iterator[None]:
-    """Each client of `openai` or `httpx` would read the machine's certificates anew, longer than most tests take."""
+    """Each client of `openai` or `httpx` would read the machine's certificates again, longer than most tests take."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("httpx._transports.default.create_ssl_context", functools.cache(httpx.create_ssl_context))
         patch.setattr(httpcore2, "default_ssl_context", functools.cache(httpcore2.default_ssl_context))
@@ -167,7 +167,7 @@ def _one_model() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _quick_starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What every start of a worker would do anew is done once, or not before somebody needs it."""
+    """What every start of a worker would do again is done once, or not before somebody needs it."""
     with migrated(tmp_path_factory.mktemp("catalog")), late():
         with lasting():  # as long as the process
             obstore.put(MemoryStore(), "begins its threads", b"")

@@ -57,7 +57,7 @@ async def _tokens(kafka: KafkaSettings, oidc: OidcSettings) -> list[Finding]:
             warning(
                 CHECK,
                 f"topic {spec.name} has {len(partitions)} partitions: tokens are in its first alone",
-                "nothing, or make it anew with one partition, and the tokens as well",
+                "nothing, or recreate it with one partition, and the tokens as well",
             )
         )
     wrong = differences(spec, told.get(spec.name, {}), min(len(one["replicas"]) for one in partitions))

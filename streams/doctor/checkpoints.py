@@ -184,7 +184,7 @@ def _beside_the_log(kept: Kept, bounds: Bounds, topic_id: str) -> list[Finding]:
         and one.facts.positions[LONG_TERM].topic_id not in ("", topic_id)
     )
     if another:
-        what = f"{_numbered(another)}: they are of another topic {LONG_TERM}, which was deleted and made anew since"
+        what = f"{_numbered(another)}: they are of another topic {LONG_TERM}, which was deleted and recreated since"
         found.append(warning(CHECK, what, "run `siltstone checkpoint now` when the workers have read the new one"))
     same = {p: found for p, found in kept.generations.items() if p in bounds and p not in another}
     gap = sorted(p for p, generations in same.items() if _position(generations[0]) < bounds[p][0])

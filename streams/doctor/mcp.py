@@ -12,7 +12,7 @@ from streams.doctor.http import ANSWER_SECONDS
 from streams.doors.http.hosts import names_of
 
 CHECK = "mcp"
-ANEW = "start the worker anew with these settings"
+ANEW = "start the worker again with these settings"
 _PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 #: The host is no name of the worker's.
 _MISDIRECTED = 421

@@ -1,7 +1,7 @@
 """Since when nothing has come from each session: which silences are to be noted, and which sessions nobody needs.
 
 Silence is measured by the monotonic clock: what matters is that nothing comes any more, whatever the messages' times
-are. Whether a session is expired is decided by event time: the monotonic clock begins anew with every assignment,
+are. Whether a session is expired is decided by event time: the monotonic clock starts over with every assignment,
 and with a deploy a day nothing would ever be freed.
 
 There is an entry for every session in a window, and most of them are silent: it is kept packed, as one string of

@@ -25,7 +25,7 @@ from tables.memories.shard import Shard
 
 #: From one asking to the next, where the session triggers none before.
 BACKOFF: Final = Backoff(first=30.0, longest=3600.0)
-#: For how long an exchange is asked about; then it counts as unimportant. A restart begins anew.
+#: For how long an exchange is asked about; then it counts as unimportant. A restart starts over.
 PATIENCE_SECONDS: Final = 86_400.0
 
 #: Commits wait for what is asked for the first time: that goes before all that is asked again.

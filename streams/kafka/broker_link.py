@@ -1,6 +1,6 @@
 """A worker's link to its broker: found at the start, and watched from then on.
 
-The clients try for ever and say nothing: what is missing, refused, gone or made anew is looked for here.
+The clients try for ever and say nothing: what is missing, refused, gone or recreated is looked for here.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class BrokerLink:
         tried = await try_rights(self._kafka, frozenset(self._hot.changelogs), tokens=self._tokens)
         if tried.missing:
             return not_allowed(self._kafka, tried.missing)
-        return SiltstoneError(f"Kafka refused a right that it gives now ({type(exc).__name__}): start it anew")
+        return SiltstoneError(f"Kafka refused a right that it gives now ({type(exc).__name__}): restart it")
 
     def topic_id(self, topic: str) -> str:
         """Which topic is under the name; empty where the broker does not say."""
@@ -138,7 +138,7 @@ class BrokerLink:
     async def look_for_topics(self) -> None:
         """A topic that is gone takes nothing and refuses nothing: a producer would wait for it for twenty minutes.
 
-        Raises `BrokerEmptied`: the worker starts anew, and has it created, or says what is to be created.
+        Raises `BrokerEmptied`: the worker restarts, and has it created, or says what is to be created.
         """
         if self._hot.outbox.waits() < LOOK_SECONDS:
             return

@@ -125,7 +125,7 @@ class _Broker:
 
 
 class Connections:
-    """One to each broker, made anew where it is broken."""
+    """One to each broker, recreated where it is broken."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
         self._options: dict[str, Any] = client_options(kafka)

@@ -54,7 +54,7 @@ class Repeats(logging.Filter):
         return True
 
     def _take_over(self, now: float) -> list[_Line]:
-        """Those whose minute is over and that were repeated; they are counted on, the others begin anew."""
+        """Those whose minute is over and that were repeated; they are counted on, the others start over."""
         ended = [(key, line) for key, line in self._counted.items() if line.until <= now]
         repeated = []
         for key, line in ended:

@@ -1,9 +1,9 @@
-"""The analysts' copy is made anew on a timer, and when it is asked for.
+"""The analysts' copy is recreated on a timer, and when it is asked for.
 
 Each shard's rows are exported on the shard's own thread; the copy is put together on a thread of low priority. What
 that takes of the processor is measured: the next copy waits until this one was at most `SHARE` of a core. A copy that
 fails is logged and counted: it is no reason to stop a worker. Where no copies are wanted, one that somebody
-has asked for is made anew when something was forgotten: it would keep the words.
+has asked for is recreated when something was forgotten: it would keep the words.
 """
 
 from __future__ import annotations

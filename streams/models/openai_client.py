@@ -17,7 +17,7 @@ def connected(api_key: SecretStr, base_url: str) -> AsyncOpenAI:
     """A client that sends this key to this URL, and nothing that the environment holds for other services.
 
     Neither retries nor time-outs are its own: what is tried again, and when, is the caller's to say, and a time-out
-    is to bound an answer as a whole, where the package's would begin anew with each byte.
+    is to bound an answer as a whole, where the package's would start over with each byte.
     """
     key = api_key.get_secret_value()
     client = AsyncOpenAI(

@@ -1,7 +1,7 @@
 """Which embedding model made the vectors of each shard: one for all, but while they are changed to another's.
 
 A vector is worth nothing beside those of another model, and may fit in size all the same. So whoever embeds for a
-shard does it with `OwnedShards.with_model`, and begins anew where the shard has changed before it is through. Nothing
+shard does it with `OwnedShards.with_model`, and starts over where the shard has changed before it is through. Nothing
 waits for a change, and a change waits for nobody.
 """
 

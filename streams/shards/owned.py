@@ -176,7 +176,7 @@ class OwnedShards:
         return clock.now() or max(await self.call_each(Shard.newest_event), default=0)
 
     async def with_model(self, partition: int, work: Callable[[ShardModel], Awaitable[T]]) -> T:
-        """`work`, which embeds for a shard; done anew where the shard's model changes before it is through."""
+        """`work`, which embeds for a shard; done again where the shard's model changes before it is through."""
         while True:
             try:
                 return await work(ShardModel(self.models, partition, self.call))

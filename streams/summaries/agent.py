@@ -229,7 +229,7 @@ class SummariesAgent:
                 await asyncio.sleep(LOOK_AGAIN_SECONDS)
 
     def _leave_former(self) -> None:
-        """What was read before partitions were assigned anew is read again, by whoever has them."""
+        """What was read before partitions were reassigned is read again, by whoever has them."""
         if self._generation != self._pending.generation:
             self._generation = self._pending.generation
             self._waiting.leave()

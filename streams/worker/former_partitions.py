@@ -120,7 +120,7 @@ class FormerShards:
         copy = parquet(self._analytics.folder, "memories", partition)
 
         def forgotten() -> frozenset[str]:
-            """The tables that were exported anew for the analysts' copy."""
+            """The tables that were exported again for the analysts' copy."""
             held = inspect_catalog(partition, catalog)
             unstage(self._analytics.folder, [partition])
             if held.model is None:

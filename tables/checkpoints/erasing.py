@@ -8,7 +8,7 @@ pack, and manifests of older generations name it. So two things happen, each aft
   old one is then removed with the last generation that names it.
 
 So what a take finds gone is in no object two thirds of `erase_within` later, and the last third is for the time
-until files are written anew, between takes, and between expiries: the bound holds as long as all of it fits in. Once
+until files are rewritten, between takes, and between expiries: the bound holds as long as all of it fits in. Once
 bytes have been dead for half of a third, takes begin to leave their packs, a little each; so it is seldom that many
 are left at once.
 """

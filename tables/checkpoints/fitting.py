@@ -34,5 +34,5 @@ def misfit(
     for name, position in facts.positions.items():
         now = topic_ids.get(name, "")
         if now and position.topic_id and now != position.topic_id:
-            return f"topic {name} was made anew since (id {position.topic_id} then, {now} now)"
+            return f"topic {name} was recreated since (id {position.topic_id} then, {now} now)"
     return None

@@ -29,7 +29,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     `at` is the wall clock in milliseconds, `epoch` the consumer group's generation in which its worker owns the
     partition: who comes with a lower one than the newest checkpoint's is fenced. `positions` has one for each log:
     `long-term` and each changelog. `in_pages`: bytes of what was forgotten may lie in its files, which are
-    not written anew yet. `windows` is the number of changes that its windows' rows have at least, 0 where there are
+    not rewritten yet. `windows` is the number of changes that its windows' rows have at least, 0 where there are
     none in it.
     """
 

@@ -1,6 +1,6 @@
 """Statements of one connection, each parsed once.
 
-DuckDB parses a text anew whenever it executes it, which is a third of what a statement over a few rows costs.
+DuckDB parses a text again whenever it executes it, which is a third of what a statement over a few rows costs.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 DuckDB commits first; the index follows. A crash in between is mended at the next opening, when the index is
 compared with the catalog's vectors, number by number; after an orderly end there is nothing to compare. Segments that
-were not written beside this catalog, because one of the two is an older copy, are made anew: their numbers may be
+were not written beside this catalog, because one of the two is an older copy, are recreated: their numbers may be
 those of other memories.
 """
 
@@ -439,7 +439,7 @@ class Shard:
 
     @property
     def in_pages(self) -> bool:
-        """Whether bytes of what was forgotten may lie in the catalog until it is written anew."""
+        """Whether bytes of what was forgotten may lie in the catalog until it is rewritten."""
         return self._catalog.to_erase
 
     def freeze(self) -> Frozen:
@@ -485,7 +485,7 @@ class Shard:
             self._archived.forget_all()
             try:
                 index.publish(self._next_stamp)
-            except DataDirError as exc:  # without a manifest the next opening makes its segments anew
+            except DataDirError as exc:  # without a manifest the next opening makes its segments again
                 log.warning("%s", exc)
         return adopted
 
@@ -540,7 +540,7 @@ class Shard:
             self._erasing_put_off += 1
 
     def _erase(self) -> None:
-        """Write the files anew, so that no byte of what was forgotten stays. A full disk puts it off."""
+        """Write the files again, so that no byte of what was forgotten stays. A full disk puts it off."""
         self._erasing_put_off = 0
         try:
             self._index.sync()
@@ -548,7 +548,7 @@ class Shard:
         except DataDirError as exc:
             log.warning("shard %d: what was forgotten stays in pages of the catalog for now: %s", self.partition, exc)
         else:
-            log.info("shard %d: the catalog was written anew, without what was forgotten", self.partition)
+            log.info("shard %d: the catalog was rewritten, without what was forgotten", self.partition)
 
     def close(self) -> None:
         """Save and let go of the files. From a small catalog what was forgotten is erased, else by its next owner."""

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-#: The file has room for so much more than is in it, as a hole: the mapping is made anew when that is used up.
+#: The file has room for so much more than is in it, as a hole: the mapping is recreated when that is used up.
 _ROOM: Final = 16 * 1024 * 1024
 _ZEROS: Final = bytes(64 * 1024)
 

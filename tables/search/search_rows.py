@@ -9,7 +9,7 @@ or a little later, so no writing waits for them. An opening compares all narrow 
 memory never changes under its number, so its terms cannot be stale. A body can: before a commit that changes it, it
 is noted as such, on the disk as well. Whatever a crash leaves otherwise is seen by its check. Catalog and rows carry
 a generation, another one at each opening, and the number of changes: where one of them is an older copy, all rows
-are made anew.
+are recreated.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from tables.search.terms_file import TermsFile
 
 log = logging.getLogger(__name__)
 
-#: A file with more of what is worth nothing than that, and than of the rest, is begun anew.
+#: A file with more of what is worth nothing than that, and than of the rest, is started over.
 _WASTE: Final = 64 * 1024 * 1024
 #: What a full disk says, a file that may not grow, and a quota.
 _NO_ROOM: Final = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
@@ -118,7 +118,7 @@ class SearchRows:
         known = self._file.load(self._catalog.info.read().search_rows or 0, self._catalog.changes)
         old = self._file.rows if known else np.zeros(0, ROW)
         if not (checks(old) == old["check"]).all():
-            log.warning("%s: damaged rows: all are made anew", self._folder)
+            log.warning("%s: damaged rows: all are recreated", self._folder)
             known, old = False, np.zeros(0, ROW)
         held = old[old["flags"] & HELD > 0]
         self._terms.begin(int((held["terms_at"] + terms_file.bytes_of(held)).max(initial=0)))
@@ -137,7 +137,7 @@ class SearchRows:
         self._catalog.info.write(ShardInfo(search_rows=generation))
 
     def _drop_waste(self) -> None:
-        """Files that hold little but what is worth nothing: their rows are filled anew."""
+        """Files that hold little but what is worth nothing: their rows are filled again."""
         rows = self._file.rows
         of_worth = int(bodies.bytes_of(rows).sum())
         if self._bodies.size - of_worth > max(_WASTE, of_worth):

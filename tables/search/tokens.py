@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-#: The version of the rules below: terms of another version are worked out anew.
+#: The version of the rules below: terms of another version are recomputed.
 RULES: Final = 2
 
 #: Chinese, Japanese and Korean: also 々, 〆 and 〇, and the rare characters of the planes behind the first.

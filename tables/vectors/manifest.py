@@ -16,7 +16,7 @@ from tables.paths import write_whole
 
 NAME: Final = "segments.json"
 FOLDER: Final = "segments"
-#: A worker that finds a newer one makes its segments anew.
+#: A worker that finds a newer one makes its segments again.
 _FORMAT: Final = 1
 
 

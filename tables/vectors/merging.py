@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 #: A segment with more rows is not merged with others: two gigabytes, of 512 dimensions.
 MOST_ROWS: Final = 1 << 20
 _RATIO: Final = 2
-#: A segment of which more than this part is gone is written anew, without it.
+#: A segment of which more than this part is gone is rewritten, without it.
 _GONE: Final = 0.25
 _NICE: Final = 10
 

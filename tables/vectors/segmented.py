@@ -110,7 +110,7 @@ class SegmentedIndex:
                 continue
             whole = False
             log.warning(
-                "%s: %s is damaged: its %d vectors are added anew from those that are stored",
+                "%s: %s is damaged: its %d vectors are added again from those that are stored",
                 self._name,
                 named.name,
                 named.rows,

@@ -25,7 +25,7 @@ from tables.windows.kept_rows import PORTION
 
 log = logging.getLogger(__name__)
 
-#: Of the keys and of what is under them. With another one, a store is made anew from the changelogs.
+#: Of the keys and of what is under them. With another one, a store is recreated from the changelogs.
 FORMAT: Final = 1
 #: No table's keys begin so.
 STATE_KEY: Final = b"\x00state"
@@ -332,7 +332,7 @@ class PartitionStore:
             if said.startswith("Corruption"):
                 with contextlib.suppress(OSError):
                     (self.folder / DAMAGED).touch()
-                said = f"{said}: start the worker again, and it is made anew from its changelogs"
+                said = f"{said}: start the worker again, and it is recreated from its changelogs"
             elif "No space left" in said:
                 said = f"{os.strerror(28)}"
             raise DataDirError(self.folder, said) from exc

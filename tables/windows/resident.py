@@ -56,7 +56,7 @@ Held = TypeVar("Held", bound=Sized)
 
 
 class Derived(Generic[Key, Held]):
-    """Collections that were made of rows, by key: they are made anew where they are not here any more.
+    """Collections that were made of rows, by key: they are recreated where they are not here any more.
 
     One takes `each` bytes, and `item` for each thing in it.
     """

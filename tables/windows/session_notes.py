@@ -20,7 +20,7 @@ from tables.windows.resident import Resident
 from tables.windows.rows import Rows
 from tables.windows.rows_by_user import beginning_of
 
-#: Moments at which notes would have expired that are gone: with more, and more than notes, they are ordered anew.
+#: Moments at which notes would have expired that are gone: with more, and more than notes, they are ordered again.
 _MOST_GONE: Final = 1_000
 
 

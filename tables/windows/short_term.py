@@ -293,7 +293,7 @@ class ShortTermStore:
                 yield session
 
     def forget_message_ids(self, partition: int, session: Session) -> None:
-        """They are worked out anew where they are asked for."""
+        """They are recomputed where they are asked for."""
         self._message_ids.forget((partition, session_key(session.user_id, session.session_id)))
 
     def find(self, user_id: str, session_id: str) -> tuple[int, Session] | None:

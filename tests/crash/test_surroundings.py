@@ -97,7 +97,7 @@ async def test_a_broker_that_dies_and_returns_empty(
         with embedded_broker(kafka_port):
             if topics == "made by others":
                 await ensure_topics(kafka)
-            # It has begun anew, which a broker that is asked for much hampers.
+            # It has started over, which a broker that is asked for much hampers.
             await until_idle(worker, disturbed.kafka, steadily=10)
             assert await has_all_topics(kafka)
             for records in said:

@@ -152,7 +152,7 @@ async def changelog(settings: Settings, table: str) -> dict[bytes, list[int]]:
     """The source offsets of a table's rows in their changelog, by key, in its order.
 
     Where the group has committed nothing yet when a partition moves, its rows are dropped, and its log is read from
-    the start: what follows a tombstone begins anew.
+    the start: what follows a tombstone starts over.
     """
     kafka, rows = settings.kafka, dict[bytes, list[int]]()
     topic = f"{kafka.group_id}-{table}-changelog"

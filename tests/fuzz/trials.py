@@ -18,7 +18,7 @@ from tests.fuzz.records import valid
 from tests.fuzz.way import DECODERS, Way, readable
 
 LETTERS = {topic[:1].encode(): topic for topic in DECODERS}
-#: Inputs that one shard and its windows take. Opening them anew takes as long as a dozen inputs.
+#: Inputs that one shard and its windows take. Opening them again takes as long as a dozen inputs.
 INPUTS_OF_A_WAY = 50
 INPUTS_OF_A_DAY = 10
 #: Of a processor: an input of 200 KB takes a fraction of one.

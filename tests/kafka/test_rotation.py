@@ -20,7 +20,7 @@ from tests.support.workers import asked
 
 @pytest.fixture
 def own(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """A broker of one's own: it is started anew."""
+    """A broker of one's own: it is restarted."""
     with secured(source, tmp_path_factory.mktemp("certificates")) as running:
         yield running
 

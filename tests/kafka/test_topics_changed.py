@@ -66,7 +66,7 @@ async def test_a_topic_that_is_made_anew_is_begun_anew(
         await taken_in(worker, 8)
         await delete(settings, name)
         await ensure_topics(settings.kafka)
-        await until(lambda: "made anew" in heard, alive=worker)
+        await until(lambda: "recreated" in heard, alive=worker)
         await say(settings, range(100, 104))
         await taken_in(worker, 12)
         assert worker.poll() is None
@@ -74,7 +74,7 @@ async def test_a_topic_that_is_made_anew_is_begun_anew(
     assert sources(settings) == {f"{USER}-{i}": 1 for i in [*range(8), *range(100, 104)]}
     assert "stopping" in heard
     told = [line for line in ours(heard.said) if any(level in line for level in LEVELS)]
-    assert f"topics were deleted and made anew ({name}): the worker begins anew with them" in told.pop()
+    assert f"topics were deleted and recreated ({name}): the worker starts over with them" in told.pop()
     assert all(f"the broker has lost its topics ({name})" in line for line in told)  # where it saw it gone
     assert len(told) <= 1
 

@@ -42,7 +42,7 @@ from tests.support.making import START, promotion
 from tests.support.steps import HOSTILE_PIECES
 
 FILE: Final = Path(__file__).with_suffix(".toml")
-#: A figure may be so much above the noted one, and has to be noted anew when it is so much below.
+#: A figure may be so much above the noted one, and has to be noted again when it is so much below.
 TOLERANCE, RATCHET = 0.02, 0.10
 #: With another Python than it is noted with: its standard library makes a few more or fewer calls for the same work.
 NOTED_WITH, TOLERANCE_ELSEWHERE = (3, 11), 0.05

@@ -23,6 +23,6 @@ SOON_MISSED: Final[Mapping[str, float]] = MappingProxyType(
 
 
 def side_by_side(settings: Settings) -> Settings:
-    """For several workers of the test's own process, which hold each other up, and none of which is started anew."""
+    """For several workers of the test's own process, which hold each other up, and none of which is restarted."""
     update = {**LONG_MISSED, "session_timeout_seconds": 12.0}
     return settings.model_copy(update={"kafka": settings.kafka.model_copy(update=update)})

@@ -1,4 +1,4 @@
-"""The pictures of docs/dashboard.md, taken anew: `python -m tests.ui.screenshots`."""
+"""The pictures of docs/dashboard.md, taken again: `python -m tests.ui.screenshots`."""
 
 from __future__ import annotations
 

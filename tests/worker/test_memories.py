@@ -130,7 +130,7 @@ async def search(http: httpx.AsyncClient, user: str, query: str, **fields: Any) 
 
 
 async def test_an_edited_memory_is_found_by_its_new_words(worker: Siltstone, http: httpx.AsyncClient) -> None:
-    """Text is embedded anew, metadata merged; the history keeps what was there before."""
+    """Text is embedded again, metadata merged; the history keeps what was there before."""
     (memory_id,) = await remember(worker, http, "ann", "I keep bees", metadata={"mood": "fine", "place": "Kyoto"})
     change = {"user_id": "ann", "text": "I play the cello", "metadata": {"mood": None, "since": 2020}}
     assert (await http.patch(f"/v1/memories/{memory_id}", json=change)).status_code == 202

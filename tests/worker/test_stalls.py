@@ -128,7 +128,7 @@ async def test_what_cannot_be_committed_is_lag_and_makes_the_worker_unready(
         )
 
         producer.refuses = lambda topic: None
-        if not isinstance(error, Silent):  # aiokafka answers at last, or the worker is started anew
+        if not isinstance(error, Silent):  # aiokafka answers at last, or the worker is restarted
             await until(lambda: worker.health.ready, alive=worker)
             await until(lambda: worker.hot.lag()[worker.topics.conversations] == 0, alive=worker)
             await until(

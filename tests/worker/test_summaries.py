@@ -192,7 +192,7 @@ def request_of(user: str, count: int = 4) -> SummaryRequest:
 
 
 async def test_every_ten_user_messages_add_a_summary_to_the_days_file(place: Place) -> None:
-    """The counter begins anew; the second summary is of what came since, and set apart from the first."""
+    """The counter starts over; the second summary is of what came since, and set apart from the first."""
     await place.talk("ann", 19)
     (first,) = await place.until_runs("ann", 1)
     before = await place.file("ann")

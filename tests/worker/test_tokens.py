@@ -119,16 +119,16 @@ async def test_a_revocation_holds_while_the_topic_is_read_anew(
     _, valid = await made(settings, "bob")
     await write_token(settings.kafka, before.model_copy(update={"revoked_at": now_ms()}))
     tokens, getmany = KnownTokens(now_ms), AIOKafkaConsumer.getmany
-    filled, anew, fails = list[set[str]](), set[AIOKafkaConsumer](), asyncio.Event()
+    filled, again, fails = list[set[str]](), set[AIOKafkaConsumer](), asyncio.Event()
 
     async def half_of_it(consumer: AIOKafkaConsumer, *places: Any, timeout_ms: int) -> Any:
         if not fails.is_set():
             return await getmany(consumer, *places, timeout_ms=timeout_ms)
-        if anew and consumer not in anew:
-            anew.add(consumer)
+        if again and consumer not in again:
+            again.add(consumer)
             value = before.model_dump_json().encode()
             return {places[0]: [SimpleNamespace(key=before.id.encode(), value=value)]}
-        anew.add(consumer)
+        again.add(consumer)
         raise KafkaConnectionError("the broker has gone")
 
     def fill(records: Mapping[str, TokenRecord]) -> None:
@@ -150,7 +150,7 @@ async def test_a_revocation_holds_while_the_topic_is_read_anew(
     try:
         await until(lambda: filled)
         fails.set()
-        await until(lambda: len(anew) == 3)  # what failed, and two that have read a half since
+        await until(lambda: len(again) == 3)  # what failed, and two that have read a half since
         assert (opens(revoked), opens(valid), len(filled)) == (False, True, 1)
         fails.clear()
         await until(lambda: len(filled) == 2)

@@ -173,7 +173,7 @@ def _show(receipt: dict[str, Any]) -> None:
     console.print(f"{receipt['memories_erased']} memories were erased by {receipt['worker']}.", markup=False)
     console.print(show.table("Left there", ("what", ">how many"), left.items()))
     if receipt["in_pages"]:
-        console.print("Bytes of the catalog may hold what is gone until it is written anew: see docs/reference.md.")
+        console.print("Bytes of the catalog may hold what is gone until it is rewritten: see docs/reference.md.")
     if left_there := receipt["checkpoints"]:
         console.print(_checkpoints(receipt["partition"], left_there), markup=False)
     if "kafka" in receipt:

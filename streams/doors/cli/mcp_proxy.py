@@ -1,6 +1,6 @@
 """MCP over standard input and output, answered by a worker's `/mcp`.
 
-The worker keeps no sessions, so each request of the assistant is one of ours, and whether the worker was started anew
+The worker keeps no sessions, so each request of the assistant is one of ours, and whether the worker was restarted
 between two of them makes no difference.
 """
 

@@ -49,7 +49,7 @@ class Receipt(BaseModel):
     commands: list[ForgetCommand] = Field(description="oldest first; empty where nothing was ever forgotten")
     memories_erased: int
     left: dict[str, int] = Field(description="rows by table, window and notes, and day files")
-    in_pages: bool = Field(description="whether bytes of the catalog may hold it until the file is written anew")
+    in_pages: bool = Field(description="whether bytes of the catalog may hold it until the file is rewritten")
     checkpoints: CheckpointsLeft | None = Field(description="null where none are made, or nothing was forgotten")
 
 

@@ -133,7 +133,7 @@ async def _body(receive: Receive) -> bytes:
 
 
 def _parsed(content: bytes) -> Any:
-    """Read here and written anew: what the route reads cannot name another user than what was looked at."""
+    """Read here and rewritten: what the route reads cannot name another user than what was looked at."""
     try:
         return read_json(content)
     except orjson.JSONDecodeError as exc:

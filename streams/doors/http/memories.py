@@ -116,7 +116,7 @@ def memory_routes(service: MemoryService) -> APIRouter:
 
     @api.patch("/v1/memories/{memory_id}", status_code=202)
     async def edit(memory_id: uuid.UUID, change: MemoryChange, wait: Wait, asker: Asker) -> Accepted:
-        """Edit text or metadata; another text is embedded anew. `history` keeps what was there before."""
+        """Edit text or metadata; another text is embedded again. `history` keeps what was there before."""
         found = await service.one(change.user_id, memory_id)
         if change.metadata is not None and outgrows(found.meta, change.metadata):
             raise HTTPException(

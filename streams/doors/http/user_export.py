@@ -23,7 +23,7 @@ from tables.memories.catalog.archive import Archived
 from tables.memories.shard import Shard
 from tables.windows.session_notes import Note
 
-#: What of a memory's metadata an export leaves out: states are worked out anew.
+#: What of a memory's metadata an export leaves out: states are recomputed.
 _HISTORY: Final = "transitions"
 #: What has fields of its own.
 _OF_EXCHANGES: Final = ("promotion", "speakers")

@@ -1,4 +1,4 @@
-"""A conversation of ChatGPT's export, `conversations.json`: a tree, because answers can be asked for anew.
+"""A conversation of ChatGPT's export, `conversations.json`: a tree, because answers can be asked for again.
 
     {"id": …, "create_time": 1714564800.1, "current_node": "b", "mapping": {
         "a": {"parent": null, "message": null}, "b": {"parent": "a", "message": {"author": {"role": "user"}, …}}}}

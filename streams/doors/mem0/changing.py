@@ -82,7 +82,7 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
 
     @api.put("/v1/memories/{memory_id}/")
     async def update(memory_id: uuid.UUID, change: Update, caller: Writer) -> Entry:
-        """Another text is embedded anew; what was there before is in the history."""
+        """Another text is embedded again; what was there before is in the history."""
         user_id = await owners.user_of(caller, memory_id)
         memory = await entries.memory(user_id, memory_id)
         metadata = None if change.metadata is None else _in_place(memory, change.metadata)

@@ -27,7 +27,7 @@ class Positions:
         self._reached: dict[int, int] = {}
         self._under_way: dict[int, int | None] = {}
         #: Rows that were read or written, by partition, since its changelog was read from the start; of one that
-        #: came anew there is no number before its first rows, or the recovery's end.
+        #: came again there is no number before its first rows, or the recovery's end.
         self.rows: Counter[int] = Counter()
 
     def known(self, partition: int) -> int | None:

@@ -137,11 +137,11 @@ class Fetching(ConsumerState):
                 self._ledgers[tp].pass_over(start, end)
 
     def _reconnected(self) -> bool:
-        """Whether a connection to a broker was made anew since the last fetch: it may be another broker."""
+        """Whether a connection to a broker was recreated since the last fetch: it may be another broker."""
         connections = dict(cast(Any, self._thread)._consumer._client._conns)
-        anew = any(self._connections.get(node, made) is not made for node, made in connections.items())
+        replaced = any(self._connections.get(node, made) is not made for node, made in connections.items())
         self._connections |= connections
-        return anew
+        return replaced
 
 
 def as_one_record(records: Sequence[Any]) -> FetchedRecord:

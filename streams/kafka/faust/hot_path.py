@@ -163,7 +163,7 @@ class HotPath(ConsumerStatus):
         return [record for record in records if record.offset >= known]
 
     def abandon(self) -> None:
-        """Faust was not stopped in time: what is cancelled from now on ends, and is not begun anew."""
+        """Faust was not stopped in time: what is cancelled from now on ends, and is not started over."""
         for agent in self.app.agents.values():
             if agent.supervisor is not None:  # it was not stopped yet
                 agent.supervisor._stopped.set()

@@ -189,7 +189,7 @@ class KeptRecovery(Recovery):
         # Rows that were written meanwhile lie behind this recovery's mark: what was held before them decides.
         for tp, start in starts.items():
             if 0 < (held[tp] or 0) <= start + 1 and start:  # the mark of this recovery is not what was emptied
-                log.warning("%s[%d]: it begins behind what was read of it, and is read anew", tp.topic, tp.partition)
+                log.warning("%s[%d]: it begins behind what was read of it, and is read again", tp.topic, tp.partition)
                 cast(KeptTable, self.tp_to_table[tp]).begin_anew(tp.partition)
 
     def _set_recovery_started(self) -> None:
@@ -201,7 +201,7 @@ class KeptRecovery(Recovery):
             table = cast(KeptTable, self.tp_to_table[tp])
             held = max(destination.get(tp) or -1, table.persisted_offset(tp) or -1)
             if held > self.active_highwaters.get(tp, -1):
-                log.warning("%s[%d]: it ends before what was read of it, and is read anew", tp.topic, tp.partition)
+                log.warning("%s[%d]: it ends before what was read of it, and is read again", tp.topic, tp.partition)
                 table.begin_anew(tp.partition)
                 destination[tp] = -1
         await super()._build_offsets(consumer, set(tps), destination, title)
@@ -240,7 +240,7 @@ class KeptRecovery(Recovery):
             if self.should_stop:
                 raise
             # Faust takes a broker that did not answer in time for the end of the service: no rows, and no word.
-            log.warning("the broker did not answer for %g s: recovery of the tables begins anew", timeout)
+            log.warning("the broker did not answer for %g s: recovery of the tables starts over", timeout)
             self.signal_recovery_start.set()
             raise RebalanceAgain from None
 

@@ -76,7 +76,7 @@ class HotState:
             self._progress[tp.topic].begin_anew(tp.partition)
 
     def forget_readable(self) -> None:
-        """Partitions are assigned or sought anew: who waits is told so."""
+        """Partitions are assigned or sought again: who waits is told so."""
         self._readable.clear()
         self.waiters.moved()
 
@@ -84,8 +84,8 @@ class HotState:
         """Nothing is acknowledged or committed from now on: what was being processed is read again later."""
         if self.halted is None:
             self.halted = exc
-            if isinstance(exc, BrokerEmptied):  # whoever runs the worker says so, and starts it anew
-                log.info("%s: the worker begins anew: %s", where, exc)
+            if isinstance(exc, BrokerEmptied):  # whoever runs the worker says so, and restarts it
+                log.info("%s: the worker starts over: %s", where, exc)
             elif not isinstance(exc, NOT_ALLOWED):  # which right it is, is found out, and told
                 log.critical("%s: the worker stops, nothing is lost: %s: %s", where, type(exc).__name__, exc)
             self._halted.set()

@@ -150,7 +150,7 @@ class ConsumerStatus(HotState):
         return [
             Restored(table.name, tp.topic, tp.partition, starts[tp], table.positions.rows[tp.partition])
             for tp, table in found.items()
-            if tp.partition in table.positions.rows  # else it was assigned anew meanwhile, and is being read
+            if tp.partition in table.positions.rows  # else it was reassigned meanwhile, and is being read
         ]
 
     async def forgotten(self) -> list[str]:

@@ -1,6 +1,6 @@
 """Whether a worker's topics are still those that it began with.
 
-The rule: a topic of another id is another log, and the worker begins anew with it; so it does where one is gone. With
+The rule: a topic of another id is another log, and the worker starts over with it; so it does where one is gone. With
 another number of partitions it cannot go on: it stops.
 """
 
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 WATCH_SECONDS = 2.0
 #: So often on end the same is seen before it counts: a broker may have heard of it later than another one.
 LOOKS = 2
-#: A topic that is gone is perhaps just being made anew by whoever deleted it.
+#: A topic that is gone is perhaps just being recreated by whoever deleted it.
 LOOKS_GONE = 5
 #: For how long a topic that was just created is waited for.
 TRIES, TRY_SECONDS = 50, 0.1
@@ -85,10 +85,10 @@ class TopicWatch:
         last = await asyncio.to_thread(_read, self._noted)
         others = [name for name, identity in self.ids().items() if last.get(name, identity) != identity]
         if others and len(others) == len(last.keys() & self._before.keys()):
-            log.info("all topics are others than before: it is another broker, or they were made anew")
+            log.info("all topics are others than before: it is another broker, or they were recreated")
         elif others:
             log.warning(
-                "topics were deleted and made anew (%s): the worker begins anew with them; what was in the former "
+                "topics were deleted and recreated (%s): the worker starts over with them; what was in the former "
                 "ones and had not been read is lost",
                 ", ".join(others),
             )

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 #: Rows of zeros between texts, and around them: no window reaches from one into another.
 GAP: Final = 2
 #: Rows that are worked on at a time, tokens and gaps, with 15,360 bytes each; a longer text by itself. A call of the
-#: worker's fits mostly: each time anew, the weights come from memory.
+#: worker's fits mostly: each time again, the weights come from memory.
 TOGETHER: Final = 1024
 FEATURES: Final = EMBEDDED + WIDTH * len(BRANCHES)
 _FEATURES: Final = np.float32(FEATURES)  # what it divides stays float32

@@ -60,7 +60,7 @@ class AskedCheckpoints:
         """One that is under way is not begun again. Raises `ShardNotHere`, `CheckpointError` where none are made."""
         self._require_ours(partition)
         if self._take is None:
-            raise CheckpointError("there are no checkpoints: set checkpoints.url, and start the worker anew")
+            raise CheckpointError("there are no checkpoints: set checkpoints.url, and start the worker again")
         if partition not in self._runs or self._runs[partition].done():
             self._runs[partition] = asyncio.ensure_future(self._run(self._take, partition))
 
@@ -71,7 +71,7 @@ class AskedCheckpoints:
         if run is None or run.cancelled():
             raise CheckpointError(
                 f"this worker was not asked for a checkpoint of partition {partition}: it has moved, or was started "
-                "anew; ask again"
+                "again; ask again"
             )
         return run.result() if run.done() else Asked(running=True)
 

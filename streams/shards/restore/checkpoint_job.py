@@ -1,7 +1,7 @@
 """Checkpoints of the partitions in which something changed: by the clock, when one leaves, and at an orderly stop.
 
 A shard's files are held as they are while a thread of low priority reads them; the shard works on. Forgetting breaks
-the hold, and the checkpoint is begun anew the next time. A store that is away stops nobody: it is tried again with
+the hold, and the checkpoint is started over the next time. A store that is away stops nobody: it is tried again with
 pauses that double, `/readyz` says so as a warning, and the disk and the log are what there is.
 """
 
@@ -177,7 +177,7 @@ class CheckpointJob:
         if isinstance(exc, Fenced):
             if mine:
                 self._fenced[partition] = exc
-            log.warning("shard %d: no checkpoints until it is assigned anew: %s", partition, exc)
+            log.warning("shard %d: no checkpoints until it is reassigned: %s", partition, exc)
             return Done(partition, "fenced", why=str(exc))
         if isinstance(exc, StoreUnavailable):
             self._attempts += 1
@@ -208,7 +208,7 @@ class CheckpointJob:
             if not mine or exc.newer < epoch or not await self._is_member():
                 raise
             self._epochs[partition] = exc.newer + max(1, epoch)
-            log.info("shard %d: the group's generations have begun anew: %s", partition, exc)
+            log.info("shard %d: the group's generations have started over: %s", partition, exc)
             return await self._kept(partition, call, self._epochs[partition])
 
     async def _is_overdue(self, partition: int) -> bool:
@@ -229,7 +229,7 @@ class CheckpointJob:
                 self._taken[partition] = changes, newest.facts.windows or None
                 self._in_pages[partition] = newest.facts.in_pages
         if self._in_pages.get(partition) and not await call(_in_pages):
-            return False  # the catalog was written anew since, without what was forgotten
+            return False  # the catalog was rewritten since, without what was forgotten
         if partition not in self._taken:
             return False
         taken, taken_beside = self._taken[partition]
@@ -252,7 +252,7 @@ class CheckpointJob:
             if beside is not None:
                 await beside.close()
         if taken is None:
-            log.info("shard %d: its checkpoint was given up, and is begun anew: something was forgotten", partition)
+            log.info("shard %d: its checkpoint was given up, and is started over: something was forgotten", partition)
             return Done(partition, "given_up", why="something was forgotten meanwhile, or it took too long")
         self._taken[partition] = frozen.changes, beside_changes if beside is None else beside.changes
         self._in_pages[partition] = frozen.in_pages

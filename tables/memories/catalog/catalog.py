@@ -625,7 +625,7 @@ class Catalog:
         )
 
     def _add_sources(self, memories: Sequence[Memory]) -> None:
-        """An update of a list writes the whole row anew: only where sources were added."""
+        """An update of a list writes the whole row again: only where sources were added."""
         if memories:
             sources = {memory.seq: list(memory.message_ids) for memory in memories}
             lists = pa.array(list(sources.values()), pa.list_(pa.string()))

@@ -1,4 +1,4 @@
-"""The file of a catalog: locked, connected to, and written anew so that no deleted byte stays in its pages."""
+"""The file of a catalog: locked, connected to, and rewritten so that no deleted byte stays in its pages."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class CatalogFile:
         except (duckdb.Error, OSError) as exc:
             with contextlib.suppress(OSError):
                 self._drop_copy()
-            raise DataDirError(self.path, f"it cannot be written anew: {str(exc).splitlines()[0]}") from exc
+            raise DataDirError(self.path, f"it cannot be rewritten: {str(exc).splitlines()[0]}") from exc
         finally:
             with contextlib.suppress(duckdb.Error):
                 self.db.close()

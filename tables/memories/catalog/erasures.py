@@ -31,7 +31,7 @@ class Forgotten(NamedTuple):
 class Erasure(NamedTuple):
     """`commands` oldest first; `memories` were there and are gone; `left` are rows by table.
 
-    `in_pages`: deleted rows may still lie in bytes of the catalog, until it is written anew.
+    `in_pages`: deleted rows may still lie in bytes of the catalog, until it is rewritten.
     """
 
     commands: list[Forgotten]

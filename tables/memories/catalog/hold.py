@@ -3,7 +3,7 @@
 DuckDB changes its main file at its checkpoints only: between two of them it writes the log beside it, and what is
 appended in bulk into blocks that no header names. So a checkpoint is made first, and then none until the hold ends.
 Vectors are appended; those that nobody needs any more are zeroed afterwards. Forgetting does not wait: it breaks the
-hold, as does whatever puts another file in the place of one, and whoever was copying has to begin anew.
+hold, as does whatever puts another file in the place of one, and whoever was copying has to start over.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ class Reembedding:
 
         The manifest of the segments goes first, and for good: their numbers would fit the new vectors, and so nobody
         could tell that they hold the old ones. A crash at any point leaves no manifest, or one that fits; without one
-        the segments are made anew at the next opening.
+        the segments are recreated at the next opening.
         """
         target = self._target
         if target is None or len(self.missing()):

@@ -88,7 +88,7 @@ class StoredVectors:
             raise ShardError(
                 self._partition,
                 f"{path_of(self._folder, number)} is gone, and with it the vectors of its memories: put back the one "
-                "that was there, or the whole folder from a backup, or make the shard anew with `siltstone replay "
+                "that was there, or the whole folder from a backup, or make the shard again with `siltstone replay "
                 "--into`",
             )
         self._file, self._end = self._made(number, dimension), end

@@ -85,7 +85,7 @@ def test_a_log_that_begins_after_the_newest_has_lost_something() -> None:
 def test_those_of_a_topic_that_was_made_anew_are_not_compared_with_it() -> None:
     kept = Kept({0: [generation(0, 10)]})
     (finding,) = found(kept, {0: (0, 3)}, topic_id="another")
-    assert (finding.outcome, "made anew since" in finding.what) == (Outcome.WARNING, True)
+    assert (finding.outcome, "recreated since" in finding.what) == (Outcome.WARNING, True)
     assert only(kept, {0: (0, 10)})[0] is Outcome.OK
 
 

@@ -235,12 +235,12 @@ async def test_a_store_whose_rows_do_not_go_to_the_disk_keeps_no_other_open(tmp_
     with pytest.raises(DataDirError):
         await leave_all_but({0}, stores)
     assert stores.partitions() == [0]
-    anew = WindowStores(tmp_path)
-    anew.open(2)
+    again = WindowStores(tmp_path)
+    again.open(2)
     with pytest.raises(WindowsLocked):
-        anew.open(0)
+        again.open(0)
     close_stores(stores)
-    close_stores(anew)
+    close_stores(again)
 
 
 async def test_offsets_of_partitions_that_moved_during_the_flush_are_not_committed(

@@ -129,7 +129,7 @@ async def test_a_changelog_that_ends_before_what_the_disk_has_is_read_from_its_s
     async with running(settings, topic_id="one") as worker:
         await until(lambda: worker.recovered is not None)
         assert worker.recovered == dict.fromkeys(KEYS, "old")
-    assert "it ends before what was read of it, and is read anew" in caplog.text
+    assert "it ends before what was read of it, and is read again" in caplog.text
 
 
 async def test_a_store_that_is_damaged_is_made_anew_from_the_changelog(

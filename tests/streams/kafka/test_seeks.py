@@ -92,7 +92,7 @@ async def test_a_partition_without_a_committed_offset_is_read_from_its_start(set
 async def test_an_offset_that_is_older_than_what_the_table_has_read(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, note: str, again: list[int]
 ) -> None:
-    """A former coordinator of the group may tell one of ours: a session that has ended since would begin anew.
+    """A former coordinator of the group may tell one of ours: a session that has ended since would start over.
 
     What somebody has set back is read again.
     """

@@ -38,7 +38,7 @@ HERE: dict[str, Any] = {
             {"models": [VectorModel("toy", 5), VectorModel("other", 4)]},
             "its vectors are of toy (4 dimensions), and here of toy (5 dimensions)",
         ),
-        ({"topic_ids": {"long-term": "new"}}, "topic long-term was made anew since (id topic-id then, new now)"),
+        ({"topic_ids": {"long-term": "new"}}, "topic long-term was recreated since (id topic-id then, new now)"),
     ],
     ids=lambda value: None,
 )

@@ -367,7 +367,7 @@ def secretive(folder: Path) -> tuple[Shard, LongTermEvent]:
 
 @pytest.mark.slow
 def test_what_was_forgotten_is_erased_in_the_first_quiet_minute(tmp_path: Path) -> None:
-    """Not while events come in; nor is a file written anew where nothing was forgotten since."""
+    """Not while events come in; nor is a file rewritten where nothing was forgotten since."""
     shard, forget = secretive(tmp_path)
     tell(shard, forget)
     shard.save()

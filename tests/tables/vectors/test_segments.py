@@ -261,7 +261,7 @@ def test_a_damaged_segment_is_missed_alone(tmp_path: Path, caplog: pytest.LogCap
         path.write_bytes(content)
     index, in_step = opened(tmp_path, 4)
     assert (in_step, index.seqs().tolist()) == (False, list(range(20, 30)))
-    told = f"shard 0: {path.name} is damaged: its 20 vectors are added anew from those that are stored"
+    told = f"shard 0: {path.name} is damaged: its 20 vectors are added again from those that are stored"
     assert caplog.messages == [told]
     assert not path.exists()
     index.add(*rows(0, 20))

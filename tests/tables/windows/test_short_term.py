@@ -281,7 +281,7 @@ def test_a_row_of_a_former_owner_does_not_replace_a_newer_one(store: ShortTermSt
     store.sessions.restore(0, [(key, encode_session(newer._replace(asked=(1,))))])
     assert store.session(0, "u", "s").asked == (1,), "an answer changes a session and moves no offset"
     store.sessions.restore(0, [(key, None), (key, encode_session(older))])
-    assert store.session(0, "u", "s") == older, "what comes after a deletion has begun anew"
+    assert store.session(0, "u", "s") == older, "what comes after a deletion has started over"
 
 
 def test_a_session_goes_on_without_exchanges_that_are_lost(store: ShortTermStore) -> None:

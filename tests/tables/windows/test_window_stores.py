@@ -188,7 +188,7 @@ def test_rows_that_are_damaged_are_made_anew_at_the_next_start(tmp_path: Path, o
             raw[place] ^= 255
         path.write_bytes(raw)
     second = opened()
-    with pytest.raises(DataDirError, match="made anew from its changelogs") as found:
+    with pytest.raises(DataDirError, match="recreated from its changelogs") as found:
         [second.open(), second.held()]
     third = opened()
     assert third.open()[TEXTS] is None
@@ -371,7 +371,7 @@ def test_tombstones_of_what_is_not_here_erase_nothing(opened: Callable[..., Work
 
 
 def test_what_was_of_a_partition_that_went_is_removed(tmp_path: Path, opened: Callable[..., Worker]) -> None:
-    """Ids too, which RocksDB's own files have until they are opened again; then it begins anew."""
+    """Ids too, which RocksDB's own files have until they are opened again; then it starts over."""
     worker = opened()
     assert worker.stores.former() == frozenset()
     for partition in (0, 1):
@@ -403,7 +403,7 @@ def test_what_another_process_has_open_is_not_removed(tmp_path: Path) -> None:
 
 
 def test_what_was_found_damaged_is_removed_by_who_holds_its_lock(tmp_path: Path) -> None:
-    """Another worker may have made it anew, and be at work."""
+    """Another worker may have made it again, and be at work."""
     PartitionStore(tmp_path / "0", Memory()).close()
     (tmp_path / "0" / DAMAGED).touch()
     with held_elsewhere(tmp_path / "0" / LOCK):

@@ -8,7 +8,7 @@ after a kill, and the broker that is started behind it has the same topics, offs
     frames      records of a file: length, checksum, bytes
     objects     named values in such a file, and an index of them in memory
     batches     Kafka's record batches: read, and written closer together
-    reduction   what of the objects is kept when the journal is written anew, at a start
+    reduction   what of the objects is kept when the journal is rewritten, at a start
     requests    what the broker asks, by HTTP
     listing     what it is told of a folder
     process     the process

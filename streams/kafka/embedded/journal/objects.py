@@ -41,7 +41,7 @@ class Place(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What a journal that is written anew begins with."""
+    """What a journal that is rewritten begins with."""
 
     key: str
     value: bytes
@@ -149,8 +149,8 @@ class Objects:
                     file.write(_frame(_PUT, key, when, value))
                 file.flush()
                 os.fsync(file.fileno())
-            anew = os.open(draft, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
-            _lock(anew, draft)
+            renewed = os.open(draft, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+            _lock(renewed, draft)
             draft.replace(self.path)
             synced(self.path.parent)
         except OSError as exc:
@@ -158,7 +158,7 @@ class Objects:
                 draft.unlink(missing_ok=True)
             raise refused(self.path, exc) from exc
         os.close(self._file)
-        self._file = anew
+        self._file = renewed
         self._places, self._folders = {}, {}
         self._end = self._replay()
 

@@ -22,7 +22,7 @@ from streams.runtime.children import die_with_parent
 
 log = logging.getLogger(__name__)
 
-#: The journal is written anew at a start when so much was added, and it is so many times as long as what was kept.
+#: The journal is rewritten at a start when so much was added, and it is so many times as long as what was kept.
 GROWN_BYTES: Final = 4 * 1024 * 1024
 GROWN: Final = 2
 #: From this length on it is told that it has grown.
@@ -104,7 +104,7 @@ async def _sync(objects: Objects, seconds: float) -> None:
         await asyncio.to_thread(objects.sync)
         if not told and objects.length > TOLD_BYTES and _has_grown(objects):
             told = True
-            log.warning("%s has %d MB: the next start writes it anew", objects.path, objects.length >> 20)
+            log.warning("%s has %d MB: the next start rewrites it", objects.path, objects.length >> 20)
 
 
 def say(line: str) -> None:

@@ -102,7 +102,7 @@ def node(name: str, parent: str | None, role: str, text: str, at: float | None =
 
 
 def chatgpt(current: str | None = "g") -> dict[str, Any]:
-    """Asked, answered, answered anew; behind it a tool that was called."""
+    """Asked, answered, answered again; behind it a tool that was called."""
     hidden: dict[str, Any] = {"metadata": {"is_visually_hidden_from_conversation": True}}
     context = {"content": {"content_type": "user_editable_context", "user_profile": "I am a cook"}}
     picture = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://x"}

@@ -215,7 +215,7 @@ async def test_there_is_no_stream_to_listen_to_and_no_session_to_end(settings: S
 
 
 async def test_it_answers_while_the_api_lives_and_begins_once(settings: Settings) -> None:
-    """What it keeps running ends with the API; an application that is started anew has its own."""
+    """What it keeps running ends with the API; an application that is restarted has its own."""
     api = api_of(settings)
     async with raw(api) as asked:
         for _ in range(2):

@@ -105,7 +105,7 @@ def test_an_empty_changelog_is_known_when_it_was_looked_at() -> None:
 
 
 def test_a_recovery_that_ends_after_partitions_moved_is_of_those_before(positions: Positions) -> None:
-    """Memory has nothing of what came anew, and what was read of it by then is no whole changelog."""
+    """Memory has nothing of what came again, and what was read of it by then is no whole changelog."""
     positions.keep([1])
     positions.recovered(0, 10)
     positions.recovered(1, 11)

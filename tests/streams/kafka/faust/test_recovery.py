@@ -399,7 +399,7 @@ async def test_recovery_begins_anew_where_the_broker_does_not_answer_in_time(
         with pytest.raises(RebalanceAgain):
             await recovery._wait(asyncio.Event().wait(), timeout=0.01)
         assert recovery.signal_recovery_start.is_set()
-        assert "recovery of the tables begins anew" in caplog.text
+        assert "recovery of the tables starts over" in caplog.text
 
 
 async def test_what_fails_after_recovery_stops_the_worker_with_the_reason(

@@ -128,7 +128,7 @@ async def test_a_store_that_takes_nothing_is_a_warning_and_asked_again(
 async def test_of_two_that_believe_to_own_a_partition_the_former_is_fenced(
     tmp_path: Path, store: Checkpoints, log: Log
 ) -> None:
-    """Until it is assigned anew. What it has is a state of the log, and does not harm."""
+    """Until it is reassigned. What it has is a state of the log, and does not harm."""
     async with (
         at_work(Worker(tmp_path / "1", store, log, generation=4)) as former,
         at_work(Worker(tmp_path / "2", store, log, generation=5)) as successor,

@@ -1,4 +1,4 @@
-"""A partition's checkpoint is taken anew when its windows change, and when what was forgotten leaves their files."""
+"""A partition's checkpoint is taken again when its windows change, and when what was forgotten leaves their files."""
 
 from __future__ import annotations
 

@@ -278,7 +278,7 @@ TABLES = ("applied", "history", "transitions", "ratings", "links", "tombstones",
 
 @pytest.mark.slow
 def test_over_simulated_months_rows_stay_as_many_as_they_were(tmp_path: Path) -> None:
-    """Each day's end is read again; the log begins anew in the middle. But `merged`: a row for each near-copy.
+    """Each day's end is read again; the log starts over in the middle. But `merged`: a row for each near-copy.
 
     A half is twice as long as rows are kept, and as what each of them names is there.
     """

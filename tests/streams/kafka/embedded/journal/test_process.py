@@ -125,7 +125,7 @@ async def test_offsets_stay_when_the_journal_is_written_anew(path: Path, monkeyp
     with monkeypatch.context() as usual:
         usual.undo()
         journal.opened(path).close()
-    assert size(path) == again, "it is written anew when it has grown, not at each start"
+    assert size(path) == again, "it is rewritten when it has grown, not at each start"
 
 
 @pytest.mark.slow

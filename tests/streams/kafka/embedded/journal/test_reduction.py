@@ -1,4 +1,4 @@
-"""A journal that is written anew: the same offsets, the same ends, and no more than it takes."""
+"""A journal that is rewritten: the same offsets, the same ends, and no more than it takes."""
 
 from __future__ import annotations
 
