@@ -8,12 +8,13 @@ a whole, and hashed n-grams (`streams/language/evidence.py`); `--write` makes `e
 data make the same file: nothing is drawn by lot, and BLAS has one thread.
 
 **What counts is the grouped cross-validation**: each user's exchanges are judged by what was learned from the others.
-Whose an exchange is, the messages tell, by default those beside the files; what nobody in them has said is grouped
-with what shares a text with it. The signals' own points were once set by hand while looking at the development sets,
-so even this is a little too good for those. Our sentences are dealt out one by one.
+The messages, by default those beside the files, tell which user an exchange belongs to. An exchange of which they
+hold no text is grouped with the exchanges that share a text with it. The signals' own points were once set by hand
+while looking at the development sets, so even this is a little too good for those. Our sentences are dealt out one by
+one.
 
-Files of one language are fitted together. The data are for research and stay where they are: of a hashed
-coefficient nobody reads a text.
+Files of one language are fitted together. The data are for research and stay where they are: no text can be read from
+a hashed coefficient.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ def fit(shape: Matrix, ngrams: Matrix, worthy: Matrix, weight: Matrix) -> Model:
 
 
 def folds(exchanges: Sequence[Exchange]) -> NDArray[np.int64]:
-    """The fold of each exchange; a group is in one. Users and what is nobody's are dealt out by themselves."""
+    """The fold of each exchange; a group is in one. Groups of known and of unknown users are dealt out separately."""
     users = sorted({each.group for each in exchanges if not each.ours and not each.group.startswith(UNKNOWN)})
     count = max(2, min(FOLDS, len(users)))
     fold_of: dict[str, int] = {}
@@ -186,7 +187,7 @@ def cross_validated(exchanges: Sequence[Exchange], language: str) -> Matrix:
 
 
 UNKNOWN: Final = "?"
-"""How the groups of what nobody has said begin."""
+"""The prefix of groups whose user is unknown."""
 
 
 def speakers(messages: Iterable[Path]) -> dict[str, str]:

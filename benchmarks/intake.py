@@ -5,21 +5,21 @@
 
 In each round the contenders run one after the other on the same new embedded broker, or on the Kafka that is named,
 each in a process of its own, each on a topic that is full before it starts; every other round runs them backwards.
-Ratios are taken within a round, and their median counts: a machine's moods pass by rounds, not by contenders.
-Processor time is that of the contender's own process from its first record on; Siltstone's embedding model has
-another one, and is not in it.
+Ratios are taken within a round, and their median counts: a machine's speed changes from round to round, and less
+between the contenders of one. Processor time is that of the contender's own process from its first record on;
+Siltstone's embedding model runs in another process, which is not included.
 
 A rate is messages ÷ seconds from the first record that is processed until the consumer group's committed offsets,
-read back from the broker, are the ends of all partitions; so joining the group is not counted, and what is written
-before a commit is. Each contender is asked to commit as soon as it has seen its last record, whatever its commit
+read back from the broker, are the ends of all partitions. So it includes the writes before a commit, but not the time
+to join the group. Each contender is asked to commit as soon as it has seen its last record, regardless of its commit
 interval.
 
-A plain Faust agent would need minutes for 200,000 messages; it gets at most 20,000. Users are fewer then, and
-conversations as long: a message costs what it costs in the whole. Siltstone with a window of a tenth runs in the
-first round alone.
+A plain Faust agent would need minutes for 200,000 messages; it gets at most 20,000. They are of fewer users, in
+conversations of the same length, so a message costs the same as in the full run. Siltstone with a window of a tenth
+runs in the first round only.
 
-With `--ui` there are no others: Siltstone runs beside Siltstone whose dashboard somebody looks at, which asks the
-overview for its numbers every two seconds and for its charts every five.
+With `--ui` the other contenders are left out: Siltstone is compared with Siltstone under an open dashboard, which
+requests the overview's numbers every two seconds and its charts every five.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def run_siltstone(job: Job, capacity: int = TURNS_KEPT, looked_at: bool = False)
 
 @contextlib.asynccontextmanager
 async def _looked_at(job: Job, url: str) -> AsyncIterator[None]:
-    """Somebody looks at the dashboard there while the block lasts, in a process of its own."""
+    """A separate process polls the dashboard at `url` while the block lasts; without a URL, nothing does."""
     if not url:
         yield
         return
@@ -217,7 +217,7 @@ async def _looked_at(job: Job, url: str) -> AsyncIterator[None]:
 
 
 def run_looked_at(job: Job) -> None:
-    """Siltstone, and somebody looks at its overview."""
+    """Siltstone, while a client polls its overview."""
     run_siltstone(job, looked_at=True)
 
 

@@ -3,9 +3,9 @@
     python benchmarks/promotion_quality.py promotion_en.jsonl promotion_zh.jsonl [--messages FILE.jsonl]… [--json]
 
 A file holds lines `{"user", "assistant", "label": 1|0, "hard": bool}`. Label 1 is worth remembering; label 0
-is plain small talk, or, where `hard`, talk from the same conversations that nobody asked about later. AUC is
-the chance that a worthy exchange ranks above an unworthy one, a tie counting one half; it goes by the value, 0-10,
-which is what decides. The peer is the length of the text: a ranking that does no better than counting characters
+is plain small talk, or, where `hard`, talk from the same conversations that no later question asked about. AUC is
+the chance that a worthy exchange ranks above an unworthy one, a tie counting one half; it uses the value, 0-10,
+on which promotion decides. The peer is the length of the text: a ranking that does no better than counting characters
 is worth nothing, and on pairs of equal length it cannot win.
 
 What is shipped was fitted to the development sets (`estimator_training.py`): on those, the figures are a fit. Those

@@ -179,7 +179,7 @@ async def backfill(kafka: KafkaSettings, folder: Path) -> tuple[dict[str, int], 
 
 
 def _tell(done: int, total: int, note: str = "") -> None:
-    """Nobody looks at the progress."""
+    """Ignore the progress."""
 
 
 def bare(texts: Sequence[str]) -> float:

@@ -251,7 +251,7 @@ class Siltstone:
         self._recall = Recall(
             shards=_OneShard(self.shard, Models(embedding)),
             said=SaidLately(ShortTermStore(), clock, 1),
-            event_log=EventLog(Outbox(), Topics.with_prefix("")),  # nobody is told that memories were found
+            event_log=EventLog(Outbox(), Topics.with_prefix("")),  # events about found memories are not sent
             metrics=Metrics(),
             clock=clock,
             partitions=1,
@@ -628,7 +628,7 @@ def contend(name: str, limit: float, users: int, sizes: tuple[int, ...]) -> None
         told |= store.bytes_a_memory() | store.recompute()
     click.echo(orjson.dumps(told))
     sys.stdout.flush()
-    os._exit(0)  # the folder is thrown away: nobody needs the index of a million saved
+    os._exit(0)  # the folder is thrown away: saving the index of a million would be wasted
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ class Place:
 
 
 def place_at(broker: EmbeddedBroker | None, servers: str, partitions: int, replication: int) -> Place:
-    """Topics and a group that nobody else has."""
+    """Topics and a consumer group of the run's own."""
     kafka = of_its_own("sustained", servers, partitions, replication)
     return Place(kafka if broker is None else kafka_at(broker, kafka.group_id, partitions), broker)
 

@@ -1,12 +1,12 @@
-"""What a message says, whatever shape its content has: one reading for all ways in.
+"""The text of a message, from any shape of content: one reader for all entry points.
 
     "a text"                                       as it is
     ["a text", {"type": "text", "text": "…"}]      the texts of its parts, a line each
-    [{"type": "text", "text": {"value": "…"}}]     as threads of assistants have them
-    null                                           nothing: beside calls of tools, for instance
+    [{"type": "text", "text": {"value": "…"}}]     the same, in the form of assistants' threads
+    null                                           no text: beside tool calls, for instance
 
-Not said are the thoughts of an assistant before its answer, marks of citations, and halves of characters. Pictures,
-sounds, files and calls of tools have no words. What has no words at all is no message.
+An assistant's thoughts before its answer, citation marks, and halves of characters are left out. Pictures, sounds,
+files and tool calls have no text. Content without any text is no message.
 """
 
 from __future__ import annotations

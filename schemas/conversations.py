@@ -72,9 +72,9 @@ _Words = Annotated[
 
 
 class ChatMessage(BaseModel):
-    """One chat message. `content` is what it says, whatever shape it came in (see schemas/contents.py).
+    """One chat message. `content` is its text, read from any shape of content (see schemas/contents.py).
 
-    Unknown fields are kept, with `metadata` (see `all_metadata`); both have one limit.
+    Unknown fields are kept together with `metadata` (see `all_metadata`); one size limit covers both.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)

@@ -1,46 +1,46 @@
 """The exception tree.
 
-SiltstoneError                 everything that we raise on purpose
+SiltstoneError                 every error that we raise on purpose
 ├── SettingsError              a setting is wrong: names its key and the allowed values
 ├── BadRecord                  a record that cannot be used; it becomes a dead letter
-│   └── NothingSaid            a message without words; it is passed over
+│   └── NothingSaid            a message without words; it is skipped
 ├── BrokerUnavailable          no Kafka broker answers at the configured address
-│   └── BrokerRefused          a broker answers, and does not let us in
-├── NotAllowed                 the user of the settings has not the rights that it takes
+│   └── BrokerRefused          a broker answers, but denies access
+├── NotAllowed                 the Kafka user of the settings lacks rights that are needed
 ├── AccessDenied               a request's token does not allow what it asks for
-│   ├── TokenRefused           there is no token, or none that is valid
-│   ├── ScopeMissing           the token has not the scope that it takes
-│   └── OtherUser              the user's memories are not the token's
+│   ├── TokenRefused           the token is missing or invalid
+│   ├── ScopeMissing           the token lacks the required scope
+│   └── OtherUser              the token does not cover the user's memories
 ├── BrokerEmptied              the broker came back without our topics
 │   └── TopicsRemade           topics were deleted and recreated
-├── TopicsUnfit                topics are set so that memory would be lost
-├── PartitionsChanged          a topic has another number of partitions than a moment ago
+├── TopicsUnfit                topics are configured so that memory would be lost
+├── PartitionsChanged          a topic's number of partitions changed while the worker was running
 ├── DataDirError               the data directory cannot be created, read or written
 │   └── WindowsLocked          another worker has a partition's windows open
 ├── JournalError               the embedded broker's journal cannot be read or written
-├── EmbeddedBrokerEnded        the embedded broker has ended, and nobody has asked it to
+├── EmbeddedBrokerEnded        the embedded broker was killed, or has ended by itself
 ├── SummaryFilesError          the files of daily summaries cannot be read or removed
 │   └── SummaryNotWritten      a summary could be written nowhere
 ├── ShardError                 a shard cannot be opened or used
 │   ├── ShardLocked            another process holds the shard's DuckDB file
 │   ├── ShardNotHere           the partition is not (or no longer) this worker's
-│   ├── ShardComingBack        the partition is this worker's, and what it holds is not back yet
+│   ├── ShardComingBack        the partition is this worker's, but its data is not restored yet
 │   └── EmbeddingMismatch      the shard was written with another model or dimension
 ├── MemoryNotFound             the user has no such memory
 │   └── MemoryElsewhere        none of this worker's users has it; another worker's may
-├── ReembeddingRefused         a change of the embedding model cannot be begun, or not be stopped
+├── ReembeddingRefused         a change of the embedding model cannot be started or stopped now
 ├── CheckpointError            a checkpoint cannot be taken, read or used
 │   ├── StoreUnavailable       the store of checkpoints does not answer, or not in time
-│   │   ├── StoreRefused       it answers, and does not let us in
+│   │   ├── StoreRefused       it answers, but denies access
 │   │   ├── StoreFull          it takes no more
 │   │   └── StoreMissing       there is no such bucket, container or folder
 │   ├── Fenced                 another worker owns the partition now, and has taken a checkpoint of it
-│   ├── DamagedCheckpoint      bytes of a checkpoint are missing, or are not what they were
-│   ├── CheckpointMismatch     a checkpoint is sound, and of other settings than these
-│   ├── NoCheckpoint           there is none of the partition, or none from before the time that is asked for
+│   ├── DamagedCheckpoint      bytes of a checkpoint are missing or have changed
+│   ├── CheckpointMismatch     a checkpoint is sound, but was made with other settings
+│   ├── NoCheckpoint           the partition has none, or none from before the requested time
 │   └── SnapshotChanged        a file changed while a checkpoint was taken of it
 ├── NotReady                   the worker cannot answer yet, or not at this moment
-│   └── ProviderUnavailable    the OIDC provider's keys cannot be had
+│   └── ProviderUnavailable    the OIDC provider's keys cannot be fetched
 ├── ConsistencyTokenError      a consistency token is damaged, or of another log or user
 ├── EmbeddingUnavailable       no vectors for now: the embedding service or model does not answer
 ├── ApiError                   a running worker answered with an error, or did not answer
@@ -98,7 +98,7 @@ class ScopeMissing(AccessDenied):
 
 
 class OtherUser(AccessDenied):
-    """The user's memories are not the token's. It is answered as what is not there is, and names nobody."""
+    """The token does not cover the user's memories. It is answered like a missing memory, and names no user."""
 
 
 class BrokerUnavailable(SiltstoneError):
@@ -420,7 +420,7 @@ class ApiError(SiltstoneError):
 
 
 class NoWorker(ApiError):
-    """Nobody answers at the address. Start a worker with `siltstone dev`, or pass its --url."""
+    """No worker answers at the address. Start one with `siltstone dev`, or pass its --url."""
 
 
 class FaustChanged(SiltstoneError):

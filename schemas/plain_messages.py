@@ -26,7 +26,7 @@ _NOT_PLAIN: Final = frozenset({"", "<", *(char for char in map(chr, range(0x3001
 
 _Id = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_CHARS)]
 _Label = Annotated[str, msgspec.Meta(max_length=MAX_ID_CHARS)]
-#: So many characters fit, whatever they are.
+#: Any text of this length fits: UTF-8 takes at most four bytes a character.
 _Content = Annotated[str, msgspec.Meta(max_length=MAX_CONTENT_BYTES // 4)]
 
 

@@ -1,4 +1,4 @@
-"""Rights on Kafka's resources: what who works with Siltstone needs, and the command that gives it."""
+"""Rights on Kafka's resources: those that a user of Siltstone needs, and the command that grants each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Right:
         return f"{self.operation} on {self.resource} {self.name}"
 
     def command(self, kafka: KafkaSettings) -> str:
-        """What gives it, for somebody who may; `admin.properties` is theirs."""
+        """The command that grants it, for an administrator of Kafka: `admin.properties` is the administrator's."""
         return (
             f"kafka-acls.sh --bootstrap-server {kafka.bootstrap_servers} --command-config admin.properties --add "
             f"--allow-principal '{principal(kafka)}' --operation {self.operation.title()} "

@@ -2,10 +2,10 @@
 
     user    assistant    tool          who spoke, by role
     user:Ann    tool:search            … and by name, where the message has one
-    token:crawler                      by which token it came, where it came over HTTP by one
+    token:crawler                      the token of the HTTP request, where it had one
 
-A memory has as many as had a part in it. What came by Kafka itself came by no token: whoever may write to the
-topics may write any of this.
+A memory has one for each contributor. A record that is written to Kafka directly has no token: a producer with
+write access to the topics may write any of these.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pydantic import Field
 
 from schemas.topics import SOURCES_HEADER
 
-#: Where a message, a note and a memory keep theirs in their metadata. The API takes it from nobody.
+#: Where messages, notes and memories keep theirs in their metadata. The API accepts it from no client.
 SOURCES: Final = "siltstone.sources"
 #: Of an exchange of which nothing else is known: no record says it.
 USUAL: Final = ("assistant", "user")
-#: Of what somebody has asked to remember.
+#: Of a memory that was made by an explicit request.
 ASKED: Final = ("user",)
 TOKEN: Final = "token:"
 #: Of one memory; of more, these are the first ones in alphabetical order.

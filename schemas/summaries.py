@@ -40,7 +40,7 @@ class Decision(_Item):
 
 
 class Todo(_Item):
-    """A task that is not done yet, verb first; `inferred` where nobody called it one."""
+    """A task that is not done yet, verb first; `inferred` where no message calls it one."""
 
     text: str
     when: Annotated[str, Field(description="as it was said: tomorrow, 周五下午三点")] = ""

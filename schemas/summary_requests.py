@@ -1,6 +1,6 @@
-"""Reading requests for summaries: most are of the form that we write, and need no model of each message.
+"""Reading requests for summaries: most have the form that we write, and need no model of each message.
 
-`SummaryRequest` judges all others: whatever is taken here, it would take, and reads as the same.
+`SummaryRequest` reads all others. It would also accept every request that is read here, with the same result.
 """
 
 from __future__ import annotations

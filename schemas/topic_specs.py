@@ -73,10 +73,10 @@ class TopicSpec:
 
 
 def topic_specs(kafka: KafkaSettings, log_ms: int | None = None) -> tuple[TopicSpec, ...]:
-    """Those of the five topics under the prefix, in the order of `Topics.all()`.
+    """The specs of the five topics under the prefix, in the order of `Topics.all()`.
 
-    `log_ms` is how far back `long-term` must reach where checkpoints have what is older (`CheckpointsSettings`).
-    A longer `kafka.long_term_retention_ms` is what somebody wants of it, and stays the least.
+    `log_ms` is how far back `long-term` must reach where checkpoints hold the older events (`CheckpointsSettings`).
+    Where `kafka.long_term_retention_ms` is not for ever, it is the minimum instead.
     """
     names = Topics.with_prefix(kafka.topic_prefix)
 

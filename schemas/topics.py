@@ -29,7 +29,7 @@ Headers = Sequence[tuple[str, bytes]]
 #: Set on a record that was produced again with its right key; never produced a third time.
 REROUTED_HEADER = "siltstone.rerouted"
 #: Of a promotion's record: the Kafka timestamp (epoch ms, decimal digits) of the message that closed its exchange, or
-#: of whatever other record made the decision. Nobody decides by it; the worker measures how old promotions are.
+#: of another record that caused the decision. No decision depends on it; the worker measures the age of promotions.
 CLOSED_AT_HEADER = "closed.at"
 #: Of a promotion's record: who said it, a JSON list, where the event does not say it itself and it is not what it
 #: usually is. Beside the value, which has what was decided and nothing else.

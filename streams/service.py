@@ -167,7 +167,7 @@ class MemoryService:
         return partition
 
     def _partition_of(self, user_id: str) -> int:
-        """Whoever's it is."""
+        """The user's partition, regardless of its owner."""
         return partition_of(user_id, self.settings.kafka.partitions)
 
     def _assigned(self, user_id: str) -> int:
@@ -233,9 +233,10 @@ class MemoryService:
 
     @asynccontextmanager
     async def own_shards(self) -> AsyncIterator[None]:
-        """Ask this worker's shards, bounded in time; nobody counts them while it is not known which they are.
+        """Ask this worker's shards, bounded in time. Raises `NotReady` while it is not known which shards these are.
 
-        Where a shard moves meanwhile nobody knows what the answer would cover; another worker's is of its own shards.
+        It is also raised if a shard moves meanwhile: the answer would cover an unknown set of shards, because another
+        worker answers for its own only.
         """
         if not self.health.recovered:
             raise NotReady(f"{'; '.join(self.health.not_ready())}; ask again")
@@ -250,10 +251,10 @@ class MemoryService:
     async def applied(
         self, user_id: str, seconds: float | None, write: Callable[[], Awaitable[Sequence[Place]]]
     ) -> tuple[Sequence[Place], bool | None]:
-        """What `write` writes of a user, and whether it can be read within so many seconds; None: nobody waits.
+        """The places that `write` returns, and whether they can be read within `seconds`; None: it does not wait.
 
-        Whether anybody may wait here is known before anything is written: raises `ShardNotHere`, and `NotReady` where
-        too many wait. What is written is not taken back: False as well where its partition moves meanwhile.
+        Whether the caller may wait is checked before anything is written: raises `ShardNotHere`, and `NotReady` if
+        too many callers wait. Written records are not taken back: False as well if their partition moves meanwhile.
         """
         if seconds is None:
             return await write(), None

@@ -1,6 +1,6 @@
-"""What lies in a data directory is its owner's: others of the machine read none of it.
+"""A data directory is private to its owner: other users of the machine cannot read it.
 
-The folder's own mode shuts them out, whatever modes the files below it have. The umask belongs to the whole
+The folder's own mode shuts them out, regardless of the modes of the files below it. The umask belongs to the whole
 process, so only a command sets it (`streams/doors/cli/process.py`): a Siltstone in another program leaves it alone.
 """
 
@@ -15,7 +15,7 @@ from tables.paths import make_usable
 
 log = logging.getLogger(__name__)
 
-#: For a process of its own: what it writes is read by nobody else, wherever that is.
+#: For a process of its own: no other user can read its files, in any folder.
 OWNER_ALONE: Final = 0o077
 
 
@@ -52,7 +52,7 @@ def umask_of(folder: Path) -> int:
 
 
 def _lets_group_in(mode: int) -> bool:
-    """Rights that come with a usual umask were given by nobody."""
+    """Rights that come with a usual umask do not count: they were not given on purpose."""
     return bool(mode & stat.S_IRWXG) and (not mode & stat.S_IRWXO or bool(mode & stat.S_ISGID))
 
 

@@ -26,7 +26,7 @@ def note_reached(folder: Path, offset: int) -> None:
 def reached(folders: Path) -> dict[int, int]:
     """The offset by partition, of each folder with state in it; 0 where none was noted."""
     found = {}
-    with suppress(OSError):  # there are none yet, or somebody removes one
+    with suppress(OSError):  # there are none yet, or one is just being removed
         for folder in folders.iterdir():
             if folder.name.isdecimal() and (folder / CATALOG).exists():
                 found[int(folder.name)] = _offset(folder / NAME)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 Numbers = npt.NDArray[np.int64]
 Places = npt.NDArray[np.int64]
 
-#: It is far above all places, whatever number is added to it.
+#: Far above all places, also with any number added to it.
 _NOWHERE: Final = np.array([1 << 62], np.int64)
 
 

@@ -1,7 +1,7 @@
-"""Memory that nobody uses goes back to the system: allocators keep what was taken for a moment.
+"""Returns unused memory to the system: allocators keep memory that was needed only for a moment.
 
-A scan of a million rows takes a hundred megabytes for some tenths of a second. Without this, they would be the
-process's for as long as it lives, once for each thread that ever had them.
+A scan of a million rows takes a hundred megabytes for some tenths of a second. Without this, the process would keep
+them for as long as it lives, once for each thread that ever had them.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ KEEP_RATING: Final = 1
 """What keeps a border exchange: the least rating that does, by default."""
 
 HIGHER_VALUES: Final = (5, 7)
-"""5 is what a model would call worth it; 7 is kept whatever else speaks for it, where the rating alone decides."""
+"""5 is what a model would call worth it; from 7 on, an exchange is kept where the rating alone decides."""
 
 
 def auc(

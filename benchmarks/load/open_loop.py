@@ -1,7 +1,7 @@
-"""A producer that keeps to its schedule, whatever becomes of what it sends.
+"""A producer that keeps to its schedule, regardless of what becomes of its records.
 
-Each record has the moment at which it is due as its timestamp. One that is handed over late is as old then as its
-lateness, so neither a slow broker nor a slow producer makes the load look lighter than it was meant.
+A record's timestamp is the moment at which it is due. A record that is handed over late is already as old as its
+delay, so neither a slow broker nor a slow producer makes the load look lighter than intended.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ TOLD = {"bootstrap_servers", "topic_prefix", "group_id", "partitions", "replicat
 
 
 def of_its_own(name: str, servers: str, partitions: int, replication: int = 1) -> KafkaSettings:
-    """Settings with a prefix and a group that nobody else has."""
+    """Settings with a unique topic prefix and a unique consumer group."""
     group = f"{name}-{uuid.uuid4().hex[:8]}"
     kafka = KafkaSettings(bootstrap_servers=servers, topic_prefix=f"{group}.", group_id=group)
     return kafka.model_copy(update={"partitions": partitions, "replication": replication})

@@ -21,7 +21,7 @@ LESS: Final = 0.98
 
 
 def anonymous_bytes(pid: int | str = "self") -> int:
-    """`RssAnon`: without the pages of files, which the system takes back when somebody else needs memory."""
+    """`RssAnon`: without the pages of files, which the system reclaims when another process needs memory."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1024

@@ -1,4 +1,4 @@
-"""Sessions in which nobody speaks any more: small talk, of which nothing becomes a memory, in windows of a day."""
+"""Sessions that have gone silent: small talk that produces no memories, in windows of a day."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def _record(event: Event) -> dict[str, Any] | None:
 
 
 def _text(content: types.Content | None) -> str:
-    """Without thoughts, which nobody has said."""
+    """The text of the parts, without thoughts: those are not part of the conversation."""
     parts = content.parts or [] if content else []
     return said(part.text for part in parts if not part.thought)
 

@@ -12,7 +12,7 @@ from siltstone_client.messages import as_json
 from siltstone_client.own_writes import OwnWrites
 from siltstone_client.version import VERSION
 
-#: What may stand in a header; whatever else would be shown, with the token, by whoever refuses it.
+#: The characters allowed in a header. A later check would refuse others too, but its error would quote the token.
 _TOKEN: Final = re.compile(r"[\x21-\x7e]+")
 
 

@@ -1,18 +1,18 @@
-"""What a call raises where it has no answer.
+"""The errors that a call raises when it has no answer.
 
 SiltstoneError
-├── Unreachable            no worker answered: nobody listens, or not in time
-├── UnreadableAnswer       what answered is no Siltstone, or a much newer one
-├── NotYetApplied          the write is in the log, and could not be read within the time that it waited
-└── Refused                the worker answered, and not with what was asked for: `status`, `detail`
+├── Unreachable            no worker answered: none listens, or it took too long
+├── UnreadableAnswer       the server that answered is not Siltstone, or is much newer
+├── NotYetApplied          the write is in the log, but could not be read within the time that it waited
+└── Refused                the worker answered with an error: `status`, `detail`
     ├── InvalidRequest     400, 409, 413, 422: send something else
     ├── TokenRefused       401: give a token that is valid
     ├── ScopeMissing       403: give a token that may do this
     ├── NotFound           404: there is no such memory, session or day of this user
     ├── Unavailable        429, 502, 503, 504: ask again later, `retry_after` says when
-    └── ServerError        everything else: somebody has to mend the worker; its log says more
+    └── ServerError        everything else: an operator must repair the worker; its log says more
 
-A bad argument that is seen before anything is sent is a `ValueError`.
+A bad argument that is detected before sending raises `ValueError`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class SiltstoneError(Exception):
-    """Whatever goes wrong between this client and a worker."""
+    """Any failure between this client and a worker."""
 
 
 class Unreachable(SiltstoneError):
@@ -88,4 +88,4 @@ class Unavailable(Refused):
 
 
 class ServerError(Refused):
-    """It will be the same when asked again, until somebody has mended it."""
+    """The worker has a fault: a repeated request fails too, until an operator has repaired the worker."""

@@ -25,7 +25,7 @@ from siltstone_client.messages import Message, Moment, as_json, check, moment, r
 log = logging.getLogger(__name__)
 
 TOPIC: Final = "siltstone.conversations"
-#: What makes a record one that its worker need not produce again elsewhere. Whoever changes it makes double work.
+#: Set here and not by callers: with other values, a worker would have to produce the record again elsewhere.
 _OURS: Final = (
     "bootstrap_servers",
     "partitioner",

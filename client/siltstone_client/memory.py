@@ -21,16 +21,16 @@ T = TypeVar("T", bound=answers.Answer)
 
 
 class Memory:
-    """A Siltstone's memory, at the address of any of its workers. Threads may share one.
+    """Siltstone's memory, at the address of any of its workers. Threads may share a client.
 
-    `token`: `slt_…`; one of a single user lets `user_id` be left out. `timeout`: seconds that one attempt may take to
-    connect, to send, and to be answered, beside what the worker was asked to wait. `transport`: httpx's, for proxies
-    and certificates of one's own.
+    `token`: `slt_…`; with the token of a single user, `user_id` may be left out. `timeout`: seconds that one attempt
+    may take to connect, to send, and to be answered, in addition to the time that the worker was asked to wait.
+    `transport`: an httpx transport, for proxies and certificates of your own.
 
-    Writes take `wait`: True or a number of seconds, then the call returns when the effect can be read, and raises
-    `NotYetApplied` where it could not. Reads take `at_least`: what a write returned; they wait for it. With
-    `read_your_writes` each read of a user waits for what this client has written of the user, without being told.
-    Whatever fails raises a `SiltstoneError`, never looks like an answer.
+    Writes take `wait`, True or a number of seconds: the call then returns when the effect can be read, and raises
+    `NotYetApplied` if that takes too long. Reads take `at_least`, the answer of a write, and wait for that write.
+    With `read_your_writes`, each read for a user waits for this client's writes for that user, without `at_least`.
+    Every failure raises a `SiltstoneError`; an error never looks like an answer.
     """
 
     def __init__(

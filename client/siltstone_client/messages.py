@@ -19,12 +19,13 @@ Moment: TypeAlias = datetime | str | int
 
 
 def record_of(message: Message, user_id: str | None, session_id: str) -> dict[str, Any]:
-    """With whom it is of, and an id of its own where it has neither id nor time: sent twice, it is taken once.
+    """The message with its user and session, and with a new id if it has neither an id nor a time.
 
-    With a time, the worker gives it an id that follows from session, role, time and content.
+    With an id, a message that is sent twice is taken once. For a message with a time, the worker derives the id from
+    session, role, time and content.
 
-    Who somebody is comes from the arguments: a message may come from elsewhere. Raises `ValueError` where it names
-    another user or session.
+    User and session come from the arguments, because the message may come from elsewhere. Raises `ValueError` if the
+    message names another user or session.
     """
     for names, given in ((("user_id", "userId"), user_id), (("session_id", "run_id"), session_id)):
         for name in names:

@@ -70,7 +70,7 @@ def _passing(again: Again) -> Callable[[BaseException], bool]:
             case Unreachable():
                 return again is Again.WHENEVER or not error.sent
             case Unavailable():
-                # A worker's 503 without `Retry-After` stays until somebody mends it.
+                # A worker's 503 without `Retry-After` lasts until an operator repairs the worker.
                 return again is Again.WHENEVER and (error.status != 503 or error.retry_after is not None)
             case _:
                 return False

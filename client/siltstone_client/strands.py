@@ -101,7 +101,10 @@ class SiltstoneStore(MemoryStore):
         ]
 
     def _id(self, number: int | None, role: str, text: str) -> dict[str, str]:
-        """The same when it is handed over again; without a number nobody can tell."""
+        """A `message_id` that is the same when the message is handed over again.
+
+        Empty without a number: a repeated message could not be recognised.
+        """
         if number is None:
             return {}
         digest = hashlib.sha256(f"{self._run}\0{number}\0{role}\0{text}".encode()).hexdigest()

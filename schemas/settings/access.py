@@ -22,9 +22,9 @@ class AccessSettings(Section):
 
     @model_validator(mode="after")
     def _asked_for(self) -> Self:
-        """Otherwise a provider would be set up, and nobody asked for its tokens."""
+        """Otherwise a provider would be configured, but no request would need one of its tokens."""
         if self.oidc.issuer and not self.tokens:
-            raise ValueError("oidc.issuer: takes access.tokens to be true: without it nobody is asked for a token")
+            raise ValueError("oidc.issuer: takes access.tokens to be true: without it no request needs a token")
         return self
 
 

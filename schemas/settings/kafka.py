@@ -40,7 +40,7 @@ class KafkaSettings(Section):
     instance_id: str = Field(
         default="",
         description="a name of this worker's own, which it keeps over a restart: within `session_timeout_seconds` "
-        "nobody takes its partitions over meanwhile",
+        "no other worker takes over its partitions",
     )
     idempotence: Literal["auto", "always", "never"] = Field(
         default="auto",

@@ -19,7 +19,7 @@ class WhitelistSettings(Section):
 
 
 class CleanupSettings(Section):
-    """When what nobody needs any more goes to the archive, and when it is removed from there."""
+    """When deprecated or summarized memories go to the archive, and when they are removed from it."""
 
     enabled: bool = Field(default=False, description="do it on the lifecycle's timer; a command can in any case")
     paused: bool = Field(default=False, description="do nothing, not even for a command")

@@ -9,7 +9,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from schemas.settings.section import Section
 
-#: Those of RFC 7518 and 8037 that sign with a private key: with a shared one, whoever checks tokens could make them.
+#: The algorithms of RFC 7518 and 8037 that sign with a private key: with a shared key, each service that checks
+#: tokens could also make them.
 Algorithm = Literal[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
 ]  # fmt: skip
@@ -50,7 +51,7 @@ class OidcSettings(Section):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        """An issuer's token for somebody else is none for us."""
+        """A token that the issuer made for another API must not be valid here."""
         if self.issuer and not self.audience:
             raise ValueError(
                 "audience: name this API as the tokens' aud does; any token of the issuer would do otherwise"

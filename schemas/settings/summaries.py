@@ -20,7 +20,7 @@ AUTO_VARIABLE = "NANOBOT_AUTO_SUMMARY"
 SUMMARY_VARIABLES = (MODEL_VARIABLE, INTERVAL_VARIABLE, AUTO_VARIABLE)
 
 DEFAULT_INTERVAL, LONGEST_INTERVAL = 10, 100
-#: Of a model that nobody has said more about: there is hardly one left that has less.
+#: Assumed for a model whose context size is not configured: hardly any model still has less.
 DEFAULT_CONTEXT_TOKENS = 8_192
 OPENAI = "openai"
 

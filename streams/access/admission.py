@@ -1,4 +1,4 @@
-"""Who asks: every way in has its principal from here, whatever the request proves it with."""
+"""Authentication: every entry point gets the principal of a request from here, for each kind of token."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Admission:
         return await self.principal(bearer(headers))
 
     async def principal(self, secret: str) -> Principal:
-        """Whose secret it is. Raises `TokenRefused`, with one text for whatever is wrong with it, and `NotReady`.
+        """The principal of a secret. Raises `TokenRefused`, with the same text for every fault, and `NotReady`.
 
-        Only what is none of our own tokens is the provider's: that it does not answer stops nobody else.
+        Only secrets that are not our own tokens go to the provider: if it does not answer, our tokens still work.
         """
         if len(secret) > LONGEST_SECRET:
             raise TokenRefused(REFUSED)

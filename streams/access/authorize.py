@@ -39,9 +39,9 @@ class Principal:
 
 
 def authorize(principal: Principal, user_id: str | None, scope: Scope) -> None:
-    """Whether this may be done with this user's memories; `user_id` None is what concerns all users at once.
+    """Check that the principal may use the scope on this user's memories; `user_id` None means all users at once.
 
-    Raises `OtherUser` for another user, whatever the scope, and `ScopeMissing`.
+    Raises `OtherUser` for another user, regardless of the scope, and `ScopeMissing`.
     """
     if user_id is not None and principal.users is not None and user_id not in principal.users:
         raise OtherUser("there is no such memory")

@@ -9,7 +9,7 @@ from schemas.errors import NotReady, TokenRefused
 from schemas.tokens import Scope, TokenRecord, id_of
 from streams.access.authorize import Principal
 
-#: One text for whatever is wrong with a token: it tells nobody which ids there are.
+#: The same text for every fault of a token, so that it does not reveal which ids exist.
 REFUSED: Final = "this takes a valid token, as `Authorization: Bearer slt_…`: siltstone token add makes one"
 #: Compared with where there is no token of an id, so that it takes as long.
 _NOBODY: Final = TokenRecord(id="0" * 16, name="-", sha256="0" * 64, users=("-",), scopes=(Scope.READ,), created_at=0)

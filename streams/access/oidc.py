@@ -35,7 +35,7 @@ class OidcTokens:
         self._oidc, self._keys = oidc, keys
 
     async def principal(self, secret: str) -> Principal:
-        """Raises `TokenRefused`, with one text for whatever is wrong, and `ProviderUnavailable`."""
+        """A token's principal. Raises `TokenRefused`, with one text for every fault, and `ProviderUnavailable`."""
         try:
             key = await self._keys.key(self._key_id(secret))
             if key is None:
@@ -54,7 +54,7 @@ class OidcTokens:
             raise TokenRefused(REFUSED) from exc
 
     def _key_id(self, secret: str) -> str:
-        """Of the key that is to have signed it, where the algorithm is one of ours: nobody is asked for others."""
+        """The id of the signing key. A token with another algorithm is refused before the provider is asked."""
         header = jwt.get_unverified_header(secret)
         kid = header.get("kid")
         if header.get("alg") not in self._oidc.algorithms or not isinstance(kid, str) or len(kid) > _LONGEST_KEY_ID:

@@ -28,7 +28,7 @@ FRESH_SECONDS: Final = 300.0
 LOOKED_AT_SECONDS: Final = 2 * FRESH_SECONDS
 #: … and for so long while the provider does not answer: what was known stays good.
 KEPT_SECONDS: Final = 3600.0
-#: The provider is asked no more often than that, whatever tokens arrive.
+#: The least pause between two requests to the provider, regardless of the tokens that arrive.
 PAUSE_SECONDS: Final = 10.0
 
 _SETTINGS_TODO: Final = "correct access.oidc.issuer, or set access.oidc.jwks_url"
@@ -158,5 +158,5 @@ def _discovered(oidc: OidcSettings) -> str:
 
 
 def _where(url: str) -> str:
-    """Host and port: a path may hold what is nobody's business."""
+    """Host and port: the path may be confidential."""
     return urlsplit(url).netloc

@@ -1,11 +1,11 @@
-"""Whether a worker could work here: settings, broker, data directory, models, memory, access and port.
+"""Checks whether a worker could run here: settings, broker, data directory, models, memory, access and port.
 
     for finding in await examine(ReadSettings.now()):
         print(finding.check, finding.outcome, finding.what, finding.todo)
 
-Every check runs, whatever the others find, at the same time as they, and for a while only. Nothing is created,
-changed or sent that would stay, but for one harmless question to a model that rates, and harmless sentences to a
-configured embedding service.
+All checks run at the same time, each with a time limit, regardless of what the others find. They create, change and
+send nothing that stays, except one harmless question to a rating model, and harmless sentences to a configured
+embedding service.
 """
 
 from __future__ import annotations

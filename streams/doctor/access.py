@@ -28,7 +28,7 @@ async def check_access(settings: Settings) -> list[Finding]:
     """Creates nothing: a topic that is missing is made by a worker, or by the first token."""
     access = settings.access
     if not access.tokens:
-        return [ok(CHECK, f"no tokens are asked for: whoever reaches {settings.http.host} may ask for everything")]
+        return [ok(CHECK, f"no token is needed: any client that reaches {settings.http.host} may ask for everything")]
     tokens, provider = await asyncio.gather(_tokens(settings.kafka, access.oidc), _provider(access.oidc))
     return [*tokens, *provider]
 
@@ -75,7 +75,7 @@ def _missing(kafka: KafkaSettings, oidc: OidcSettings) -> Finding:
         return failed(CHECK, f"there is no topic {name}", todo)
     if oidc.issuer:
         return ok(CHECK, f"there is no topic {name} yet: the worker makes it")
-    return warning(CHECK, f"there is no topic {name} yet, so nobody may ask for anything", _MAKE)
+    return warning(CHECK, f"there is no topic {name} yet, so no client has access", _MAKE)
 
 
 def _counted(records: list[TokenRecord], oidc: OidcSettings, now: int) -> Finding:
@@ -86,7 +86,7 @@ def _counted(records: list[TokenRecord], oidc: OidcSettings, now: int) -> Findin
     )
     if valid or oidc.issuer:
         return ok(CHECK, what)
-    return warning(CHECK, f"{what}: nobody may ask for anything", _MAKE)
+    return warning(CHECK, f"{what}: no client has access", _MAKE)
 
 
 async def _provider(oidc: OidcSettings) -> list[Finding]:

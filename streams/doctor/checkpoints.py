@@ -25,9 +25,9 @@ from tables.checkpoints.store import Patience, Store
 
 CHECK: Final = "checkpoints"
 SILENT: Final = "look at the store, and at its credentials and address in the environment"
-#: A doctor waits for nobody for long.
+#: The doctor does not wait long for a store that is slow to answer.
 PATIENCE: Final = Patience(answer=5.0, retries=1, all=8.0)
-#: Checkpoints that are due may be late by as many of their intervals; then somebody should look.
+#: A due checkpoint may be late by this many intervals; after that an operator should look.
 LATE: Final = 3
 
 Bounds = Mapping[int, tuple[int, int]]

@@ -114,7 +114,7 @@ def shard_findings(shards: Shards, partitions: int) -> list[Finding]:
             warning(
                 SHARDS,
                 f"{numbered(stray)}: no partition leads there, kafka.partitions is {partitions}",
-                "set kafka.partitions to what it was, or users' older memories stay where nobody looks",
+                "set kafka.partitions to its former value, or users' older memories stay where no worker looks",
             )
         )
     if not found:

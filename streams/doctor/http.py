@@ -20,7 +20,7 @@ SILENT = "look at the worker's log, and at what else the machine does; where it 
 
 
 async def check_http(settings: Settings) -> list[Finding]:
-    """Asks whoever listens there whether it is ready."""
+    """Asks the process that listens on the port whether it is ready."""
     http = settings.http
     address = f"{http.host}:{http.port}"
     if http.port == 0:
@@ -55,7 +55,7 @@ def _coming_back(said: dict[str, Any]) -> list[Behind]:
 
 
 def _said(answer: httpx.Response) -> dict[str, Any] | None:
-    """A worker's `/readyz`; None where it is somebody else's."""
+    """The body of a worker's `/readyz`; None if another program answered."""
     try:
         said = answer.json()
     except ValueError:

@@ -25,7 +25,7 @@ async def check_mcp(settings: Settings) -> list[Finding]:
     if not http.mcp:
         return [ok(CHECK, "not served: http.mcp is false")]
     served = f"served at /mcp to requests for {', '.join(hosts)}: http.allowed_hosts names others"
-    found = [ok(CHECK, served if hosts else "served at /mcp, by whatever name it is asked for, to who has a token")]
+    found = [ok(CHECK, served if hosts else "served at /mcp under any host name, to callers with a token")]
     base = f"http://{_as_host(http.host)}:{http.port}"
     async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=ANSWER_SECONDS) as client:
         asked = hosts or [_as_host(http.host)]

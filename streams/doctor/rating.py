@@ -1,4 +1,4 @@
-"""Who rates: the local estimator, or a model that is asked once about an exchange that nobody had."""
+"""The rater: the local estimator, or a model, which is asked once about an invented exchange."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for what may never come."""
+"""Waiting for work that may never end."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ T = TypeVar("T")
 
 
 async def in_daemon(work: Callable[[], T]) -> T:
-    """`work()`, in a thread that nobody waits for in the end: a dead network drive must not keep us.
+    """Run `work()` in a daemon thread, so that a dead network drive cannot keep the process from exiting.
 
-    `asyncio.to_thread`'s threads are waited for.
+    The process would wait for a thread of `asyncio.to_thread`.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
     def report(settle: Callable[[Any], None], result: object) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: no caller waits any more
             loop.call_soon_threadsafe(lambda: None if done.done() else settle(result))
 
     def run() -> None:

@@ -17,7 +17,7 @@ from streams.telemetry.spans import Spans
 
 
 def put_before(api: FastAPI, settings: Settings, admission: Admission | None, spans: Spans) -> None:
-    """Failures are answered, whoever fails; then come host and page, body, token, and what the body says."""
+    """Add the layers, outermost first: failures of any layer, host and page, body, token, and the body's content."""
     # What is added later comes earlier.
     api.add_middleware(Plain)
     if admission is not None:

@@ -37,7 +37,7 @@ class ApiServer:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             listener.bind((host, port))
-            listener.listen()  # two may bind, with SO_REUSEADDR; and whoever asks before uvicorn is there waits
+            listener.listen()  # SO_REUSEADDR lets two bind, but not listen; early requests wait for uvicorn
         except OSError as exc:
             listener.close()
             raise SiltstoneError(

@@ -271,7 +271,7 @@ class ShortTermAgent:
         """Drop the sessions that are over and whose windows have expired; their keys get tombstones."""
         for partition, user_id, session_id in self.idle.expired(memory, self._clock.passed()):
             session = self._store.session(partition, user_id, session_id)
-            if session.asked:  # somebody is still asked what its exchanges are worth
+            if session.asked:  # ratings of its exchanges are pending
                 self.idle.seen(partition, session)
             else:
                 self._store.drop(partition, session)
@@ -300,9 +300,9 @@ class ShortTermAgent:
         ]
 
     def forget_memories(self, partition: int, user_id: str, ids: Collection[uuid.UUID]) -> None:
-        """The exchanges that are these memories leave the user's windows, whatever was decided on them.
+        """Remove the exchanges of these memories from the user's windows, regardless of what was decided on them.
 
-        Messages that are sent again stay known, so that they do not open another exchange.
+        The ids of their messages stay known, so that messages that are sent again do not open another exchange.
         """
         self._flow.forget(user_id)
         for session in self._store.of_user(partition, user_id):
@@ -315,7 +315,7 @@ class ShortTermAgent:
                 self._save(partition, outcome)
 
     def _held(self, partition: int, session: Session) -> list[Exchange]:
-        """The session's closed exchanges: those of its window, and those that somebody is asked about."""
+        """The session's closed exchanges: those of its window, and those whose ratings are pending."""
         return list(map(self._store.exchanges_of(partition, session), sorted(session.named)))
 
     def begin_anew(self, partition: int) -> bool:

@@ -1,11 +1,11 @@
-"""Since when nothing has come from each session: which silences are to be noted, and which sessions nobody needs.
+"""How long each session has been silent: which silences are to be noted, and which sessions have expired.
 
-Silence is measured by the monotonic clock: what matters is that nothing comes any more, whatever the messages' times
-are. Whether a session is expired is decided by event time: the monotonic clock starts over with every assignment,
-and with a deploy a day nothing would ever be freed.
+Silence is measured by the monotonic clock: it depends on when the last message arrived, not on the messages'
+timestamps. Expiry is decided by event time: the monotonic clock starts over with every assignment, so with a deploy a
+day no session would ever be freed.
 
-There is an entry for every session in a window, and most of them are silent: it is kept packed, as one string of
-bytes.
+There is an entry for every session in a window, and most of them are silent. So each entry is kept packed, as one
+string of bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PARTITION_BYTES: Final = 4
 _PACKED: Final = struct.Struct("<Qdddqqq????")
 #: The place of `last_at` among them.
 _LAST_AT: Final = 6
-#: Of millions of sessions, for whoever wants to see the newest.
+#: Of millions of sessions, `newest` looks at this many.
 LOOKED_AT: Final = 5_000
 #: In place of a moment: there is none.
 _NEVER: Final = -1
@@ -85,7 +85,7 @@ class _Idle:
 
 
 class IdleTracker:
-    """Knows when to look at which session next, so that nobody looks at all of them."""
+    """Knows which sessions to look at next, and when, so that no call has to look at all of them."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic, self._numbers = monotonic, itertools.count()

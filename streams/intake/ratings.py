@@ -170,7 +170,7 @@ class Ratings:
         self._drop(key, asked)
 
     def _wait(self, key: Key, asked: _PendingRating, seconds: float) -> None:
-        """Nobody waits with it: what it came from may count as processed."""
+        """Ask again after so many seconds. Until then the exchange's records may count as processed."""
         _settle(asked)
         if self._asked.get(key) is asked:
             asked.due = self._monotonic() + seconds

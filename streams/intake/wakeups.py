@@ -1,4 +1,4 @@
-"""Whose turn it is: keys under the moments at which somebody wants to look at them, for eight bytes each."""
+"""A timetable: keys by the moments at which their owner wants to look at them, for eight bytes each."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 
 class Wakeups:
-    """Keys in spans of time; moments and `width` are of one unit.
+    """Keys in spans of time; moments and `width` are in the same unit.
 
-    A key comes with all others of its span, so it may come early, and whoever asks puts it back. A key whose moment
-    has changed since comes all the same, and more than once where it was added more than once.
+    All keys of a span come together, so a key may come early; the caller then adds it again. A key whose moment has
+    changed since also comes at its former one, and a key that was added more than once comes more than once.
     """
 
     def __init__(self, width: int) -> None:

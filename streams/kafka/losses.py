@@ -69,12 +69,12 @@ class Losses:
                 )
 
     async def moved(self, topic: str, partition: int, newest: int | None, committed: int) -> None:
-        """The group's offset was set by somebody else; `newest` is the last record that was read, if it is known."""
+        """Another tool has set the group's offset; `newest` is the last record that was read, if it is known."""
         if (newest is not None and newest + 1 >= committed) or not self._is_news(topic, partition, committed):
             return  # set back, what is read again changes nothing
         if newest is None:
             log.warning(
-                "%s[%d]: the group's offset was set to %d by somebody else; what was passed over is not known",
+                "%s[%d]: the group's offset was set to %d by another tool; what was passed over is not known",
                 topic,
                 partition,
                 committed,
@@ -87,7 +87,7 @@ class Losses:
         except BrokerUnavailable:
             at = None
         log.warning(
-            "%s[%d]: offsets %d to %d were passed over unread: the group's offset was set to %d by somebody else; "
+            "%s[%d]: offsets %d to %d were passed over unread: the group's offset was set to %d by another tool; "
             "the oldest of these records that is there is %s",
             topic,
             partition,

@@ -44,7 +44,7 @@ class PromotionAges:
 
 
 def closed_at(headers: Headers) -> int | None:
-    """When the promotion of these headers was decided on (epoch ms); None where nobody says it, or says nonsense."""
+    """When the promotion with these headers was decided on (epoch ms); None if the header is missing or invalid."""
     for name, value in headers:
         if name == CLOSED_AT_HEADER:
             try:

@@ -85,7 +85,7 @@ def orders_in_english(found: re.Match[str]) -> bool:
 
 
 def asks_politely(found: re.Match[str]) -> bool:
-    """Of "could you remember": not whether somebody could, and not what."""
+    """Of "could you remember": not after a question word ("how could you remember"), and not before one."""
     near = around(found)
     return not near.before.endswith(("how", "why", "what", "who", "where")) and not _ASKED_WHAT.match(near.after)
 
@@ -139,7 +139,7 @@ def reminds_in_chinese(found: re.Match[str]) -> bool:
 
 
 def warns_in_chinese(found: re.Match[str]) -> bool:
-    """Of 别忘了: not where somebody tells of who said so."""
+    """Of 别忘了: not in reported speech ("he told me not to forget")."""
     return not re.search(r"(?:[说說]|叮[嘱囑]|(?:提醒|[叫让讓])(?:我|他|她))[:：]?$", around(found).before)
 
 
@@ -160,7 +160,7 @@ _DONE: Final = re.compile(r"[了过過](?:[吗嗎没沒]|[没沒]有)?$")
 
 
 def asks_for_a_summary(found: re.Match[str]) -> bool:
-    """Not where it is declined, or told of, or where somebody asks how, or whether it was done."""
+    """Not where the text declines or reports a summary, or asks how to make one or whether it was made."""
     near = around(found)
     return not _NO_SUMMARY.search(near.before) and not _DONE.search(near.after)
 
@@ -190,6 +190,6 @@ TO_REMEMBER: Final[dict[str, Reading]] = {
     **dict.fromkeys(("记得", "記得"), reminds_in_chinese),
     **dict.fromkeys(("别忘了", "別忘了", "别忘记", "別忘記", "不要忘了", "不要忘记", "不要忘記"), warns_in_chinese),
 }
-"""How phrases are read that may ask to remember; 请记住 and its like ask whatever stands around them."""
+"""How to read phrases that may ask to remember; 请记住 and its like always ask, in any context."""
 
 FOR_A_SUMMARY: Final[dict[str, Reading]] = dict.fromkeys(SUMMARY_PHRASES, asks_for_a_summary)

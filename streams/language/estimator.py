@@ -1,9 +1,9 @@
 """The local estimator: how much an exchange is worth remembering, 0-10, read off the text itself.
 
 It stands in for a model when none is configured, so it has to be free, fast and repeatable. It does not
-understand; it counts the marks that statements about somebody's life carry (first person, relations, names,
-times, plans, tastes) against those of small talk (courtesies, questions, talk about "you"). What the marks are
-and how a text is read for them: `signals.py`, `reading_en.py`, `reading_zh.py`; for other languages `languages/`.
+understand the text; it counts the marks that statements about a person's life carry (first person, relations, names,
+times, plans, tastes) against those of small talk (courtesies, questions, talk about "you"). For the marks, and how a
+text is read for them, see `signals.py`, `reading_en.py`, `reading_zh.py`; for other languages `languages/`.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _read(text: str, language: str | None, *, reply: bool) -> Reading:
     chinese = read_chinese(tokens, letters, reply=reply)
     if not _LATIN_LETTER.search(text):
         return chinese
-    struck = "".join(tokens)  # orders to whoever rates are gone
+    struck = "".join(tokens)  # without orders to the rater
     if not _CJK.search(struck):
         return read_english(struck, reply=reply)
     latin = _LATIN.findall(struck)

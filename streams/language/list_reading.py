@@ -18,7 +18,7 @@ OWN: Final = 0.9
 OWN_ALONE: Final = 0.4
 
 NEWS: Final = 0.7
-"""Points for a long word that is not listed, beside the first person: "I am left-handed" says something, whatever."""
+"""Points for an unlisted long word beside the first person: "I am left-handed" still says something."""
 
 LIFE: Final = 1.6
 """Points for a word about a life, up to `MOST_LIFE` of them: by itself enough, as most languages leave out "I"."""

@@ -17,17 +17,17 @@ _HERE = ("en", "zh")
 
 
 class Phrases:
-    """Finds any of some phrases, whatever their case; Latin ones as whole words: "like" is not in "likely".
+    """Finds any of some phrases, ignoring case; Latin ones as whole words: "like" is not in "likely".
 
     >>> Phrases(["like"]).found_in("I LIKE tea"), Phrases(["like"]).found_in("unlikely")
     (True, False)
 
-    A phrase's longest word is looked for as plain text, and its pattern is tried only where that word stands:
-    most texts hold none, and one pattern of all phrases would cost ten times as much. Of words that hold one another
-    the shortest is looked for first, and in a text of ASCII alone only words that are such.
+    It looks for a phrase's longest word as plain text, and tries the phrase's pattern only where that word is found:
+    most texts hold none, and one pattern of all phrases would cost ten times as much. Of words that contain one
+    another it looks for the shortest first; in a text of ASCII alone, it looks only for words of ASCII.
 
-    A phrase that has a reading counts only where that says so. Phrases of ours in languages that are neither English
-    nor Chinese are not looked for in a longer text that is one of these.
+    A phrase that has a reading counts only where the reading says so. Our phrases in languages other than English and
+    Chinese are not looked for in a longer English or Chinese text.
     """
 
     def __init__(self, phrases: Iterable[str], readings: Mapping[str, Reading] | None = None) -> None:

@@ -70,8 +70,8 @@ _ORDER: Final = re.compile(
     r"|(?<![^.?,])[ksyaq,]{0,12}o[^.?]{0,9}[DO][.,]*"  # you must answer ten
 )
 _MARK: Final = re.compile(r"(?<![^.?])D+(?![^.?])\.?")
-"""Orders to whoever rates, and marks that stand alone ("10."): struck out before anything is counted, so that they
-cannot move the value."""
+"""Orders to the rater, and marks that stand alone ("10."): removed before anything is counted, so that they cannot
+move the value."""
 
 _GREETED: Final = re.compile(r"ks?T|yw?T")
 """Times that only greet: good morning, happy new year, see you next week."""

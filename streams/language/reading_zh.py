@@ -83,7 +83,7 @@ _ORDER: Final = re.compile(
     rf"|hs?{_TOP}"  # 请打满分
     r")[Dtis]*[,.]*"
 )
-"""Orders to whoever rates: struck out before anything is counted, so that they cannot move the value."""
+"""Orders to the rater: removed before anything is counted, so that they cannot move the value."""
 
 _ASKED: Final = re.compile(
     r"(?<![^.])[^.Iq]*+q[^.I]*+(?!I)"  # 什么是量子纠缠

@@ -1,9 +1,9 @@
-"""The analysts' copy is recreated on a timer, and when it is asked for.
+"""The analysts' copy is recreated on a timer, and on request.
 
-Each shard's rows are exported on the shard's own thread; the copy is put together on a thread of low priority. What
-that takes of the processor is measured: the next copy waits until this one was at most `SHARE` of a core. A copy that
-fails is logged and counted: it is no reason to stop a worker. Where no copies are wanted, one that somebody
-has asked for is recreated when something was forgotten: it would keep the words.
+Each shard's rows are exported on the shard's own thread; a thread of low priority assembles the copy. Its processor
+time is measured: the next copy waits until this one has used at most `SHARE` of a core. A copy that fails is logged
+and counted: it is no reason to stop a worker. Where copies are disabled, one that was made on request is recreated
+when something was forgotten: otherwise it would keep the words.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class AnalyticsJob:
         self._memory, self._monotonic, self._processor = memory, monotonic, processor
         #: Seconds of a core that the copy in the making has taken, and when the timer may have the next one made.
         self._cost, self._next = 0.0, -math.inf
-        #: Whether a copy that is there may hold what was forgotten; of an earlier run nobody knows.
+        #: Whether an existing copy may hold what was forgotten; one of an earlier run may.
         self._outdated = True
         self._copied: dict[int, Fingerprint] = {}
         self._one_at_a_time = asyncio.Lock()
@@ -197,7 +197,7 @@ class AnalyticsJob:
         return True
 
     def _still_copied(self, partition: int) -> Fingerprint | None:
-        """Of the shard as it was last copied; None where somebody has deleted what was copied."""
+        """The fingerprint of the shard as it was last copied; None where the copied file has been deleted."""
         there = parquet(self.folder, "memories", partition).exists()
         return self._copied.get(partition) if there else None
 

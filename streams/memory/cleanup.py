@@ -1,7 +1,8 @@
-"""What nobody needs any more goes to the archive, and later out of it.
+"""Memories that are no longer needed are moved to the archive, and later removed from it.
 
-The shards say what it is time for; it is asked for here, by events of `long-term` like everybody's. What is pinned,
-accessed or restored before its event comes back is spared. On one day, the same is asked for under the same event id.
+The shards say which memories are due; this job asks for the change by events of `long-term`, as clients do. A memory
+that is pinned, accessed or restored before its event comes back is spared. On one day, the same request has the same
+event id.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class ExpiryJob:
         self._shards, self._event_log = shards, event_log
 
     async def tick(self, now: int) -> int:
-        """Every shard once, as of `now` (epoch ms; 0: nobody knows it yet); how many events were sent."""
+        """Every shard once, as of `now` (epoch ms; 0: it is not known yet). Returns how many events were sent."""
         sent = 0
         for partition in self._shards.partitions() if now else ():
             try:

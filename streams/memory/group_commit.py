@@ -127,7 +127,7 @@ class GroupWriter:
         for fetched in self._end():
             log.info("a fetched batch was not written: %s: %s", type(exc).__name__, exc)
             fetched.written.set_exception(exc)
-            fetched.written.exception()  # nobody asks for it where the partition is just being revoked
+            fetched.written.exception()  # marks it as retrieved: during a revocation no caller awaits it
 
     def _end(self) -> list[_Fetched]:
         """Write no more; the batches that are not in yet."""

@@ -155,7 +155,7 @@ class Reembedder:
         return held
 
     async def close(self) -> None:
-        """End, whatever is under way; the next start finds each shard with the one model or the other."""
+        """Cancel the change, even halfway; the next start finds each shard with the one model or the other."""
         await self._cancel()
         await asyncio.gather(*self._ending)
 

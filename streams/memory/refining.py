@@ -138,7 +138,7 @@ class RefiningJob:
                 self._count(question.kind, "failed")
 
     async def _until_there_is_time(self) -> None:
-        while self._backlog() > BACKLOG or self._refiner.resumes_in():  # noqa: ASYNC110 - nobody tells of either
+        while self._backlog() > BACKLOG or self._refiner.resumes_in():  # noqa: ASYNC110 - neither has an event
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
 
     async def _supersede(self, question: _PendingQuestion) -> None:
@@ -229,9 +229,10 @@ def _older_ones(
 
 
 def _may_give_way(memory: Memory, new: Memory) -> bool:
-    """A summary says more than one thing, somebody has pinned what is pinned, and a long text is not shown whole.
+    """Whether `new` may replace the memory. A summary says more than one thing, and a long text is not shown whole.
 
-    What was born pinned may: the user asked to remember what was so then.
+    A memory that was pinned by a command may not be replaced. One that was created pinned may: the user asked to
+    remember what was true then.
     """
     return (
         (memory.created_at, memory.seq) < (new.created_at, new.seq)

@@ -23,10 +23,10 @@ T = TypeVar("T")
 
 
 class ChatModel:
-    """Asks a model. No failure is ever raised, so that it never holds up the stream.
+    """Asks a model. It never raises a failure, so that it never holds up the stream.
 
-    `settings.timeout_seconds` bounds each asking as a whole, from when it has its place among the
-    `settings.concurrency` simultaneous ones, whoever asks: waiting for a place is not the service's fault.
+    `settings.timeout_seconds` limits each request as a whole, from when it has one of the `settings.concurrency`
+    places, which all callers share: waiting for a place is not the service's fault.
 
         chat = ChatModel(settings.rater())
         await chat.ask(prompt.about(data), read=int, max_tokens=5, failure="it was not counted")
@@ -84,7 +84,7 @@ class ChatModel:
                 if whole and choice.finish_reason == "length":
                     raise ValueError("the answer was cut off")
                 return read(choice.message.content or "")
-            except Exception as exc:  # whatever it is, the stream goes on without an answer
+            except Exception as exc:  # after any failure, the stream goes on without an answer
                 return self._failed(exc, said)
 
     def tell(self, none: NoAnswer, failure: str) -> None:

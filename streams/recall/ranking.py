@@ -159,7 +159,7 @@ def sentences(text: str) -> list[str]:
 
 
 def is_question(text: str) -> bool:
-    """Whether it ends with a question mark, whatever stands behind that."""
+    """Whether the text ends with a question mark; other punctuation or spaces may follow it."""
     asked = False
     for character in reversed(text):
         if character.isalnum() or character == "_":

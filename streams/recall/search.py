@@ -243,7 +243,7 @@ def no_memories_of(shard: Shard, user_id: str, said: Sequence[tuple[str, Exchang
 
 
 def _rows_of(user_id: str, said: Sequence[tuple[str, Exchange]], made: SaidRows) -> list[SaidRow]:
-    """Of the exchanges in which somebody says something."""
+    """The rows of the exchanges in which a user or an assistant says something."""
     rows = [made.row(user_id, session_id, exchange) for session_id, exchange in said if exchange.spoken]
     return [row for row in rows if row.text.strip()]
 

@@ -1,6 +1,6 @@
-"""What was said, and is no memory yet: which exchanges of a user's windows a search looks through.
+"""Exchanges that are not yet memories: which of those in a user's windows a search looks through.
 
-They are read, and embedded, when somebody asks: intake pays nothing for it. However much a user has said, a search
+The search itself reads and embeds them: intake pays nothing for it. However much a user has said, a search
 looks through the newest `MOST` exchanges by their words, and embeds the newest `NEWEST` of these and the best
 `BY_WORDS` of the others.
 """
@@ -56,9 +56,9 @@ class SaidLately:
 
 
 def repeats(exchange: Exchange, question: str) -> bool:
-    """Whether it is the question itself, which somebody has said and nobody has answered.
+    """Whether the exchange is the question itself, still without an answer.
 
-    A chat service may put a message into the log before it asks for what is known of it.
+    A chat service may write a message to the log before it searches with it.
     """
     said = [message.content for message in exchange.messages if message.role is Role.USER]
     answered = any(message.role is Role.ASSISTANT for message in exchange.messages)

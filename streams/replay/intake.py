@@ -24,7 +24,7 @@ from streams.worker.wiring.intake import Intake
 
 #: Between two savings; what was read since the last one is read again after a kill.
 SAVE_SECONDS = 2.0
-#: For how long a model that does not answer is asked about an exchange: somebody waits for the end.
+#: For how long a model that does not answer is asked about an exchange: an operator waits for the replay to end.
 PATIENCE_SECONDS = 600.0
 #: How often answers of a model are looked for at the end.
 TICK_SECONDS = 0.1

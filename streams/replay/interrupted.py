@@ -15,9 +15,9 @@ log = logging.getLogger(__name__)
 
 
 def drop_interrupted(data_dir: Path, until: int) -> list[Path]:
-    """Remove those that were begun up to a moment (epoch ms) and that nobody is at work in; which they were.
+    """Remove replays that began by `until` (epoch ms) and are not running; returns their folders.
 
-    The same command restarts them. A folder that somebody named himself is not looked for.
+    The same command restarts them. Folders that the operator named are not searched.
     """
     return [folder for folder in _folders(data_dir) if _begun(folder) <= until and _dropped(folder)]
 

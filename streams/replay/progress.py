@@ -47,9 +47,9 @@ class WindowRow(NamedTuple):
 
 
 class ReplayProgress:
-    """The progress of one partition. Whoever has it open has it alone.
+    """The progress of one partition, in a file that is opened exclusively.
 
-    `noted` are numbers by name: what has been counted, and `offset`, the next one of `conversations`.
+    `noted` are numbers by name: the counts, and `offset`, the next offset of `conversations`.
     """
 
     def __init__(self, path: Path) -> None:

@@ -96,9 +96,9 @@ class _Again(NamedTuple):
 
 
 class Replay:
-    """What a plan asks for, in its folder. Whatever ends it, the next one with the same folder goes on.
+    """Carries out a plan in its folder. However it ends, the next replay with the same folder continues it.
 
-    With `rebuild` shards are made in `<folder>/shards`; else what is found is sent to the workers.
+    With `rebuild`, shards are made in `<folder>/shards`; otherwise found promotions are sent to the workers.
 
         async with replaying(settings, plan, folder, rebuild=True) as replay:
             await replay.run(bar=lambda name: tell)
@@ -184,7 +184,7 @@ class Replay:
         await _together([one(partition) for partition in spans])
 
     async def _look_through(self, partition: int, span: OffsetRange, told: Callable[[int], None]) -> None:
-        """The whole log, whatever part of it is asked for: what is promoted in it is not found again."""
+        """Read the whole log, even if only part of it is asked for: promotions in it must not be found again."""
         progress = self._progress_of[partition]
         position = progress.noted.get("looked_at", 0)
         await self._take_over(partition)
@@ -242,7 +242,7 @@ class Replay:
             await (await agent.handle(partition, [self._again(partition, span.end, one) for one in found]))
 
     def _writer(self, partition: int, span: OffsetRange, told: Callable[[int], None]) -> LongTermAgent:
-        """A worker's, over a log with the found promotions in it, and windows in which nobody speaks."""
+        """A worker's agent, over the log with the found promotions in it, and with windows that get no messages."""
         assert self._shards is not None
         kept = Kept(self._topics.long_term, self._progress_of[partition], None)
         context = replay_context(self._settings, self._topics, kept, self.metrics, _raised_by_the_call)
@@ -368,4 +368,4 @@ async def _nothing() -> Batches:
 
 
 def _raised_by_the_call(_exc: BaseException, _where: str) -> None:
-    """Whoever calls a shard that cannot be opened is told so by the call."""
+    """Does nothing: a call to a shard that cannot be opened raises the error itself."""

@@ -1,6 +1,6 @@
-"""Work that may take long, in threads that nobody waits for at the end.
+"""Work that may take long, in threads that the process does not wait for when it ends.
 
-A thread of an executor is waited for when the process ends: one that asks a store that says nothing would keep it.
+It does wait for an executor's threads: one that waits for a store that does not answer would keep it from ending.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NICENESS: Final = 15
 
 
 async def in_background(work: Callable[[], T], name: str, *, low_priority: bool = False) -> T:
-    """What `work` gives, or raises. Who is cancelled meanwhile does not end it: it has to be told otherwise."""
+    """The result of `work`, or its exception. Cancelling the caller does not end `work`: signal it in another way."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
@@ -35,7 +35,7 @@ async def in_background(work: Callable[[], T], name: str, *, low_priority: bool 
             outcome: tuple[Callable[[Any], None], Any] = done.set_result, work()
         except BaseException as exc:
             outcome = done.set_exception, exc
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and no caller waits
             loop.call_soon_threadsafe(settle, *outcome)
 
     threading.Thread(target=run, name=name, daemon=True).start()
@@ -43,6 +43,6 @@ async def in_background(work: Callable[[], T], name: str, *, low_priority: bool 
 
 
 def yield_to_others() -> None:
-    """The calling thread gets the processor when nobody else wants it."""
+    """Lower the calling thread's priority: it runs when no other thread wants the processor."""
     if sys.platform == "linux":  # where alone a thread has a priority of its own
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

@@ -37,5 +37,5 @@ class BacklogGate:
 
     async def wait(self) -> None:
         """Until long-term work may go on. Call `must_wait` on a timer as well: a backlog may end unasked."""
-        while self.must_wait():  # noqa: ASYNC110 - lag is a number in another thread, which tells nobody
+        while self.must_wait():  # noqa: ASYNC110 - lag is a number in another thread, without a notification
             await asyncio.sleep(LOOK_AGAIN_SECONDS)

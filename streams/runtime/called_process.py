@@ -69,7 +69,7 @@ class CalledProcess:
         return cast(T, await connection.ask(frame((function, given))))
 
     async def close(self) -> None:
-        """End it, whatever it is doing; who still waits for an answer gets `ProcessDied`."""
+        """Kill the process, even during a call; callers that still wait for an answer get `ProcessDied`."""
         if self._connected is not None:
             with contextlib.suppress(ProcessDied):
                 (await self._connected).close()

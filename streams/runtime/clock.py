@@ -100,7 +100,7 @@ class EventClock:
         return self._newest
 
     def go_to(self, moment: int) -> None:
-        """Somebody says what time it is (epoch ms), however far ahead: what would be, then."""
+        """Advance the clock to a moment (epoch ms), however far ahead, to see the state at that time."""
         self._newest = max(self._newest, moment)
 
     def observe(self, event_time: int) -> None:

@@ -1,7 +1,7 @@
-"""Tasks that are ended, whatever becomes of a cancellation.
+"""Ending tasks, even if a cancellation is lost.
 
-One can be lost: libraries pass over it where they await a task of their own that they have cancelled (`suppress` in
-aiokafka's `close`, `_default_stop_children` of mode's services), and go on as if it had been meant for that.
+Libraries lose one that arrives while they await a task of their own that they have cancelled (`suppress` in
+aiokafka's `close`, `_default_stop_children` of mode's services): they go on as if it had been meant for that task.
 """
 
 from __future__ import annotations

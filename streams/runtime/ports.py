@@ -7,18 +7,18 @@ import random
 import socket
 from collections.abc import Iterator
 
-#: Below those that systems give to outgoing connections (Linux: from 32,768, macOS: from 49,152): whoever connects to
-#: something while our process starts is not given its port.
+#: Below the ports that systems give to outgoing connections (Linux: from 32,768, macOS: from 49,152), so that none
+#: made while our process starts takes its port.
 RANGE = range(20_000, 32_768)
 
 
 @contextlib.contextmanager
 def reserved_port() -> Iterator[int]:
-    """A port that nothing listens on, and that nobody else who asks here is given until the block ends.
+    """A port that nothing listens on; until the block ends, no other caller of this function gets it.
 
-    A port that is only looked for, let go and then bound by another process is given twice now and then: two
-    processes look at the same time. So it is held meanwhile, by a UDP socket, which keeps no one from listening on
-    the TCP port of that number, leaves no file, and ends with this process however that happens.
+    A port that is found, released and then bound by another process is sometimes given out twice, because two
+    processes search at the same time. So a UDP socket holds it meanwhile: it does not prevent listening on the TCP
+    port of that number, leaves no file, and ends with this process, however that ends.
     """
     for port in random.sample(RANGE, len(RANGE)):
         with contextlib.ExitStack() as held:

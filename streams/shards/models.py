@@ -1,8 +1,8 @@
-"""Which embedding model made the vectors of each shard: one for all, but while they are changed to another's.
+"""Which embedding model made the vectors of each shard: the same for all, except while they change to another model.
 
-A vector is worth nothing beside those of another model, and may fit in size all the same. So whoever embeds for a
-shard does it with `OwnedShards.with_model`, and starts over where the shard has changed before it is through. Nothing
-waits for a change, and a change waits for nobody.
+Vectors of different models cannot be compared, even where their sizes are equal. So a caller that embeds for a shard
+uses `OwnedShards.with_model`, and starts over if the shard's model changes meanwhile. No embedding waits for a
+change, and a change waits for no embedding.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Models:
         self._writing: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def writing(self, partition: int) -> asyncio.Lock:
-        """To be held while vectors are written: whoever has it sees none come in."""
+        """To be held while vectors are written: its holder knows that no other caller adds any."""
         return self._writing[partition]
 
     def of(self, partition: int) -> Embedding:
@@ -78,7 +78,7 @@ class Models:
                 loop.call_soon_threadsafe(before.changed.set)
 
     def settle(self) -> Embedding:
-        """`next` is every shard's model; the former one, which nobody needs any more."""
+        """Make `next` the model of every shard. Returns the former model, which is no longer used."""
         assert self.next is not None
         former, self.current, self.next = self.current, self.next, None
         for partition, held in list(self._held.items()):

@@ -1,9 +1,9 @@
 """summary-requests → daily Markdown files.
 
-A request carries its messages, so that it can be answered whatever has become of the window since. Requests are
-answered beside the conversation: they wait by user and day, and those for the same day that wait together, those that
-failed before among them, become one summary, in which each run stands. An offset is acknowledged when its request is
-in a file, or kept to be tried again.
+A request carries its messages, so that it can be answered even if the window has changed since. Requests are
+answered outside the conversation stream: they wait by user and day. Requests that wait for the same day, including
+those that failed before, become one summary, which names each run. An offset is acknowledged when its request is in a
+file, or kept to be tried again.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ MOST_TRIES = 3
 DAYS_AT_A_TIME = 16
 #: Records that may wait; with more, their topic is read no further.
 MOST_WAITING_BYTES = 64 * 1024 * 1024
-#: Events of `long-term` that are not yet processed; with fewer, nobody waits long.
+#: Unprocessed events of `long-term`: with no more than this, their delay is short, and summaries go on.
 BACKLOG = 100
 GIVE_WAY_SECONDS = 10.0
 #: A preference or decision is worth remembering, and less than what the user asked to remember.
@@ -76,10 +76,10 @@ class Extraction(Protocol):
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class _User:
-    """Somebody whose requests are answered one after the other, and none while the user is being forgotten.
+    """A user, whose requests are answered one after the other, and none while the user is being forgotten.
 
-    `answering` is held while a model is asked, `writing` only while something is put into a file or removed:
-    forgetting waits for the latter alone. `forgotten` counts; `begun` is what it was when the answering began.
+    `answering` is held while a model is asked, `writing` only while a file is written or removed: forgetting waits
+    for `writing` alone. `forgotten` counts the forget commands; `begun` is its value when the answering began.
     """
 
     answering: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -126,7 +126,7 @@ class SummariesAgent:
         self._leave_former()
         batch, now = RequestBatch(len(requests)), now_ms()
         for record, heading in requests:
-            # Whatever its messages are dated, they were said before it was asked for.
+            # Its messages were said before the request, even if they are dated later.
             newest = min(heading.newest, ingested(record.timestamp, now))
             self._waiting.add(partition, heading._replace(newest=newest), record.value, batch)
         self._metrics.summaries_waiting.set(len(self._waiting))
@@ -137,9 +137,9 @@ class SummariesAgent:
         return batch.done
 
     async def forget_user(self, partition: int, user_id: str) -> None:
-        """Nothing of the user stays in a file, or is written into one, whatever a model is asked meanwhile.
+        """Remove the user's files and pending requests. A summary that a model is making meanwhile is not written.
 
-        What cannot be removed is reported, and tried again by `sweep`: it holds up nobody else.
+        A file that cannot be removed is reported, and `sweep` tries again: it holds up no other user.
         """
         user = self._of_user(user_id)
         user.forgotten += 1
@@ -229,7 +229,7 @@ class SummariesAgent:
                 await asyncio.sleep(LOOK_AGAIN_SECONDS)
 
     def _leave_former(self) -> None:
-        """What was read before partitions were reassigned is read again, by whoever has them."""
+        """Drop requests that were read before partitions were reassigned: the present owners read them again."""
         if self._generation != self._pending.generation:
             self._generation = self._pending.generation
             self._waiting.leave()

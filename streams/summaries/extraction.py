@@ -16,7 +16,7 @@ class Failed(NamedTuple):
 
 
 def made(orders: Sequence[Order], seconds: float) -> list[Draft | Failed]:
-    """One that takes more than so many seconds of CPU time ends the process (SIGPROF), whatever it is stuck in."""
+    """An order that takes more than `seconds` of CPU time ends the process (SIGPROF), wherever it is stuck."""
     return [_made_within(seconds, order) for order in orders]
 
 

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 #: What a summary may take, in seconds of CPU time; the longest that is read takes less than one.
 MOST_SECONDS: Final = 20.0
-#: A summary yields to intake where cores are short. Lower still, and beside a steady load nobody would see one.
+#: Summaries yield to intake where cores are short. At a lower priority, a steady load would leave none done.
 EXTRACTION_NICE: Final = 10
 
 
@@ -44,8 +44,8 @@ class ExtractionProcess:
     async def drafted(self, orders: Sequence[Order]) -> list[Draft | None]:
         """The drafts of these orders, in their order.
 
-        What the process dies of, or does not come to an end with, costs nobody else a summary: it is started again,
-        and asked for each of the orders alone.
+        If the process dies, or does not finish in time, it is started again and given each order alone: so one order
+        costs no other its summary.
         """
         async with self._turn:
             answers = await self._answers(orders)
@@ -69,7 +69,7 @@ class ExtractionProcess:
             await self._end()
             return None
         except asyncio.CancelledError:
-            await asyncio.shield(self._end())  # who comes next does not wait for what nobody waits for
+            await asyncio.shield(self._end())  # the next caller does not wait for the cancelled call
             raise
         answers: list[Draft | None] = []
         for answer in told:

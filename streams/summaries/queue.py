@@ -94,7 +94,7 @@ _FIRST: tuple[Reason, ...] = ("manual", "day_end", "count")
 
 
 class WaitingSummaries:
-    """What is to be answered, oldest day first; where somebody has asked, that day before all others.
+    """The requests to be answered, oldest day first; a day that a person has asked for goes before all others.
 
     A run that waits already is not added again; `size` is in bytes of records.
     """

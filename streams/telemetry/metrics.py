@@ -284,7 +284,7 @@ class Metrics:
         return sum(n for (outcome, _), n in labelled(self.decisions).items() if outcome == "promoted")
 
     def taken_in(self) -> int:
-        """How many long-term events that bring a memory have had their effect, whatever it was."""
+        """How many long-term events that bring a memory have been applied, regardless of their effect."""
         effects = labelled(self.memories)
         return sum(effects.get((effect,), 0) for effect in ("new", "merged", "repeated", "forgotten"))
 

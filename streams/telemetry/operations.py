@@ -1,8 +1,8 @@
 """Operations on memories as spans, by OpenTelemetry's conventions for generative AI (`gen_ai.memory.*`).
 
-They stand around the use cases of `MemoryService`, so they are the same for HTTP, MCP and whatever else asks it. A
-store is the shard of a partition, `<consumer group>/<partition>`. Whose memories they are is recorded nowhere: a
-user's id is often an address or a number of somebody, and its hash could be found by trying.
+They wrap the use cases of `MemoryService`, so they are the same for HTTP, MCP and its other callers. A store is the
+shard of a partition, `<consumer group>/<partition>`. No span records whose memories they are: a user's id is often a
+person's address or number, and its hash could be found by trying.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What comes back of each partition: how far it is, and how long it will take.
+"""The recovery of each partition: how far it is, and how long it will take.
 
-A shard that is opened, restored from a checkpoint or filled up from the log tells here what it has done. So do the
-windows while their changelogs are read. Whoever asks a partition meanwhile is told when to ask again.
+A shard that is opened, restored from a checkpoint or filled up from the log reports its progress here. So do the
+windows while their changelogs are read. A caller that asks for a recovering partition is told when to ask again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the worker tells of what it does; and nobody who listens."""
+"""The interface through which a worker records spans, and an implementation that records none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RouteOf = Callable[[str, str], str | None]
 
 
 class Spans(Protocol):
-    """Makes spans. While it is not `on`, whoever comes by often asks for nothing else of it."""
+    """Makes spans. While it is not `on`, frequent callers call nothing else of it."""
 
     @property
     def on(self) -> bool:

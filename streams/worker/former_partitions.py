@@ -1,9 +1,9 @@
-"""What a worker has kept of partitions that are another's by now forgets with them.
+"""Applies forget commands to the shards that stay on disk after their partitions moved.
 
-A shard, day files and the analysts' rows stay where they are when a partition moves to a worker with a data directory
-of its own: should it come back, only what is new has to be read. So the log of these partitions is looked through for
-commands to forget, from where the shard stands. Where a directory is shared, the shard is open or locked, and its
-owner's. Windows, of which the changelogs bring all that is left, are removed.
+A shard, day files and the analysts' rows stay on disk when a partition moves to a worker with a data directory of its
+own: if it comes back, only new records have to be read. So the log of these partitions is searched for forget
+commands, from the shard's position on. In a shared directory, the shard is open or locked, and its owner applies
+them. Windows are removed: the changelogs bring back all rows that are left.
 """
 
 from __future__ import annotations
@@ -85,18 +85,18 @@ class FormerShards:
         self._looked: dict[int, int] = {}
 
     async def tick(self) -> None:
-        """Forget what was forgotten since the last time. What cannot be done now is tried the next time."""
+        """Apply the forget commands since the last tick. Those that fail are tried again at the next tick."""
         ours = self._shards.partitions()
         for partition in ours:
             self._looked.pop(partition, None)
         if not ours:
-            return  # nobody knows yet what is whose
+            return  # partitions are not assigned yet
         for partition, catalog in catalogs(self._data_dir).items():
             if partition not in self._shards.partitions():
                 try:
                     await self._follow(partition, catalog)
                 except (ShardLocked, ShardNotHere):
-                    continue  # whoever has it forgets
+                    continue  # its owner applies the commands
                 except (SiltstoneError, TimeoutError, OSError, duckdb.Error) as exc:  # damaged, or a full disk
                     why = type(exc).__name__ if isinstance(exc, duckdb.Error) else exc
                     log.warning("shard %d: what is here of it was not looked through: %s", partition, why)

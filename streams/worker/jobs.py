@@ -157,7 +157,7 @@ class Jobs:
         self._newest_forgetting = now_ms()
 
     async def _age(self) -> None:
-        """What is removed, and by itself archived, goes as of a moment that has passed, whatever the clock says."""
+        """Removal and automatic archiving go by a time that has surely passed, even if the clock is ahead."""
         if await self.lifecycle.recompute():
             passed = self._context.clock.passed()
             await self.expiry.tick(passed)

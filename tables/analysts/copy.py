@@ -3,9 +3,9 @@
     <data_dir>/analytics/siltstone.duckdb            tables, and views over them (docs/analytics.md)
     <data_dir>/analytics/parquet/<table>/<p>.parquet  the rows of shard p
 
-Each shard writes its rows into `staged/` (`export`); `assemble` puts the files in their places and makes the
-DuckDB file beside the old one, which it then replaces: whoever has the old one open goes on reading it. Workers
-that share a data directory share the copy: each exports its own shards, and assembles what all have exported.
+Each shard writes its rows into `staged/` (`export`). `assemble` moves the files to their places, makes a new DuckDB
+file beside the old one, and then replaces the old one: a process that has the old file open goes on reading it.
+Workers that share a data directory share the copy: each exports its own shards, and assembles the exports of all.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def _staged_name(table: str, partition: int) -> str:
 
 
 def described(copy: Copy, data: Path) -> dict[str, Any]:
-    """For JSON. The path is within the data directory: where that lies is nobody's business who asks a worker."""
+    """For JSON. The path is relative to the data directory, whose location a worker's clients need not know."""
     return {
         "path": str(copy.path.resolve().relative_to(data.resolve())),
         "at": copy.at,

@@ -70,7 +70,7 @@ class Checkpoints:
         patience: Patience = PATIENCE,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Asks nobody yet. `clock` says seconds since 1970. Raises `StoreUnavailable` where no client can be made."""
+        """Sends no request. `clock`: seconds since 1970. Raises `StoreUnavailable` where no client can be made."""
         self._store = Store(url, patience)
         self._keep = keep
         self._erase_within = erase_within
@@ -183,11 +183,11 @@ class Checkpoints:
     def refresh(
         self, folder: Path, before: Manifest, manifest: Manifest, progress: Progress = lambda done, whole: None
     ) -> None:
-        """Bring a folder from one generation to another; only what differs travels.
+        """Bring a folder from one generation to another; only the blocks that differ are downloaded.
 
-        `folder` is as `restore` or `refresh` has left it with `before`: nobody has opened it. It holds one of the two
-        generations; where the process is killed or the disk fails while it is changed, it is gone. Raises as
-        `restore` does.
+        `folder` must be as `restore` or `refresh` left it with `before`: its files were not opened since. Afterwards
+        it holds one of the two generations; it is gone if the process is killed or the disk fails during the change.
+        Raises as `restore` does.
         """
         try:
             refreshed(

@@ -1,7 +1,7 @@
-"""Folders in which something is restored, before it is put in its place. Each is locked by the process that made it.
+"""Folders in which a checkpoint is restored, before it is moved to its place. Each is locked by its process.
 
-What a worker leaves that is killed meanwhile holds users' words, and nothing would forget them there: whoever finds a
-draft that no process holds removes it.
+A worker that is killed meanwhile leaves users' words in its draft, where no forget command reaches them. So a worker
+removes each draft that it finds unlocked.
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
-"""What of older generations has to leave the store, and when.
+"""Which parts of older generations must leave the store, and when.
 
-A block that falls out of the newest generation (its bytes were overwritten, since somebody is forgotten) stays in its
-pack, and manifests of older generations name it. So two things happen, each after a third of `erase_within`:
+A block that drops out of the newest generation (its bytes were overwritten by a forget command) stays in its pack,
+and the manifests of older generations name it. So two things happen, each after a third of `erase_within`:
 
-- a generation that is older than that is removed, as soon as a newer one is there;
-- a pack with bytes that have been dead for so long is left: the next take puts what lives of it into a new pack. The
-  old one is then removed with the last generation that names it.
+- a generation that is older than that is removed, as soon as there is a newer one;
+- a pack with bytes that have been dead for that long is left: the next take copies its live blocks into a new pack.
+  The old pack is then removed with the last generation that names it.
 
-So what a take finds gone is in no object two thirds of `erase_within` later, and the last third is for the time
-until files are rewritten, between takes, and between expiries: the bound holds as long as all of it fits in. Once
-bytes have been dead for half of a third, takes begin to leave their packs, a little each; so it is seldom that many
-are left at once.
+So bytes that a take finds gone are in no object two thirds of `erase_within` later. The last third covers the time
+until files are rewritten, between takes, and between expiries: the bound holds as long as these fit into it. Takes
+begin to leave packs once bytes have been dead for half of a third, a few packs each, so many are seldom left at once.
 """
 
 from __future__ import annotations

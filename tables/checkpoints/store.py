@@ -61,7 +61,7 @@ class Store:
     """One store. Thread-safe and blocking; all methods raise `StoreUnavailable` and what stands below it."""
 
     def __init__(self, url: str, patience: Patience = PATIENCE) -> None:
-        """Asks nobody yet. Raises `StoreUnavailable` where the environment is not enough for a client."""
+        """Sends no request. Raises `StoreUnavailable` where the environment is not enough for a client."""
         parts = urlsplit(url)
         self.url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         self.folder = Path(unquote(parts.path)) if parts.scheme == "file" else None

@@ -17,10 +17,10 @@ import numpy.ma  # noqa: F401 (DuckDB loads it with the first NULL that it hands
 # Two shards' threads may be the first at one moment, and `numpy.ma` then calls itself until the stack ends: numpy
 # loads such parts when they are asked for (`numpy.__getattr__`), and nothing locks the moment before they are there.
 
-#: What a database works with that is read, compared or put together for a moment: bytes.
+#: Memory limit of a database that is read, compared or assembled, and then closed: bytes.
 BRIEFLY: Final = 512 << 20
 
-#: What a shard's catalog has where nobody shares out memory, as a command that works without a worker: bytes.
+#: Memory limit of a shard's catalog without a worker that divides memory among shards, as in a command: bytes.
 ALONE: Final = 1 << 30
 
 
@@ -48,7 +48,7 @@ def _size(memory: int) -> str:
 
 
 class Interruption:
-    """Ends, from another thread, the statement that a database is at; whoever begins another one asks `check`."""
+    """Ends a database's running statement from another thread. Call `check` before the next statement."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -64,7 +64,7 @@ class Interruption:
             self.check()
             yield
         finally:
-            with self._lock:  # whoever closes it does so when nobody interrupts it any more
+            with self._lock:  # the caller closes `db` afterwards, when `call` cannot reach it any more
                 self._db = None
 
     def check(self) -> None:
@@ -73,7 +73,7 @@ class Interruption:
             raise duckdb.InterruptException("it was given up")
 
     def call(self) -> None:
-        """Of two statements that are just being changed neither may notice: call it until the work has ended."""
+        """Repeat it until the work has ended: a call between two statements may interrupt neither."""
         with self._lock:
             self._called = True
             if self._db is not None:

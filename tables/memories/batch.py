@@ -456,7 +456,7 @@ class Batch:
         self.space.add(replace(memory, seq=self.space.next_seq), vector)
 
     def _supersede(self, older_id: uuid.UUID, newer_id: uuid.UUID, at: int, reason: str) -> None:
-        """The newer one holds from now on, whatever stood in its place: so nothing goes in circles."""
+        """The newer memory becomes current, even if it was superseded before: so no cycle can arise."""
         older, newer = self.space.known[older_id], self.space.known[newer_id]
         if older_id == newer_id or older.superseded_by == newer_id:
             return

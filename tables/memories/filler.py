@@ -33,7 +33,7 @@ class Language:
     telling: frozenset[str]
     #: Filler where they are all of a clause.
     whole: Phrases
-    #: Filler at the beginning of a clause, whatever follows.
+    #: Filler at the beginning of a clause, before any word.
     first: Phrases = frozenset()
     #: Filler at the beginning of a clause where one of `openers` follows.
     before_openers: Phrases = frozenset()

@@ -12,7 +12,7 @@ from tables.memories.catalog.reembedding import VectorModel
 
 #: The folder of a shard's files in a checkpoint.
 FOLDER: Final = "shard"
-#: The name of the position in the log of memories, whatever the topic is called.
+#: The name of the position in the log of memories, regardless of the topic's name.
 LONG_TERM: Final = "long-term"
 
 

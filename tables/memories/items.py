@@ -31,7 +31,7 @@ def is_item(memory: Memory) -> bool:
 
 
 def item(event: Remember, seq: int) -> Memory:
-    """What lies under the key after the event, whatever lay there. Pinned, so it keeps its score."""
+    """The memory under the key after the event, regardless of an earlier one. Pinned, so it keeps its score."""
     assert event.memory_id is not None, "an item has a key"
     meta = {key: value for key, value in (event.metadata or {}).items() if key not in (MARK, SOURCES)}
     if event.sources:  # the event alone says them

@@ -1,7 +1,7 @@
-"""An index of vectors is made what its catalog says, whatever of it was lost, or is of another moment.
+"""Brings an index of vectors in line with its catalog, where it has lost vectors or is of another moment.
 
-Few vectors are added as new ones are. Where many are missing, as after a restore, they go from the catalog's file
-straight into a segment, once.
+A few missing vectors are added as new ones are. Many, as after a restore, are written once, from the catalog's file
+straight into a segment.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def groups(vectors: Vectors, least: float, excess: int, wanted: int) -> list[lis
 def summary(members: Sequence[Memory], seq: int, at: int, active: float) -> Memory:
     """The memory that stands for others of the same user, made at `at` (epoch ms).
 
-    Whatever they were worth by then, it is born active, at least as important as the border `active`, and as fresh as
+    Regardless of their scores, it is created active, at least as important as the border `active`, and as fresh as
     the newest access.
     """
     members = sorted(members, key=lambda memory: (memory.created_at, memory.id))

@@ -1,7 +1,7 @@
-"""Whose pin it is: a request's, with which what a user asked to remember is born, or a command's.
+"""The origin of a pin: a request (a memory that the user asked for is created pinned), or a command.
 
-Neither decays. What a newer memory says better may take the place of the former: the user asked to remember what was
-so then. The latter stays, because somebody decided on this very memory.
+Neither kind of memory decays. A newer memory may supersede one that a request pinned: the user asked to remember what
+was true then. One that a command pinned stays, because the command named this very memory.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ MARK: Final = "pinned"
 
 
 def pinned_by_request(memory: Memory) -> Memory:
-    """What was there already is asked for now; a pin of somebody's stays that."""
+    """Pin an existing memory that the user now asked for; an earlier pin stays as it is."""
     if memory.pinned:
         return memory
     return replace(memory, pinned=True, meta={**memory.meta, "promotion": {**_promotion(memory), MARK: True}})
 
 
 def pinned_by_command(memory: Memory, pinned: bool) -> Memory:
-    """Pinned from now on, or not, whatever it was born as."""
+    """Pin or unpin a memory, and drop the mark of a request's pin."""
     meta, promotion = memory.meta, _promotion(memory)
     if MARK in promotion:
         meta = {**meta, "promotion": {name: part for name, part in promotion.items() if name != MARK}}
@@ -31,11 +31,11 @@ def pinned_by_command(memory: Memory, pinned: bool) -> Memory:
 
 
 def is_request(memory: Memory) -> bool:
-    """Whether nobody has pinned it but the user's words."""
+    """Whether a request alone has pinned it, and no command."""
     return memory.pinned and _promotion(memory).get(MARK) is True
 
 
 def _promotion(memory: Memory) -> dict[str, Any]:
-    """Empty as well where somebody's metadata has something else of this name."""
+    """Empty as well where the metadata has another value under this name."""
     found = memory.meta.get("promotion")
     return found if isinstance(found, dict) else {}

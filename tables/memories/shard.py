@@ -269,9 +269,9 @@ class Shard:
         return with_said(candidates, self._rows.sessions(held), said)
 
     def without_memory(self, user_id: str, said: Sequence[SaidRow]) -> list[SaidRow]:
-        """Those exchanges of which no memory was made, and which were not forgotten.
+        """The exchanges that became no memory, and were not forgotten.
 
-        Where the promotion of one is in, a memory was made of it, whatever came of that: merged, archived, removed.
+        An exchange whose promotion is in became a memory, even if that was merged, archived or removed later.
         """
         known = self._catalog.knows([row.id for row in said]) | self._catalog.knows([row.event_id for row in said])
         new = [row for row, held in zip(said, known.tolist(), strict=True) if not held]
@@ -380,7 +380,7 @@ class Shard:
         return self._catalog.rating(memory_id, model)
 
     def keep_rating(self, memory_id: uuid.UUID, model: str, rating: int, now: int) -> None:
-        """Note a model's answer (epoch ms): a replay asks nobody twice."""
+        """Note a model's answer (epoch ms), so that a replay does not ask it again."""
         self._catalog.keep_rating(memory_id, model, rating, now)
 
     def unpublished(self) -> list[Transition]:
@@ -490,7 +490,7 @@ class Shard:
         return adopted
 
     def index_beside(self, dimension: int) -> SegmentedIndex:
-        """An empty one for `adopt`: its segments are nobody's until then. Whoever gives it up discards it."""
+        """An empty one for `adopt`; no manifest names its segments until then. Discard it if it is not adopted."""
         return SegmentedIndex(self._folder, dimension, f"shard {self.partition}")
 
     def segment_files(self) -> list[SnapshotFile]:
@@ -551,7 +551,7 @@ class Shard:
             log.info("shard %d: the catalog was rewritten, without what was forgotten", self.partition)
 
     def close(self) -> None:
-        """Save and let go of the files. From a small catalog what was forgotten is erased, else by its next owner."""
+        """Save and release the files. Forgotten data is erased from a small catalog now, else by its next owner."""
         try:
             if self._catalog.to_erase and self._catalog.bytes <= _SMALL_CATALOG:
                 self._erase()
@@ -563,5 +563,5 @@ class Shard:
                 self._users.close()
                 self._archived.forget_all()
                 self._catalog.close()
-                # Whoever still names a closed shard, such as the traceback of a cancelled call, keeps none of these.
+                # A reference to a closed shard, as in a cancelled call's traceback, must not keep these in memory.
                 del self._rows, self._users, self._archived, self._index, self._catalog

@@ -1,4 +1,4 @@
-"""The FAISS segments of a shard that nobody has open, recreated from its stored vectors."""
+"""The FAISS segments of a shard that no process has open, recreated from its stored vectors."""
 
 from __future__ import annotations
 

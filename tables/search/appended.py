@@ -1,7 +1,7 @@
 """A file that grows at its end: written with `pwrite`, so a full disk is an error, and read through a mapping.
 
-A worker that is killed loses nothing of it; a machine that loses its power may lose any of it. Whoever reads has to
-know what he reads: nothing here is synced or checked.
+A worker that is killed loses nothing of it; a machine that loses its power may lose any of it. Nothing is synced or
+checked here, so the caller must check the bytes that it reads.
 """
 
 from __future__ import annotations

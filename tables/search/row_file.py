@@ -20,9 +20,9 @@ from tables.search.tokens import RULES
 
 Rows = npt.NDArray[np.void]
 
-#: Moments are epoch ms. `user` and `session` are hashes; `speakers` one of who speaks in it, 0 for nobody. Offsets
-#: and lengths of `terms` (words) and `body` (bytes) are those in the two other files. `check` covers all but what
-#: changes with an access.
+#: Times are epoch ms. `user` and `session` are hashes; `speakers` is a hash of the speakers, 0 without any.
+#: Offsets and lengths of `terms` (words) and `body` (bytes) are those in the two other files. `check` covers all
+#: fields but those that an access changes.
 ROW: Final = np.dtype(
     [
         ("seq", "<i8"),

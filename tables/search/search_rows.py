@@ -1,15 +1,15 @@
-"""What a search reads of a shard's memories, without SQL: a cache of the catalog in three files.
+"""A search's view of a shard's memories, without SQL: a cache of the catalog in three files.
 
-DuckDB keeps columns: two hundred rows from all over a million cost it ten milliseconds. Here a user's memories cost
-what they are: a row of 96 bytes each (`search.rows`), the words of its terms (`search.terms`), and for those that
-are shown a body (`search.bodies`).
+DuckDB stores columns: it takes ten milliseconds for two hundred rows scattered over a million. Here a search reads a
+user's memories alone: a row of 96 bytes each (`search.rows`), the words of its terms (`search.terms`), and a body for
+each that is shown (`search.bodies`).
 
-The catalog is the truth. A row is written after the commit that made it; its terms and body come when somebody asks,
-or a little later, so no writing waits for them. An opening compares all narrow columns in one scan. The text of a
-memory never changes under its number, so its terms cannot be stale. A body can: before a commit that changes it, it
-is noted as such, on the disk as well. Whatever a crash leaves otherwise is seen by its check. Catalog and rows carry
-a generation, another one at each opening, and the number of changes: where one of them is an older copy, all rows
-are recreated.
+The catalog is the truth. A row is written after the commit that made it. Its terms and body are added when a search
+needs them, or a little later, so no write waits for them. An opening compares all narrow columns in one scan. The
+text of a memory never changes under its number, so its terms cannot be stale. A body can: it is marked stale, on the
+disk as well, before a commit that changes it. Checksums reveal all other damage by a crash. Catalog and rows carry a
+generation, which is new at each opening, and the number of changes: where one of them is an older copy, all rows are
+recreated.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ class SearchRows:
             self._file.sync()
 
     def after(self, changes: Changes) -> None:
-        """Belongs after the commit. What is new gets its terms when somebody asks, or by `fill`."""
+        """Call it after the commit. New rows get their terms when a search needs them, or by `fill`."""
         leaving = set(changes.leaving)
         if updated := [memory for memory in changes.updated.values() if memory.seq not in leaving]:
             places = self._file.places(np.array([memory.seq for memory in updated], np.int64))

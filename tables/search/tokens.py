@@ -1,6 +1,6 @@
-"""The index terms of a text, and how much each weighs in a question. Pure and deterministic.
+"""The index terms of a text, and the weight of each in a question. Pure and deterministic.
 
-What is made of them is stored with a memory: whoever changes a rule here raises `RULES`.
+Terms are stored with a memory: raise `RULES` with each change of a rule here.
 """
 
 from __future__ import annotations

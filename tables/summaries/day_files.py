@@ -20,7 +20,7 @@ from schemas.errors import SummaryFilesError, SummaryNotWritten, Unusable
 from tables.summaries.user_folders import folder_of
 
 SEPARATOR = b"\n---\n\n"
-#: How often a file that somebody edits at the very moment is read again.
+#: How often a file is read that is edited at the same moment.
 _READINGS = 10
 _DAY = re.compile(r"(\d{4}-\d\d-\d\d)\.md")
 #: Summaries of so many users, by their folders' names, may be written at the same time.
@@ -47,15 +47,15 @@ class Already(NamedTuple):
 
 
 class DayFiles:
-    """The files of all users, in a folder and, where that cannot be written to, in a second one.
+    """The files of all users, in one folder, and in a second one where the first cannot be written to.
 
     files = DayFiles(settings.data_dir / "memory", plan.fallback_dir)
     files.append("ann", date(2026, 1, 5), run_id, "## 📌 …", datetime.now(plan.timezone))    # Written or Already
     files.read("ann", date(2026, 1, 5))
 
-    An addition is in its file wholly or not at all, whenever the process or the machine stops, and a reader never
-    sees half of one: a new file takes the old one's place. What somebody has edited stays as it is. Any number of
-    processes may write at the same time.
+    An addition is written completely or not at all, even if the process or the machine stops, and a reader never sees
+    half of one: a new file replaces the old one. Manual edits are kept. Any number of processes may write at the same
+    time.
     """
 
     def __init__(self, folder: Path, fallback: Path | None = None) -> None:
@@ -167,7 +167,7 @@ def written_by(run_id: uuid.UUID, markdown: str) -> str | None:
 
 
 def _heading(user_id: str, day: date) -> bytes:
-    """Day and user, whatever signs an id is made of; below it, as JSON, the id itself."""
+    """Day and user, with a replacement for characters that cannot be shown; below it, as JSON, the id itself."""
     quoted = json.dumps(user_id).replace("<", "\\u003c").replace(">", "\\u003e")
     shown = "".join(char if char.isprintable() and char not in "<>&" else "�" for char in user_id)
     return f"# {day.isoformat()} · {shown}\n\n<!-- user: {quoted} -->\n\n".encode()
@@ -255,10 +255,10 @@ def _reading(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _locked(root: Path, folder: str | None = None) -> Iterator[None]:
-    """Nobody else writes into that folder of the root, or below the root where none is named, meanwhile.
+    """Lock this folder of the root against other writers, or all folders where none is named.
 
-    To write into several users' folders at the same time is five times as fast, because disks sync many files as
-    quickly as one. The locks' files stay, so that all hold the same ones.
+    Writing into several users' folders at the same time is five times as fast, because disks sync many files as
+    quickly as one. The lock files stay, so that all processes lock the same ones.
     """
     root.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as held:
@@ -288,7 +288,7 @@ def _add(path: Path, heading: bytes, entry: bytes) -> None:
             if _version(_stat(path)) == _version(before):
                 break
         else:
-            raise OSError(errno.EBUSY, "somebody keeps changing it")
+            raise OSError(errno.EBUSY, "another process keeps changing it")
         draft.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):

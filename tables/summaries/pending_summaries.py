@@ -52,7 +52,7 @@ class PendingSummaries(RowsByUser[Pending]):
         return given_up
 
     def drop(self, partition: int, user_id: str, run_id: uuid.UUID) -> None:
-        """It is done, or nobody wants it any more."""
+        """Remove a request that was answered or given up, or whose user was forgotten."""
         self.delete(partition, _key(user_id, run_id))
 
 

@@ -88,11 +88,11 @@ class Cells:
         raise NotImplementedError
 
     def gone_in(self, place: int) -> int:
-        """How many rows of a list are nobody's any more: zeros under the number -1."""
+        """How many rows of a list are gone: zeros under the number -1."""
         return 0
 
     def seqs_in(self, cell: int) -> Seqs:
-        """The numbers of a cell's vectors, whoever's, in no order."""
+        """The numbers of a cell's vectors, of all its users, in no order."""
         if (place := self.list_of(cell)) < 0:
             return np.empty(0, np.int64)
         lists = self._index.invlists
@@ -104,7 +104,7 @@ class Cells:
         return held
 
     def size_of(self, cell: int) -> int:
-        """How many vectors lie in a cell, whoever's."""
+        """How many vectors a cell holds, of all its users."""
         if (place := self.list_of(cell)) < 0:
             return 0
         return int(self._index.invlists.list_size(place)) - self.gone_in(place)
@@ -148,10 +148,10 @@ class Cells:
         return found[:k]
 
     def near(self, cells: Seqs, queries: Vectors, cosine: float) -> dict[int, list[int]]:
-        """By row of the queries, float32[n, d], all that is so near in its cell, whoever's: seqs, ascending.
+        """By row of the queries, float32[n, d]: seqs of all vectors so near in its cell, of any user, ascending.
 
-        All of it is one call: at a thousand users in a batch, a matrix product for each takes four times as long,
-        most of it around the products. There is no entry where nothing is so near.
+        It is a single call: with a thousand users in a batch, a matrix product for each takes four times as long,
+        most of it outside the products. A row without such vectors has no entry.
         """
         lists = self.lists_of(cells)
         if lists.max(initial=-1) < 0:

@@ -27,7 +27,7 @@ import numpy.typing as npt
 Hashes = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int64]
 
-#: Odd, and other ones in each process: nobody who chooses ids can choose their places.
+#: Odd, and different in each process, so that a client that chooses ids cannot choose their places.
 _SEEDS = [np.uint64(secrets.randbits(64) | 1) for _ in range(2)]
 _SMALLEST = 1_024
 _EMPTY = np.uint64(0)

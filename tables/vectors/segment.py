@@ -4,7 +4,7 @@
     segment.similarities(cell, query, seqs)
     segment.wipe(seqs)                       # in the file, at once
 
-Its rows stay as they are, but for those that go: their bytes become zeros and their numbers -1, which nobody has.
+Its rows never change until they are removed: then their bytes become zeros and their numbers -1, which no memory has.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Segment(Cells):
 
     @property
     def gone(self) -> int:
-        """How many of its rows are nobody's any more."""
+        """How many of its rows are gone."""
         return len(self._gone)
 
     def list_of(self, cell: int) -> int:
@@ -104,7 +104,7 @@ class Segment(Cells):
         return len(hits)
 
     def wipe_again(self) -> None:
-        """What is said to be gone is overwritten, whoever said so. Raises OSError."""
+        """Overwrite every row that is marked as gone, even by an earlier process. Raises OSError."""
         self._wipe_rows(self._gone)
 
     def sync(self) -> None:

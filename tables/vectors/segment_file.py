@@ -72,7 +72,7 @@ class Lists(Protocol):
 
 
 class Stopped(Exception):
-    """Whoever had it written wants it no more."""
+    """The caller of `write` stopped it."""
 
 
 def write(

@@ -69,8 +69,8 @@ class SegmentedIndex:
 
     def __init__(self, folder: Path, dimension: int, name: str) -> None:
         self.dimension = dimension
-        #: What a manifest that is about to be written belongs to, given what the one before belongs to. Without it
-        #: none is written: nobody else knows of the segments then.
+        #: Gives the stamp of the next manifest from that of the one before. Without it no manifest is written, and
+        #: only this object knows its segments.
         self.stamp: Callable[[Stamp | None], Stamp] | None = None
         self._folder, self._name = folder, name
         self._manifest: Manifest | None = None
@@ -157,14 +157,14 @@ class SegmentedIndex:
     # what is asked
 
     def seqs_in(self, cell: int) -> Seqs:
-        """The numbers of a cell's vectors, whoever's, in no order."""
+        """The numbers of a cell's vectors, of all its users, in no order."""
         found = [part.seqs_in(cell) for part in self._parts if part.list_of(cell) >= 0]
         if not found:
             return np.empty(0, np.int64)
         return found[0] if not found[1:] else np.concatenate(found)
 
     def size_of(self, cell: int) -> int:
-        """How many vectors lie in a cell, whoever's."""
+        """How many vectors a cell holds, of all its users."""
         size = self._sizes.get(cell)
         if size is None:
             size = 0
@@ -188,7 +188,7 @@ class SegmentedIndex:
         return sorted(found, key=lambda one: -one[1])[:k]
 
     def near(self, cells: Seqs, queries: Vectors, cosine: float) -> dict[int, list[int]]:
-        """By row of the queries, float32[n, d], all that is so near in its cell, whoever's: seqs, ascending."""
+        """By row of the queries, float32[n, d]: seqs of all vectors so near in its cell, of any user, ascending."""
         found: dict[int, list[int]] = {}
         for part in self._parts:
             for row, seqs in part.near(cells, queries, cosine).items():
@@ -339,7 +339,7 @@ class SegmentedIndex:
         self.drop_others()
 
     def discard(self) -> None:
-        """Let go of all, and remove the files: nobody else has them."""
+        """Release the segments and remove their files, which no other index uses."""
         self._give_up_merging()
         if self._sealing is not None:
             self._sealing.give_up()

@@ -58,7 +58,7 @@ def digests(vectors: Matrix) -> Digests:
 
 
 class VectorFile:
-    """Raises `DataDirError` where the file belongs to somebody else, or the disk fails."""
+    """Raises `DataDirError` where the file belongs to another catalog, or the disk fails."""
 
     def __init__(self, folder: Path, head: Head) -> None:
         self.path, self.head = path_of(folder, head.number), head

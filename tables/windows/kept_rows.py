@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
-#: Rows that are read at once where many are: whoever walks over all of them holds no more.
+#: A scan of many rows reads so many at once, and holds no more in memory.
 PORTION: Final = 1_000
 
 

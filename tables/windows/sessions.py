@@ -26,14 +26,14 @@ class Session(NamedTuple):
 
     Exchanges `first <= seq < next` are in the window, but for the `missing` ones, whose messages were cut into
     exchanges again; `left_at` is the time of the newest message that left it. `pending` are those not yet evaluated
-    for promotion; `asked` those whose value somebody was asked for, which are kept until it is known, in the window
-    or not. `exchanges` counts them since the session began, `offset` is the newest source record that is included.
-    `said` counts user messages since the last summary, which held what was said until `summed_up`; at `day_ends` the
-    day of what came after is over. `lead` is how far ahead of its record, at the most, a message was dated (ms).
+    for promotion; `asked` those whose rating was asked for: they are kept until it is known, in the window or not.
+    `exchanges` counts them since the session began, `offset` is the newest source record that is included. `said`
+    counts user messages since the last summary, which covered the messages until `summed_up`; the day of the later
+    messages ends at `day_ends`. `lead` is the most that a message was dated ahead of its record (ms).
 
-    Of exchanges `known <= seq < first`, and of the missing ones, rows say which messages they had: said again, these
-    are known. All up to `horizon` are known without a row: what is dated so early was here, or is to be no more.
-    Times are epoch milliseconds of event time.
+    For exchanges `known <= seq < first`, and for the missing ones, rows keep the ids of their messages, so repeated
+    messages are recognized. Messages dated up to `horizon` are recognized without a row: they were here before, or
+    were forgotten. Times are epoch milliseconds of event time.
     """
 
     user_id: str

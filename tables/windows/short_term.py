@@ -125,7 +125,7 @@ class ShortTermStore:
         return emptied
 
     def exchanges_of(self, partition: int, session: Session) -> Callable[[int], Exchange]:
-        """`exchange` of this session, for whoever asks for many before anything is saved."""
+        """`exchange` for this session, for a caller that reads many before anything is saved."""
         get, key = self.exchanges.get, session_key(session.user_id, session.session_id)
 
         def exchange(seq: int) -> Exchange:

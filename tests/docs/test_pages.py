@@ -22,7 +22,7 @@ def test_a_page_opens_with_whom_it_is_for_and_where_its_questions_are_answered(p
     """Title, one paragraph, and a table of questions that ends on the first screen, each with a link."""
     title, opening, table, *_ = page.read_text(encoding="utf-8").split("\n\n")
     assert re.fullmatch(r"# .+", title)
-    assert opening.startswith("For whoever ")
+    assert opening.startswith("For ")
     head, rule, *rows = table.splitlines()
     assert (head, rule) == ("| question | answer |", "|---|---|")
     assert 3 <= len(rows) <= 20

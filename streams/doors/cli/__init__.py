@@ -98,4 +98,4 @@ def _unforeseen(exc: Exception) -> str:
     said = str(exc).strip().splitlines()
     frames = traceback.extract_tb(exc.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    return f"nobody foresaw this: {type(exc).__name__}: {said[0] if said else 'without a word'}{where}"
+    return f"unexpected error: {type(exc).__name__}: {said[0] if said else 'no message'}{where}"

@@ -87,7 +87,7 @@ def search(query: str, user: str, top_k: int | None, explain: bool, url: str, as
 @url_option
 @json_option
 def add(memory_ids: tuple[uuid.UUID, ...], user: str, deprecated: bool, url: str, as_json: bool) -> None:
-    """Archive memories: those that are named, or with --deprecated all that nobody needs any more."""
+    """Archive memories: the named ones, or with --deprecated all deprecated ones."""
     if deprecated == bool(memory_ids):
         raise click.UsageError("Name memories, or give --deprecated.")
     if deprecated:

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 
 def progress(*columns: Any) -> Progress:
-    """On standard error, where somebody sees them."""
+    """A progress bar on standard error, shown only on a terminal."""
     console = Console(stderr=True)
     shown = columns or (TextColumn("{task.completed:.0f} of {task.total:.0f}"),)
     parts = (TextColumn("{task.description}"), BarColumn(), *shown)

@@ -207,7 +207,7 @@ def restore(at: int | None, data: Path, partitions: tuple[int, ...], store: str 
 
 
 def _looked_at(url: str, partition: int) -> dict[str, Any] | None:
-    """None while nobody can answer: the partition may be moving."""
+    """The state of the requested checkpoint; None while no worker can answer: the partition may be moving."""
     try:
         state: dict[str, Any] = ask(url, "GET", f"{PATH}/{partition}")
     except ApiError as exc:

@@ -17,8 +17,8 @@ from streams.intake.rules.summary_triggers import Triggers
 from streams.telemetry.metrics import labelled
 from tables.summaries.user_folders import folder_of
 
-#: A large input's summaries take longer than anybody wants to watch: the demo goes on without the rest of them. Those
-#: of the bundled chats take two seconds of a processor, which they yield to whatever else wants it.
+#: A large input's summaries take longer than a user wants to watch: the demo goes on without the rest of them. Those
+#: of the bundled chats take two seconds of processor time, which they yield to all other work.
 PATIENCE_SECONDS = 60.0
 #: Users whose day is not over and is summed up on request.
 ASKED_USERS = 10
@@ -42,7 +42,7 @@ async def days_summed_up(worker: Siltstone, api: httpx.AsyncClient, newest: Mapp
     end_of_day = Triggers(worker.summaries.plan).end_of_day
     still = [user for user, at in newest.items() if end_of_day(at) > worker.clock.now()]
     for user in sorted(still, key=lambda user: newest[user])[-ASKED_USERS:]:
-        await api.post("/v1/summaries", json={"user_id": user})  # 404 where nobody but tools has spoken
+        await api.post("/v1/summaries", json={"user_id": user})  # 404 if only tools have spoken
     await hot.outbox.flush()
     wanted = sum((await hot.ends(topics.summary_requests)).values())
     await _until(lambda: _tried(worker) >= wanted, deadline)
@@ -52,7 +52,7 @@ async def days_summed_up(worker: Siltstone, api: httpx.AsyncClient, newest: Mapp
 
 
 async def _until(condition: Callable[[], bool], deadline: float) -> None:
-    while not condition() and time.monotonic() < deadline:  # noqa: ASYNC110 - counters tell nobody
+    while not condition() and time.monotonic() < deadline:  # noqa: ASYNC110 - counters notify no waiter
         await asyncio.sleep(0.05)
 
 

@@ -54,7 +54,7 @@ def dev(data: Path, port: int | None, kafka_port: int, log_level: str) -> None:
 
 
 def _with_noted_partitions(settings: Settings, data: Path) -> Settings:
-    """The number by which the directory's users are shared out, where nobody has set one. Raises `DataDirError`."""
+    """The settings, with the directory's own number of partitions if none is set. Raises `DataDirError`."""
     noted = recorded_partitions(data)
     if noted is None or "partitions" in settings.kafka.model_fields_set:
         return settings

@@ -9,7 +9,7 @@ import click
 from streams.doors.cli.ingest import file_argument, take_in, taking_options
 from streams.doors.importing.formats import Format
 
-#: What somebody who moves in calls them; `jsonl` is what `siltstone export` writes, or messages of our own format.
+#: The formats by their names for users. `jsonl` is the output of `siltstone export`, or messages of our own format.
 FORMATS: Final = {
     "mem0": Format.MEM0,
     "openmemory": Format.OPENMEMORY,

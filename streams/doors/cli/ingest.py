@@ -185,7 +185,7 @@ def take_in(
     else:
         if done.format is not None:
             click.echo(f"{called} was taken for {NAMES[done.format]}" + (" (named)" if given.format else ""))
-        why = "were deleted" if done.format is Format.OPENMEMORY else "nobody said"
+        why = "were deleted" if done.format is Format.OPENMEMORY else "are not part of the conversation"
         out = f", {done.left_out} left out that {why}" if done.left_out else ""
         rate = done.produced / max(taken, 1e-9)
         click.echo(f"{done.counted()} in {taken:.1f} s ({rate:,.0f}/s), {done.bad} bad{out}")
@@ -236,7 +236,7 @@ class Done:
         }
 
     def warnings(self, called: str, given: Given, lifecycle: LifecycleSettings) -> list[str]:
-        """What somebody would wonder about later: what is old cools as soon as it is a memory."""
+        """Facts that would surprise the user later: nothing could be read, or all is so old that memories cool."""
         if self.format is None and self.bad:
             return [f"nothing in {called} could be read: it is to be JSON, an object a line or an array"]
         if not self.newest or lifecycle.clock != "wall":
@@ -326,7 +326,7 @@ def _size(readable: io.BufferedReader) -> int:
 
 
 async def _each(found: Iterator[Found], *, waits: bool) -> AsyncIterator[Found]:
-    """What is found; where reading may wait for somebody to write, what was read before is sent meanwhile."""
+    """The items of `found`. If reading may block (`waits`), a thread reads while earlier records are sent."""
     if not waits:
         for one in found:
             yield one

@@ -44,11 +44,11 @@ REPEATING = (*CLIENTS, "faust", "mode", "streams.kafka.commit.outbox", "streams.
 
 
 def configure_logging(level: str, *, serving: bool = False) -> None:
-    """Log lines go to standard error; of the libraries, only what they warn of.
+    """Send log lines to standard error; of the libraries, only warnings and errors.
 
-    What the Kafka clients say reaches the log of a worker (`serving`), where repeats are counted; a command says
-    itself, in one line, what it cannot reach. At DEBUG, what they inform of as well: whoever looks for a fault wants
-    to see theirs.
+    Warnings of the Kafka clients reach the log of a worker (`serving`), where repeats are counted. A command reports
+    an unreachable server itself, in one line. At DEBUG, the libraries' INFO lines are logged too: they help to find a
+    fault.
     """
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True)
     if level == "DEBUG":

@@ -125,7 +125,7 @@ def _by_worker(url: str, wanted: EmbeddingSettings) -> dict[str, Any]:
         ask(url, "DELETE", PATH)
         raise ApiError(f"stopped; {GO_ON}") from None
     if state["phase"] != Phase.DONE:
-        why = state["error"] or "somebody stopped it, or the worker was restarted"
+        why = state["error"] or "it was stopped, or the worker was restarted"
         raise ApiError(f"{why}; {GO_ON}" if state["total"] else why)
     return state
 

@@ -43,7 +43,7 @@ async def reembed_files(data: Path, wanted: EmbeddingSettings, before: Embedding
                     await _embed(catalog.reembedding, embedding, bar.of(f"shard {partition}: changing over"))
                     rows += catalog.reembedding.rows()
                     adopted = catalog.reembedding.adopt(files.paths[partition].with_name(manifest.NAME))
-                    assert adopted, "nobody else has it open"
+                    assert adopted, "no other process has it open"
             for partition in changing:
                 rebuild_index(partition, files.paths[partition], bar.of(f"shard {partition}: index"))
     finally:

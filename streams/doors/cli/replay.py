@@ -150,7 +150,7 @@ def _before_it_takes_long(data: Path, check: bool) -> None:
 
 @contextlib.contextmanager
 def _folder(settings: Settings, asked: ReplayOptions, into: Path | None, check: bool) -> Iterator[Path]:
-    """Where the replay keeps what it needs. A folder that nobody named is gone when the replay is through."""
+    """The replay's working folder. Unless `into` names it, it is deleted when the replay is complete."""
     if into is not None:
         yield into
         return

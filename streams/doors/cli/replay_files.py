@@ -16,7 +16,7 @@ from tables.offline.diff import TableDifference, differences
 
 
 def free(data: Path) -> None:
-    """Raises `SiltstoneError` where somebody has one of the shards, or there are none."""
+    """Raises `SiltstoneError` if another process holds one of the shards, or if there are none."""
     files = shard_files(data)
     if files.held:
         raise SiltstoneError(f"{files.holders}: end it first, and start it again afterwards")

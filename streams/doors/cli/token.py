@@ -36,7 +36,7 @@ class _List(click.ParamType):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
         given = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
         if not given:
-            self.fail("names nobody and nothing", param, ctx)
+            self.fail("the list is empty", param, ctx)
         return given
 
 

@@ -25,7 +25,7 @@ def asker(connection: HTTPConnection) -> Principal | None:
 
 
 def sources_by(principal: Principal | None) -> list[str]:
-    """As whose what somebody writes is recorded; the usual ones where nobody is asked who it is."""
+    """The sources recorded with the principal's writes; empty without a principal, so that the usual ones apply."""
     return [] if principal is None else principal.sources
 
 

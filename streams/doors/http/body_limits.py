@@ -25,9 +25,9 @@ _CLOSE: Final = (b"connection", b"close")
 
 
 class Bodies:
-    """ASGI middleware: 415 for what is no JSON, 413 for what is too large, 408 for what does not come.
+    """ASGI middleware: 415 for a body that is not JSON, 413 for one too large, 408 for one that does not arrive.
 
-    A connection of which not all was read is closed with the answer: what else comes over it is read by nobody.
+    If the request was not read to its end, the connection is closed with the answer: the rest stays unread.
     """
 
     def __init__(self, app: ASGIApp, most: int = MAX_BODY_BYTES, seconds: float = BODY_SECONDS) -> None:

@@ -63,7 +63,7 @@ def checkpoint_routes(service: MemoryService) -> APIRouter:
 
     @api.get(
         "/v1/checkpoints/{partition}",
-        responses=because(404, "No such partition, or nobody asked for one"),
+        responses=because(404, "No such partition, or no checkpoint was requested"),
     )
     async def state(partition: Partition) -> CheckpointResponse:
         """Whether the one that was asked for last is there, and what became of it."""

@@ -47,7 +47,7 @@ class ShownDecision(BaseModel):
         description="what an open or waiting exchange would become as things stand: promoted, dropped or asked"
     )
     importance: int | None = Field(description="70-100 where it is promoted, else 0; null while a rating is wanted")
-    parts: ShownParts | None = Field(description="of the status or the outlook; null where nobody has said anything")
+    parts: ShownParts | None = Field(description="of the status or the outlook; null where nothing was said")
     memory_id: uuid.UUID | None = Field(
         description="of the memory that a closed exchange is or would be; a near-copy becomes part of an older one"
     )

@@ -21,7 +21,7 @@ from tables.checkpoints.store import Patience
 from tables.memories.catalog.erasures import Erasure
 from tables.memories.shard import Shard
 
-#: Of whoever waits for a receipt.
+#: Patience with the checkpoint store, while a client waits for a receipt.
 PATIENCE: Final = Patience(answer=4.0, retries=1, all=6.0)
 
 

@@ -1,6 +1,6 @@
-"""What the API answers where something fails: one text, whatever it is, and no word of what was sent.
+"""The API's answers to failures: always one text, which repeats nothing of the request.
 
-503 and `Retry-After` are only for what may be over when asked again.
+503 and `Retry-After` are only for failures that may be over when the client asks again.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _PASSING = (KafkaConnectionError, KafkaTimeoutError, ProducerClosed, UnknownErro
 
 
 def answer_failures(api: FastAPI) -> None:
-    """Have every exception answered, of whatever was added before as well. `ShardNotHere` is for forwarding."""
+    """Answer every exception, also those of middleware that was added before. `ShardNotHere` is for forwarding."""
     for kind in (SiltstoneError, TimeoutError, KafkaError):
         api.exception_handler(kind)(_answered)
     api.exception_handler(HTTPException)(_declined)
@@ -79,9 +79,10 @@ async def _invalid(_: Request, exc: Exception) -> Response:
 
 
 def answer_to(exc: Exception) -> JSONResponse:
-    """401 and 403 what a token does not allow, 404 what is not there, 413 what no broker takes, 503 what passes.
+    """The answer to an exception.
 
-    422 is what is no consistency token of ours, and 500 what somebody has to mend first.
+    401 and 403: the token does not allow the request. 404: there is no such thing. 413: too large for the broker.
+    422: not a consistency token of ours. 503: a failure that passes. 500: an operator must repair something first.
     """
     match exc:
         case TimeoutError() | BrokerUnavailable() | BrokerEmptied() | NotReady() | ShardLocked() | ShardNotHere():

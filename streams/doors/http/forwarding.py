@@ -1,8 +1,8 @@
 """A request about a user of another worker is answered by that worker.
 
-Who owns a partition is known from the consumer group itself: each member's address comes with the assignment. While a
-partition moves nobody can answer: 503, with `Retry-After`. A forwarded request is not forwarded again.
-It carries the caller's own token, and the owner asks for that as of anybody: that it was forwarded is no right.
+The owner of a partition is known from the consumer group itself: each member's address comes with the assignment.
+While a partition moves, no worker can answer: 503, with `Retry-After`. A forwarded request is not forwarded again.
+It carries the caller's own token, and the owner checks that like any other: being forwarded grants no right.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FORWARDED: Final = "x-siltstone-forwarded"
 LONGEST_RETRY: Final = 60
 #: Longer than the owner itself waits for its shards.
 WAIT_SECONDS: Final = 15.0
-#: Whoever asks for all workers' numbers waits no longer for one of them.
+#: How long a request for all workers' numbers waits for one of them.
 ASKED_SECONDS: Final = 2.0
 #: To one worker: more than may wait there, see `read_your_writes.py`.
 CONNECTIONS: Final = httpx.Limits(max_connections=2 * MOST_WAITING, max_keepalive_connections=20)
@@ -94,9 +94,9 @@ class Forwarding:
             return later(f"shard {moved.partition}: {exc}")
 
     async def to_others(self, request: Request, missing: Exception) -> Response:
-        """What is not on this worker may be on another: the first answer that is no 404.
+        """The first answer of another worker other than 404: a memory that is not here may be there.
 
-        Where a worker does not answer, nobody knows whether it is there: 503.
+        503 if a worker does not answer, since the memory may be on that one.
         """
         try:
             for answer in await self.asked(request):
@@ -143,9 +143,9 @@ class Forwarding:
         return sorted(url for url in found if url is not None and url != self._own_url())
 
     async def ask(self, url: str, request: Request, path: str) -> httpx.Response | None:
-        """What another worker answers whoever asks us, at an address of its own; None where it does not answer.
+        """Another worker's own answer at `path`, for our caller; None if the worker does not answer.
 
-        It is asked as nobody else than who asks us: with the same token.
+        The request carries the caller's own token, so it has the caller's rights.
         """
         asker = {name: request.headers[name] for name in _OF_THE_ASKER if name in request.headers}
         try:
@@ -168,7 +168,7 @@ def _passed_on(answer: httpx.Response) -> Response:
 
 
 def later(detail: str, seconds: float = 1.0) -> JSONResponse:
-    """Nobody can answer now; to be asked again after so many seconds, or a minute: much may have changed by then."""
+    """503: no worker can answer now. The client may ask again after `seconds`, at most a minute: much may change."""
     return refused(503, detail, {"Retry-After": retry_after(seconds)})
 
 

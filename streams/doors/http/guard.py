@@ -1,8 +1,8 @@
-"""What stands before all routes: who asks, whom the request is about, and whether that may be.
+"""The check before all routes: who the caller is, which user the request is about, and whether that is allowed.
 
-It is asked before anything of the request is used, and before it is forwarded. A token of one user may leave the user
-out: it is written in, so that what is forwarded says whom it is about as well. Of a token for some users every
-mention of a user must be one of those; nothing else in a request, such as its metadata, says who somebody is.
+It runs before the request is used or forwarded. With a token of one user, the request may leave the user out: the
+guard writes the user in, so that a forwarded request names the user as well. With a token for some users, every user
+that the request names must be one of those; nothing else in a request, such as its metadata, identifies a user.
 """
 
 from __future__ import annotations

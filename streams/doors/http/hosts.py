@@ -1,15 +1,15 @@
-"""Which host a request is for, and which site's page has sent it: a web page must not ask a worker for its reader.
+"""Check a request's `Host` and the site of the page that sent it, so that no other site's page can ask a worker.
 
-Any page that somebody reads can send requests to loopback, and by a name of its own that leads there (DNS rebinding)
-read the answers as well. Hence `Host` must be a name of this worker, and what a browser says of the page that asks
-(`Origin`, `Sec-Fetch-Site`) must be a page of ours. Programs other than browsers say nothing of pages.
+Any web page can have its reader's browser send requests to loopback. By a host name of its own that leads there (DNS
+rebinding), the page can read the answers as well. Hence `Host` must be a name of this worker, and the page that the
+browser names (`Origin`, `Sec-Fetch-Site`) must be one of ours. Programs other than browsers name no page.
 
 Where tokens are asked for, a proxy may stand before the worker: any `Host` will do unless `http.allowed_hosts` has
-some. A page that has a token to put into `Authorization` may be anybody's; whatever else comes, with a cookie for
-instance or to log in, must be from a page of ours there too.
+some. A request with a token in `Authorization` may then come from any page. All other requests, for instance with a
+cookie or to log in, must still come from a page of ours.
 
-A new route needs nothing here: pages of ours may ask for it, other sites' may not. One that links of other sites may
-lead to, because it is a page and shows nothing by itself, stands in `ENTRANCES`.
+A new route needs nothing here: pages of ours may request it, other sites' pages may not. A page that shows nothing by
+itself, so that links of other sites may lead to it, stands in `ENTRANCES`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Hosts:
 
 
 def _enters(scope: Scope, headers: dict[bytes, list[bytes]]) -> bool:
-    """Whether somebody has followed a link to a page that may be entered by one."""
+    """Whether the browser followed a link to one of the `ENTRANCES`."""
     return (
         scope["method"] == "GET"
         and scope["path"] in ENTRANCES

@@ -139,10 +139,10 @@ def memory_routes(service: MemoryService) -> APIRouter:
         wait: Wait,
         event_id: Annotated[uuid.UUID | None, Query(description="sent again with this id, it does nothing")] = None,
     ) -> Accepted:
-        """Forget a memory: the user's right, whatever pins it. A replay leaves it forgotten.
+        """Forget a memory, even a pinned one: it is the user's right. A replay leaves it forgotten.
 
-        It is taken for any id, whether or not the user has such a memory: one that was told a moment ago is nowhere
-        but in the log, and is to be forgotten nevertheless.
+        Any id is accepted, whether or not the user has such a memory: a memory that was sent a moment ago is only in
+        the log, and must be forgotten as well.
         """
         event = command(Forget, user_id, memory_id=memory_id)
         return await write(event.model_copy(update={"event_id": event_id}) if event_id else event, wait)

@@ -1,4 +1,4 @@
-"""What each route takes: whose memories it is about, and the scope. A route that is not here answers nobody."""
+"""The policy of each route: whose memories it is about, and the scope. A route without a policy is not served."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ USER_NAMES: Final = ("user_id", "userId")
 
 
 class About(Enum):
-    """Whom a route is about, and where the user is written who is named nowhere."""
+    """Whom a route is about, and where the guard writes the user if the request names none."""
 
-    PUBLIC = "nobody: the API's own description"
+    PUBLIC = "no user: the API's own description"
     PROBE = "the worker: whether it lives, is ready, and its metrics"
     QUERY = "one user: the parameter user_id"
     BODY = "one user: the body's user_id"
-    PAGE = "one user: the parameter user_id; what else a form says names nobody"
+    PAGE = "one user: the parameter user_id; the other fields of a form name no user"
     FOUND = "one user, whom the route finds out: it asks `authorize` itself, before anything is read or written"
-    ANYBODY = "no user: whoever has a valid token"
+    ANYBODY = "no user: it takes any valid token"
     SCOPED = "no user: it takes a valid token with any scope"
     ALL = "all users at once"
 
@@ -139,7 +139,7 @@ POLICIES: Final[dict[str, Policy]] = {
     "POST /ui/me/forget": Policy(About.PAGE, WRITE),
 }
 
-#: The scope of each of MCP's tools, with one user's memories. One that is not here is shown to nobody.
+#: The scope of each MCP tool, with one user's memories. A tool that is not here is shown to no client.
 TOOLS: Final[dict[str, Scope]] = {
     "remember": WRITE,
     "search_memory": READ,

@@ -1,4 +1,4 @@
-"""What a refusal looks like, whatever refuses: one text that says what to do."""
+"""The form of every refusal, regardless of the layer that refuses: one text that says what to do."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MEANINGS: Final = {
     415: "The request is not written in JSON",
     421: "The Host is no name of this worker",
     422: "The request says something that it must not, or lacks something",
-    500: "What somebody has to mend first",
+    500: "A fault that an operator must repair first",
     503: "Not now; ask again after `Retry-After`, where that is given",
 }
 #: For the OpenAPI: what any route may be answered with.

@@ -24,7 +24,7 @@ _JSON: Final = b"application/json"
 
 
 class Plain:
-    """ASGI middleware, behind whatever asks who may ask: 422 for what is not plain."""
+    """ASGI middleware, behind the guard: 422 for a body that is not JSON, and for a request that names two users."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -78,7 +78,7 @@ class SummariesResponse(BaseModel):
     user_id: str
     days: list[ShownDay]
     waiting: list[WaitingSummary] = Field(
-        description="what could not be made, whatever its day: it is tried again with the user's next request"
+        description="summaries of any day that could not be made: they are tried again with the user's next request"
     )
 
 
@@ -101,7 +101,7 @@ def summary_routes(service: MemoryService) -> APIRouter:
         responses=because(404, "The windows hold nothing that was said on that day"),
     )
     async def ask(wanted: NewSummary, wait: Wait) -> RequestedSummary:
-        """Have all that the user's windows hold of a day summed up, whatever has been summed up before."""
+        """Request a summary of all that the user's windows hold of a day, even if it was summed up before."""
         day = wanted.date or service.newest_day(wanted.user_id)
         said = service.said_on(wanted.user_id, day)
         if not any(message.role in SPEAKERS for _, message in said):

@@ -1,4 +1,4 @@
-"""What nobody foresaw, logged by where it happened: its text, and the traceback's, may quote what was said."""
+"""Unexpected exceptions, logged by type and place only: their text, and the traceback's, may quote messages."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _IN_OTHER_WORDS: Final = {
 _NAMED_BY_THE_REQUEST: Final = frozenset({"extra_forbidden"})
 #: What is wrong because something else is.
 _FOLLOWING: Final = frozenset({"default_factory_not_called"})
-#: More would be read by nobody.
+#: The most complaints in one text: a longer one would not be read.
 _MOST: Final = 8
 
 

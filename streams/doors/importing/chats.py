@@ -1,4 +1,4 @@
-"""What the formats have in common: a chat is turns in their order, with whatever its file says of it."""
+"""The common form of the chat formats: turns in their order, with the id and the time that the file gives."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FIRST_MILLIS: Final = 1e11
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message; `at` is epoch ms. `place` is its number in the file's chat, from 1, whatever was left out."""
+    """One message; `at` is epoch ms. `place` is its number in the file's chat, from 1, counting messages left out."""
 
     place: int
     role: Role
@@ -32,8 +32,8 @@ class Turn:
 class Chat:
     """A conversation; `began` is epoch ms.
 
-    `left_out` are messages of it that nobody said: hidden ones, calls of tools, empty ones. `problems` are those that
-    are not as the format says; the others are used.
+    `left_out` counts the messages that are not part of the conversation: hidden ones, calls of tools, empty ones.
+    `problems` are the messages that violate the format; the others are used.
     """
 
     turns: tuple[Turn, ...]

@@ -3,8 +3,8 @@
     {"type": "memory", "id": "…", "user_id": "ann", "text": "Likes skiing", "kind": "exchange", "importance": 82, …}
     {"type": "supersede", …}   {"type": "link", …}   {"type": "archive", …}
 
-An exchange becomes the promotion that it was, so whoever says it again finds its memory there. Ids of events follow
-from the memory's: the same file twice changes nothing.
+An exchange becomes the promotion that it was, so the same exchange, said again, finds its memory there. Ids of events
+are derived from the memory's id: importing the same file twice changes nothing.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class TakenFor:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """So many messages that nobody said, or memories that were deleted."""
+    """The number of messages left out as not part of the conversation, or of memories left out as deleted."""
 
     messages: int
 
@@ -103,7 +103,7 @@ class NamesNoSpeaker(SiltstoneError):
 
     def __init__(self, names: Sequence[str], given: Given) -> None:
         who = ", ".join(name[:40] for name in names[:MOST_NAMES]) + (", …" if len(names) > MOST_NAMES else "")
-        wrong = f"nobody in it is called {given.speaker!r}" if given.speaker else f"who of them is {given.user}?"
+        wrong = f"none of them is called {given.speaker!r}" if given.speaker else f"who of them is {given.user}?"
         super().__init__(f"it is a chat of {who}: {wrong}: pass --speaker with one of these names")
 
 

@@ -37,10 +37,10 @@ class Item(NamedTuple):
 
 
 def items(opened: io.BufferedReader, *, by_lines: bool = False) -> Iterator[Item]:
-    """Whatever the file is; `by_lines`, an object a line without a look at it.
+    """The values of a file of any of these forms; with `by_lines`, an object a line, and the form is not detected.
 
-    What is wrong with a line is its own affair; behind a fault in an array or an object nothing more is read. Behind
-    the end of one there may be another.
+    A bad line affects no other line; after a fault in an array or an object, nothing more is read. Another array or
+    object may follow the end of one.
     """
     number, first = _begin(opened)
     if first == b"[" and not by_lines:

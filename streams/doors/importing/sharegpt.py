@@ -26,7 +26,7 @@ _SPEAKERS: Final = {
     "tool": Role.TOOL,
     "observation": Role.TOOL,
 }
-#: A call of a tool: nobody said it.
+#: Calls of tools: not part of the conversation.
 _CALLS: Final = ("function_call", "tool_call")
 
 

@@ -25,7 +25,7 @@ class Refused(ToolError):
 
 
 class OwnApi:
-    """To be closed. What nobody foresaw is logged there, and refused like all else."""
+    """A client of the API, to be closed. The API logs unexpected exceptions, and refuses them like other failures."""
 
     def __init__(self, api: ASGIApp) -> None:
         self._http = httpx.AsyncClient(

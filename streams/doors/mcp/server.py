@@ -81,7 +81,7 @@ class MemoryServer(MCPServer[Any]):
         except AccessDenied as exc:
             return _refused(str(exc))
         except UnexpectedToolError:
-            raise  # logged by whoever called us, and told without its text
+            raise  # the SDK, our caller, logs it and answers without its text
         except ToolError as exc:
             return _refused(_line(exc))
 

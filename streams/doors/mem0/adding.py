@@ -63,7 +63,7 @@ class Added(Body):
         return self
 
     def chat(self) -> Chat:
-        """What somebody says; pictures and calls of tools are no words."""
+        """The messages that have words; pictures and calls of tools have none."""
         return chat_of_messages(self.messages)
 
     def said_at(self) -> int:
@@ -131,7 +131,7 @@ class Adding:
                 ids.append(identity)
                 ended = said.timestamp
         if not records:
-            raise _nothing_of(not_taken, "messages: nobody says anything in them")
+            raise _nothing_of(not_taken, "messages: none of them says anything")
         if given.run_id is None:
             end = {"type": "session_end", "user_id": user_id, "session_id": session, "timestamp": iso(ended)}
             records.append(orjson.dumps(end))

@@ -120,7 +120,7 @@ def changing_routes(service: MemoryService, owners: Owners) -> APIRouter:
         except ValueError as exc:
             raise refused(str(exc)) from exc
         if named is None:
-            raise refused("user_id: name whose memories are to be deleted: nobody's are, where nobody is named")
+            raise refused("user_id: name whose memories are to be deleted: without a user, none are")
         user = caller.user(named)
         if not held:
             await write_all(user, [command(ForgetUser, user)])

@@ -54,7 +54,7 @@ class HasOne:
 
 @dataclass(frozen=True, slots=True)
 class Says:
-    """The field's text has this in it, or one of its texts has; `folded`: whatever the case."""
+    """The field's text, or one of its texts, contains `words`; with `folded`, regardless of case."""
 
     field: str
     words: str

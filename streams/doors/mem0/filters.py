@@ -1,11 +1,11 @@
-"""mem0's language of filters, read: whose memories are asked for, and what holds of them.
+"""mem0's filter language, parsed into the user whose memories are asked for, and conditions on the memories.
 
     {"user_id": "ann"}
     {"AND": [{"user_id": "ann"}, {"created_at": {"gte": "2026-01-01"}}, {"NOT": {"categories": {"in": ["spam"]}}}]}
     {"AND": [{"user_id": "ann"}, {"OR": [{"run_id": "r1"}, {"metadata": {"mood": "fine"}}]}]}
 
-A question is about one user: `user_id` stands once, beside the rest. What cannot be said here is refused in one line,
-and nothing is passed over. As in mem0, `ne` and `NOT` hold of what is not there, and `"*"` is whatever is there.
+A question is about one user: `user_id` stands once, beside the rest. An unsupported filter is refused in one line;
+none is ignored. As in mem0, `ne` and `NOT` match a missing value, and `"*"` matches any value that is there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from streams.doors.mem0.conditions import AnyOf, HasOne, Holds, Says, Without
 from streams.recall.filtering import Condition, Filter, check_size
 
-#: Deeper ones nobody writes by hand.
+#: Filters written by hand are not nested deeper.
 DEEPEST: Final = 20
 APP: Final = "app_id"
 _FIELDS: Final = {
@@ -84,7 +84,7 @@ def _list(field: str, given: Any) -> Sequence[Any]:
 
 
 def _no_condition(why: str) -> ValueError:
-    """Of another type than it should have: to whoever wrote it, as wrong as any other value."""
+    """For a value of the wrong type: to the caller, it is as wrong as any other value."""
     return ValueError(f"filters: {why}")
 
 

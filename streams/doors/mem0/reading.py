@@ -132,7 +132,7 @@ def reading_routes(service: MemoryService, forwarding: Forwarding, owners: Owner
         async with service.own_shards():
             held = [one for part in await service.shards.call_each(Shard.users) for one in part]
         found = [_user(one) for one in held if caller.users is None or one.user_id in caller.users]
-        if FORWARDED in request.headers:  # whoever asks the others makes one list of all
+        if FORWARDED in request.headers:  # the worker that asks makes one list of all
             return paged(found, len(found), "/v1/entities/", 1, max(1, len(found)))
         for answer in await forwarding.asked(request):
             if answer.status_code != 200:

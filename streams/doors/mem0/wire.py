@@ -97,7 +97,7 @@ def _reader(principal: Asker) -> Caller:
 
 
 def _writer(request: Request) -> Caller:
-    """It waits for what it writes, and whoever forwards it waits as long."""
+    """A caller whose request waits for its writes; a worker that forwards the request waits as long."""
     request.state.waits = WAIT_SECONDS
     return Caller(asker(request), writes=True)
 

@@ -20,7 +20,7 @@ from streams.doors.ui.pages import Pages
 from streams.doors.ui.session import COOKIE, anonymous, cookie, header_of, held
 
 HOME: Final = "/ui"
-#: The first screen that there is for whoever looks.
+#: Leads to the first screen that the viewer may see.
 START: Final = "/ui/start"
 LOGIN: Final = "/ui/login"
 

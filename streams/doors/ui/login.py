@@ -36,7 +36,7 @@ def login_routes(admission: Admission | None, pages: Pages) -> APIRouter:
 
     @api.get("/ui/start")
     async def start(viewer: Looking) -> Response:
-        """The first screen that there is for whoever looks."""
+        """Redirect to the first screen that the viewer may see."""
         if viewer.sees_all:
             return RedirectResponse("/ui/overview", 303)
         whose = f"?user_id={quote(viewer.users[0], safe='')}" if viewer.users else ""

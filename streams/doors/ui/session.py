@@ -52,7 +52,7 @@ def held(scope: Scope) -> str:
 
 
 def anonymous() -> str:
-    """A value for whoever needs no token."""
+    """A value for the cookie of a browser that needs no token."""
     return secrets.token_urlsafe(_RANDOM_BYTES)
 
 
@@ -77,7 +77,7 @@ def cookie(value: str, secure: bool) -> str:
 
 
 def is_secure(request: Request) -> bool:
-    """Whether the browser has its page by https: with a form it says so itself, whatever a proxy says."""
+    """Whether the browser has its page by https. With a form, the browser says so itself, regardless of a proxy."""
     headers = request.headers
     return (
         request.url.scheme == "https"

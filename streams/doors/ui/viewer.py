@@ -12,7 +12,7 @@ from streams.access.authorize import Principal
 from streams.doors.http.asker import Asker
 from streams.doors.ui.session import form_token, held
 
-#: Where no tokens are asked for, whoever is on this machine.
+#: Where no tokens are asked for: any user of this machine.
 ANYBODY: Final = Principal("", None, frozenset(Scope))
 
 
@@ -26,7 +26,7 @@ class Viewer:
 
     @property
     def sees_all(self) -> bool:
-        """Whether the screens of all users are shown; whoever is bound to users has their own alone."""
+        """Whether the screens of all users are shown; a token bound to users shows only theirs."""
         return self.principal.users is None and Scope.READ in self.principal.scopes
 
     @property

@@ -1,4 +1,4 @@
-"""All workers of the group: each is asked for its own numbers, and whoever is asked adds them up."""
+"""The numbers of all workers of the group: the worker that gets a request asks the others and adds them up."""
 
 from __future__ import annotations
 

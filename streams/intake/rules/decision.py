@@ -29,6 +29,6 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
 
 
 class RatingNeeded(msgspec.Struct, frozen=True, gc=False):
-    """The exchange's rating decides, and somebody has to be asked for it: see `Promoter.rated`."""
+    """The exchange's rating decides, and a model has to be asked for it: see `Promoter.rated`."""
 
     exchange: Exchange

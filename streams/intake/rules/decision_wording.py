@@ -30,7 +30,7 @@ class Wording:
         if parts.reason == EXCLUDED:
             return "only sources have spoken that memory.excluded_sources names"
         if parts.reason == "high_score":
-            return f"{_sum(parts)} > {_decimal(KEEP_ABOVE)}, whatever the judge would say"
+            return f"{_sum(parts)} > {_decimal(KEEP_ABOVE)}, regardless of the judge"
         if parts.reason == "low_score":
             return f"{_sum(parts)} ≤ {_decimal(KEEP_ABOVE)}, and the judge adds {_decimal(RATING)} at the most"
         if parts.reason == UNREAD:
@@ -60,7 +60,7 @@ class Wording:
             case "forced":
                 return "Without the remember phrase it would be scored like any other."
             case reason if reason == EXCLUDED:
-                return "What others say is scored; so would this be if memory.excluded_sources named nobody."
+                return "What others say is scored; so would this be if memory.excluded_sources were empty."
             case reason if reason == UNREAD:
                 return "A model that reads its language would judge it: see memory.scoring.model."
             case "high_score":

@@ -1,7 +1,7 @@
-"""Promotion with `memory.excluded_sources`: what these say is neither weighed nor kept.
+"""Promotion with `memory.excluded_sources`: messages of these sources are neither weighed nor kept.
 
-An exchange in which nobody else has said anything is dropped. The memory of another has the id that it would have in
-any case: of all its messages.
+An exchange in which only excluded sources have spoken is dropped. The memory of any other exchange has its usual id,
+which is derived from all its messages.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""How important a text is that somebody stored without saying so: by the analysis that promotion makes of exchanges.
+"""The importance of a text that was stored without one, by the analysis that promotion makes of exchanges.
 
     asks to be remembered                 100
     content: a keyword, or personal       70 + 3 × the local estimator's value, 0-10
     else                                  70 as a memory, which is born active; 50 as a short-term one, which ends
                                           with its session
 
-The local estimator is asked even where a model rates exchanges: nothing waits for a network where events are read.
+The local estimator is asked even where a model rates exchanges: reading events must not wait for a network.
 """
 
 from __future__ import annotations

@@ -64,9 +64,9 @@ class Promoter:
         return self._by_rating(exchange, local)
 
     def rated(self, exchange: Exchange, rating: int | None) -> Decision:
-        """The decision on an exchange whose rating was asked for; None where nobody could tell, which counts as 0.
+        """The decision on an exchange whose rating was asked for. None, if the model gave no rating, counts as 0.
 
-        An exchange is only asked about when it weighs as much as in a full window: this holds then, too.
+        A rating is only asked for when the exchange weighs as much as in a full window, so this weight applies here.
         """
         local = self._scorer.local(exchange, 0, leaving=True) if self.policy == "weighted" else _WHOLE
         return self._decided(exchange, local, rating)
@@ -76,7 +76,7 @@ class Promoter:
         return None if self._estimator is None else self._estimator(*exchange.said())
 
     def heard(self, exchange: Exchange) -> Exchange:
-        """What of an exchange counts, and is shown to whoever rates it."""
+        """The part of an exchange that counts, and that the rater is shown."""
         return exchange
 
     def _by_rating(self, exchange: Exchange, local: Local) -> Decision | RatingNeeded:

@@ -70,7 +70,7 @@ class Scorer:
         return estimated_rating(user, assistant) >= self._content_value or unread(user)
 
     def _moved(self, exchange: Exchange) -> bool:
-        """Whether an emotion of the user's is a strong one: what an assistant puts on moves nobody."""
+        """Whether an emotion of the user's is a strong one; an assistant's emotions do not count."""
         for message in exchange.messages:
             if message.emotion and message.role is Role.USER and message.emotion.casefold() in self._strong:
                 return True

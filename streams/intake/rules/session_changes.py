@@ -11,13 +11,13 @@ from tables.windows.sessions import Session
 
 
 class SessionChanges(msgspec.Struct, gc=False):
-    """What some records made of a session.
+    """The changes that some records made to a session.
 
-    `closed` are exchanges to keep, `gone` the numbers of those that are no more; of those that `left` it stays known
-    which messages they had, and of `unknown` ones no longer; `questions` are exchanges whose
-    value somebody has to be asked for, now or still; `summaries` are what is to be summed up. `ended_at` is the event
-    time (epoch ms) at which the session ended, the first time where it went on and ended again. `decided_by` are the
-    offsets of the records that made the `decisions`, in step with them; empty where an answer made it.
+    `closed` are exchanges to keep, `gone` the numbers of those that no longer exist. The messages of exchanges in
+    `left` stay known, those of exchanges in `unknown` do not. `questions` are exchanges whose rating a model has to
+    be asked for, or is still being asked for; `summaries` are the summaries to request. `ended_at` is the event time
+    (epoch ms) at which the session ended; of several ends, the first one. `decided_by` are the offsets of the records
+    that made the `decisions`, in the same order; empty where a model's answer made the decision.
     """
 
     session: Session

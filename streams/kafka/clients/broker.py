@@ -51,9 +51,9 @@ class EmbeddedBroker:
     journal: JournalProcess | None = None
 
     def settings(self, kafka: KafkaSettings) -> KafkaSettings:
-        """These settings for this broker. Tansu's JoinGroup waits half of the session time-out: keep it short.
+        """These settings, adapted to this broker. Tansu's JoinGroup waits half the session time-out: keep it short.
 
-        `kafka.partitions` holds where somebody has set it; its default is for a cluster, with several workers.
+        `kafka.partitions` is kept if it was set explicitly; its default is for a cluster with several workers.
         """
         return kafka.model_copy(
             update={
@@ -67,13 +67,13 @@ class EmbeddedBroker:
         )
 
     async def watch(self) -> None:
-        """Return never. Raises `JournalError` or `EmbeddedBrokerEnded` where it is no more, or keeps nothing more."""
+        """Never returns. Raises `EmbeddedBrokerEnded` when the broker ends, `JournalError` when its journal does."""
         while True:
             try:
                 if self.journal is not None:
                     self.journal.check()
             except SiltstoneError:
-                self.process.kill()  # it would try for minutes, and hold up whoever waits for it
+                self.process.kill()  # it would retry for minutes, and block its clients meanwhile
                 raise
             if (code := self.process.poll()) is not None:
                 raise EmbeddedBrokerEnded(ended_with(code))
@@ -223,7 +223,7 @@ async def create_missing(kafka: KafkaSettings, specs: Sequence[TopicSpec]) -> No
 
 
 def _refuse_uncreated(answer: Any) -> None:
-    """Raises `SettingsError` where a topic was not created, and somebody else has not been quicker."""
+    """Raises `SettingsError` if a topic was not created, unless another client created it first."""
     problems = []
     for name, code, *message in answer.topic_errors:
         error = aiokafka.errors.for_code(code)

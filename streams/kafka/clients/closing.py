@@ -1,8 +1,9 @@
-"""A client of aiokafka that is stopped, made to stop.
+"""Makes a client of aiokafka close completely when it is stopped.
 
-aiokafka cancels tasks of its own and awaits them. One that has not begun, or a fetch that waits to be tried again
-after an error, hands its cancellation on to whoever stops the consumer: as if they had been cancelled, and with
-connections that stay open. So does its first connection, where the client is given up while it asks for the brokers.
+A stopping client cancels its own tasks and awaits them. A task that has not begun, or a fetch that waits for its
+retry after an error, passes its cancellation on to the caller that stops the consumer: the caller seems to be
+cancelled itself, and connections stay open. A client that is abandoned while it asks for the brokers also leaves its
+first connection open.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""How aiokafka reads records of a fetch, made fit for ours: any header name, and light objects.
+"""Replaces how aiokafka reads the records of a fetch: any header name is accepted, and record objects are light.
 
-aiokafka insists that names of headers are UTF-8; Kafka does not, and some producers write any bytes.
+aiokafka requires header names in UTF-8; Kafka does not, and some producers write arbitrary bytes.
 
-Such a record would stop whoever reads its partition, again and again. What is no UTF-8 in a name becomes `?`, as a
-Java consumer would show U+FFFD; nothing of ours is in it.
+Such a record would stop every consumer of its partition, again and again. In a name that is not UTF-8, each byte that
+is not ASCII becomes `?`, where a Java consumer would show U+FFFD; our own header names are not affected.
 
-It makes a frozen dataclass of every record; a struct takes a third of the time.
+aiokafka makes a frozen dataclass of every record; a struct takes a third of the time.
 """
 
 from __future__ import annotations

@@ -14,17 +14,17 @@ from streams.kafka.clients.broker import client_options, translated
 
 log = logging.getLogger(__name__)
 
-#: Nobody to ask: another attempt, or one without idempotence, would find nobody either.
+#: No broker answers: another attempt, or one without idempotence, would not reach one either.
 UNREACHABLE = (aiokafka.errors.KafkaConnectionError, aiokafka.errors.KafkaTimeoutError, OSError)
 
 
 async def started_producer(kafka: KafkaSettings, **options: Any) -> aiokafka.AIOKafkaProducer:
-    """A producer that has started; whoever asked for it stops it.
+    """A started producer; the caller stops it.
 
-    aiokafka's own default is that a partition's leader alone has a record when it is acknowledged, and a leader that
-    falls takes it along. With idempotence, what is sent again after a time-out is not written again. The embedded
-    broker refuses that (with an error of no name), and a cluster's rights may: `kafka.idempotence`.
-    Raises `BrokerUnavailable`, or `SiltstoneError` where idempotence is refused and must be.
+    By aiokafka's default, a record is acknowledged when the partition's leader alone has it, and is lost if that
+    leader fails. With idempotence, a record that is sent again after a time-out is not written twice. The embedded
+    broker refuses idempotence (with an error of no name), and a cluster's rights may, too: `kafka.idempotence`.
+    Raises `BrokerUnavailable`, or `SiltstoneError` if idempotence is refused but required.
     """
     if kafka.idempotence != "never":
         try:

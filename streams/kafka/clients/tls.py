@@ -13,7 +13,7 @@ CERTIFICATE, KEY = b"-----BEGIN CERTIFICATE", b"PRIVATE KEY-----"
 
 
 def ssl_context(kafka: KafkaSettings) -> ssl.SSLContext | None:
-    """None where the protocol has no TLS. Raises `SettingsError`; nobody is ever asked for a passphrase."""
+    """None if the protocol has no TLS. Raises `SettingsError`; never prompts for a passphrase."""
     if "SSL" not in kafka.security_protocol:
         return None
     cafile, certfile, keyfile = kafka.ssl_cafile, kafka.ssl_certfile, kafka.ssl_keyfile

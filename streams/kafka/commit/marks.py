@@ -1,9 +1,9 @@
-"""Rows of a changelog that are none of its table's: where it ends, and how far its topic's records are in it.
+"""Rows of a changelog that do not belong to its table: end marks, and how far its topic's records are in it.
 
-What Kafka says of itself may be old. A broker that was paused takes itself for the leader, or for the group's
-coordinator, until it hears of the next one, and a new leader does not know at once what all replicas have. Only what
-the replicas acknowledge is so: whoever takes a partition over writes a mark, and reads to it. And a committed offset
-may be an old one: up to where records are in the windows, the changelog says itself.
+Kafka's answers may be stale. A broker that was paused takes itself for the leader, or for the group's coordinator,
+until it hears of the next one, and a new leader does not know at once which records all replicas have. Only a write
+that the replicas acknowledge is certain, so the new owner of a partition writes a mark and reads up to it. A
+committed offset may be stale as well, so the changelog stores the offset up to which records are in the windows.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Final
 
 from tables.windows.rows import Change
 
-#: What no table's key begins with.
+#: No table's key begins with this.
 MARK: Final = b"\x00"
-#: Whoever reads a changelog reads to the one of these that it wrote itself. A tombstone: nothing stays of it.
+#: A reader of a changelog writes one of these, and reads up to it. It is a tombstone, so compaction removes it.
 END: Final = MARK + b"end"
 #: Its value is the offset before which the records of the topic's partition are in the rows, in digits.
 READ: Final = MARK + b"read"

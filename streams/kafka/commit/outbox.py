@@ -126,8 +126,9 @@ class _Sent(NamedTuple):
 class Outbox:
     """Sends for the agents, and is flushed before each commit.
 
-    `when_refused` is given what the broker refuses for good, and may post in its place; without one it stays due.
-    `on_not_allowed` is told that a right is missing: sending again is no use before somebody gives it.
+    `when_refused` gets each record that the broker refuses for good, and may post another in its place; without
+    `when_refused` the record stays due. `on_not_allowed` is told that a right is missing: sending again is useless
+    until an operator grants it.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -221,7 +222,7 @@ class Outbox:
         assert self._delivery is not None
         async with self._delivery:
             while self._posted:
-                arguments = self._posted[0]  # it stays until it is sent, for whoever flushes meanwhile
+                arguments = self._posted[0]  # queued until it is sent: a concurrent flush must not miss it
                 topic, value, key, partition, timestamp, headers = arguments
                 self._flushing_to = topic
                 try:
@@ -255,7 +256,7 @@ class Outbox:
         return await self._producer.send(topic, value, key, None, headers=headers)
 
     def abandon(self) -> None:
-        """Nobody asks any more what became of what is due: the worker ends, and its next life sends it again."""
+        """Stop tracking unacknowledged sends; they are sent again after a restart."""
         for sent in self._pending:
             sent.acknowledged.add_done_callback(_passed_over)
 
@@ -316,7 +317,7 @@ class Outbox:
             for table, changes in taken:
                 table.store.requeue(changes)
                 table.positions.fail()
-            self._pending[:0] = sent  # due until they are acknowledged, whatever becomes of this attempt
+            self._pending[:0] = sent  # due until they are acknowledged, even after failed attempts
             if not isinstance(exc, Exception):
                 raise
             if isinstance(exc, NOT_ALLOWED) and self.on_not_allowed is not None:

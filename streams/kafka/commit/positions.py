@@ -31,7 +31,7 @@ class Positions:
         self.rows: Counter[int] = Counter()
 
     def known(self, partition: int) -> int | None:
-        """None as well while rows are on their way, of which nobody knows whether they are in the log."""
+        """The offset up to which memory has it. None also while rows are in flight: the log may lack them."""
         return self._reached.get(partition)
 
     def resume(self, partition: int, end: int, rows: int) -> None:
@@ -93,7 +93,7 @@ class Positions:
             held.pop(partition, None)
 
     def keep(self, partitions: Collection[int]) -> None:
-        """Of all others nothing is known from now on; rows that are on their way are nobody's any more."""
+        """Forget the positions of all other partitions. Rows in flight are no longer tracked."""
         self._reading.clear()
         self._under_way.clear()
         self._reached = {partition: self._reached[partition] for partition in partitions}

@@ -1,4 +1,4 @@
-"""Who waits until a record of a partition is processed. While nobody does, a batch costs one look."""
+"""Callers that wait until a record of a partition is processed. Without any, a batch costs one check."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Waiters:
     """Futures by partition, the one with the smallest offset first.
 
     if waiters:
-        waiters.reached(("siltstone.long-term", 3), 18)     # whoever waits for offset 17 or less goes on
+        waiters.reached(("siltstone.long-term", 3), 18)     # callers that wait for offset 17 or less go on
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Waiters:
             del self._waiting[partition]
 
     def moved(self) -> None:
-        """Nobody knows any more how far which partition is."""
+        """Partitions have moved, so their progress is unknown: every caller gets False."""
         waiting, self._waiting = self._waiting, {}
         for queue in waiting.values():
             for _, _, future in queue:

@@ -1,11 +1,12 @@
-"""Which worker of the group gets which partition: Faust's assignor, but for what it decides.
+"""Assigns partitions to the workers of the group: Faust's assignor with another placement rule.
 
-Faust keeps a partition where it was a moment ago. A worker that comes back says that it has nothing, though its disk
-holds what it had, and gets whatever the others let go: they may keep what was its own, and let go what is on their
-own disks. So each worker also says of which partitions it holds the state, and up to which offset, and the group's
-leader places them by that (`rules/placing`). It says as well who is to keep copies of which others.
+Faust keeps a partition at its last owner. A worker that comes back reports no partitions, although its disk holds
+their state, and gets any partitions that the others give up: they may keep its former ones, and give up ones whose
+state is on their own disks. So each worker also reports of which partitions it holds the state, and up to which
+offset, and the group's leader places them by that (`placing`). The leader also says which workers keep copies of
+which other partitions.
 
-What workers tell each other is Faust's, with more fields: those of earlier versions pass over them, and say none.
+Workers exchange Faust's messages with additional fields. Workers of earlier versions ignore these, and send none.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Delivery(ConsumerState):
         except BaseException as ended:
             for other in others:
                 if isinstance(other, Coroutine):
-                    other.close()  # nobody awaits it
+                    other.close()  # it is never awaited
             if isinstance(ended, StopIteration):  # it had nothing to wait for
                 return WaitResults([first], [ended.value], False)
             raise

@@ -68,9 +68,9 @@ class Fetching(ConsumerState):
         }
 
     async def _without_rows(self, fetched: Mapping[TP, Any]) -> Mapping[TP, Any]:
-        """Changelogs are read from where recovery begins: these rows may be of before, and would be dropped."""
+        """Seek changelogs back to where recovery begins: these rows may be from before, and would be dropped."""
         rows = {tp: start for tp, start in self._restored_from.items() if tp in fetched}
-        with contextlib.suppress(IllegalStateError):  # they are being revoked: whoever has them next seeks them, too
+        with contextlib.suppress(IllegalStateError):  # they are being revoked: their next owner seeks them, too
             await driver.Consumer.seek_wait(self, rows)  # no recovery begins: `Seeking` would count one
         return {tp: records for tp, records in fetched.items() if tp not in rows}
 
@@ -101,9 +101,9 @@ class Fetching(ConsumerState):
         return {tp: records for tp, records in fetched.items() if tp not in back}
 
     def _gaps(self, fetched: Mapping[TP, Sequence[Any]]) -> dict[TP, tuple[int, int]]:
-        """Where offsets were passed that no record came of: from the one that was expected up to the next.
+        """Offsets that were passed without a record, by partition: from the expected one up to the next one.
 
-        Nobody but the caller takes what was fetched, so a position is where the partition's last record was.
+        Only the caller takes fetched records, so a position beyond the last record means that offsets were passed.
         """
         gaps = {}
         subscription = cast(Any, self._thread)._consumer._subscription.subscription

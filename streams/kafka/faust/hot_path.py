@@ -108,7 +108,7 @@ class HotPath(ConsumerStatus):
         self.outbox.add_table(table.changelog_topic_name, store, table.positions, progress)
 
     async def _mark(self, changelogs: Mapping[str, Iterable[int]]) -> Mapping[tuple[str, int], int]:
-        """Tried until it succeeds: without it nobody knows where the changelogs end."""
+        """Write marks, and retry until it succeeds: without them the ends of the changelogs are unknown."""
         self.attempts.begin()
         while True:
             try:
@@ -129,9 +129,9 @@ class HotPath(ConsumerStatus):
             await self.bring_windows(partitions)
 
     def agent(self, topic: str, handle: BatchHandler, *, name: str, readable_at_once: bool = False) -> None:
-        """One agent, to which each fetched batch of a partition of `topic` is one event.
+        """Add an agent, which gets each fetched batch of a partition of `topic` as one event.
 
-        `readable_at_once`: what a batch brings can be read when `handle` has returned, whatever is then awaited.
+        `readable_at_once`: a batch's changes can be read as soon as `handle` returns, before its effects are done.
         """
         self.topics.add(topic)
         channel = self.app.topic(topic, schema=RecordsSchema(), maxsize=WAITING_BATCHES)

@@ -1,10 +1,10 @@
-"""Which worker gets which partition: as many for each, and each where its state is, as far as that goes.
+"""Placement of partitions on workers: an equal number each, and, as far as that allows, where their state is.
 
     placed(range(8), {"a": 0, "b": 0}, cost)       # {0: "a", 1: "b", …}, four for each
 
-`cost` is what it takes for a worker to have a partition: nothing for who has it, little for who has its state on a
-disk, most for who has to fetch all of it. Balance comes first: a worker more takes its share from the others, and the
-others keep the rest. The same is answered to whoever asks with the same.
+`cost` is the cost of a partition on a worker: nothing for its owner, little for a worker with its state on a disk,
+most for a worker that has to fetch all of it. Balance comes first: an additional worker takes its share from the
+others, and they keep the rest. Equal arguments give equal placements.
 """
 
 from __future__ import annotations

@@ -95,10 +95,10 @@ class KeptTable(faust.Table[Any, Any]):
     async def on_rebalance(
         self, assigned: set[TP], revoked: set[TP], newly_assigned: set[TP], generation_id: int = 0
     ) -> None:
-        # Records are read again from the commit, so rows are as their changelog says: what was changed since and not
-        # written is undone. A partition that we had in the generation before as well was nobody else's in between,
-        # and is read on from where memory ends, all others from where the disk ends; a worker that was expelled and
-        # came back has missed a generation. Who joins again where nobody else does may be in the same one.
+        # Records are read again from the commit, so rows go back to what their changelog says: changes that were not
+        # written are undone. A partition that we also had in the previous generation had no other owner in between,
+        # and is read on from where memory ends; all others from where the disk ends. A worker that was expelled and
+        # came back has missed a generation. A sole member that rejoins may keep its generation.
         follows, self._generation = generation_id - self._generation in (0, 1), generation_id
         ours = {tp.partition for tp in assigned if tp.topic == self.changelog_topic_name}
         new = {tp.partition for tp in newly_assigned if tp.topic == self.changelog_topic_name}
@@ -179,7 +179,7 @@ class KeptRecovery(Recovery):
             raise RebalanceAgain
 
     async def _leave_what_was_emptied(self, tps: set[TP], assignments: int) -> None:
-        """A changelog that begins behind what we have of it was emptied: what was in between nobody knows."""
+        """Read changelogs again that begin after our position: they were emptied, and rows in between are unknown."""
         self._require(assignments)
         held = {tp: cast(KeptTable, self.tp_to_table[tp]).positions.known(tp.partition) for tp in tps}
         if not any(held.values()):

@@ -42,7 +42,7 @@ class Seeking(ConsumerState):
         self.from_start.clear()
         ours = {TP(*tp) for tp in self.assignment()}
         for tp in ours:
-            self._committed_offset.pop(tp, None)  # what is not known any more stays as it was otherwise
+            self._committed_offset.pop(tp, None)  # `perform_seek` only updates partitions that have a commit
         await super().perform_seek()
         self._require(assignments)
         thread = cast(ConsumerThread, self._thread)
@@ -54,7 +54,7 @@ class Seeking(ConsumerState):
             tp for tp in self.assignment() if not self._committed_offset.get(tp) and not self._is_changelog_tp(tp)
         ]
         expected = {tp: offset for tp, offset in self._committed_offset.items() if offset and tp in ours}
-        for tp in (*uncommitted, *thread.others):  # whoever sets an offset back wants the records read
+        for tp in (*uncommitted, *thread.others):  # an operator who sets an offset back wants its records read
             self._hot.begin_anew(TP(*tp))
         if uncommitted:  # seek_to_committed() leaves these wherever they are
             starts = await self.earliest_offsets(*uncommitted)

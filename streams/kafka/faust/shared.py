@@ -84,7 +84,7 @@ class HotState:
         """Nothing is acknowledged or committed from now on: what was being processed is read again later."""
         if self.halted is None:
             self.halted = exc
-            if isinstance(exc, BrokerEmptied):  # whoever runs the worker says so, and restarts it
+            if isinstance(exc, BrokerEmptied):  # the command that runs the worker says so, and restarts it
                 log.info("%s: the worker starts over: %s", where, exc)
             elif not isinstance(exc, NOT_ALLOWED):  # which right it is, is found out, and told
                 log.critical("%s: the worker stops, nothing is lost: %s: %s", where, type(exc).__name__, exc)

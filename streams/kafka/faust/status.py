@@ -51,9 +51,9 @@ class ConsumerStatus(HotState):
         return max(consumer.done(tp), self._readable.get(tp, 0))
 
     async def until_readable(self, topic: str, partition: int, offset: int) -> bool:
-        """Wait for what the record at `offset` brings; False where the partition is not ours, or moves meanwhile.
+        """Wait until the effects of the record at `offset` can be read; False if its partition is not ours, or moves.
 
-        It does not end where nobody writes such a record.
+        Waits without end if no such record is ever written.
         """
         before = self.readable_before(topic, partition)
         if before is None or before > offset:

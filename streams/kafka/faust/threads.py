@@ -25,9 +25,9 @@ log = logging.getLogger(__name__)
 #: that is read to its buffer's end waits for one that asks others: with Faust's 1,500 ms, intake stands still.
 FETCH_WAIT_MS = 50
 
-#: What an offset that a worker has committed comes with; who sets the group's offsets by hand leaves it out.
+#: The metadata of an offset that a worker has committed; a tool that sets the group's offsets leaves it out.
 OURS = "siltstone"
-#: With what it is tried whether that is kept.
+#: Metadata that tests whether the broker keeps it.
 TRIED = "siltstone?"
 
 UNKNOWN_MEMBER_ID = JoinGroupRequest.UNKNOWN_MEMBER_ID
@@ -50,14 +50,14 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         self.known: dict[TP, int] = {}
         #: Where this worker has committed an offset itself.
         self.committed: set[TP] = set()
-        #: Of those that were sought, what somebody else has committed, or came without a note.
+        #: Committed offsets, of the sought ones, without our metadata, that is, set by another tool.
         self.others: Mapping[TP, int] = {}
-        #: The same where the broker keeps notes.
+        #: The same if the broker keeps metadata, otherwise none.
         self.moved: Mapping[TP, int] = {}
         self._keeps: bool | None = None
 
     def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
-        """Fetches wait 50 ms instead of 1,500, and bring no aborted records; commits carry our note."""
+        """Fetches wait 50 ms instead of 1,500, and bring no aborted records; commits carry our metadata."""
         consumer = super()._create_worker_consumer(transport)
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
         consumer._isolation_level = cast(Transport, self.transport).hot.isolation_level
@@ -106,7 +106,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             tp, offset = next((driver.ensure_aiokafka_TP(tp), offset) for tp, offset in offsets.items())
             try:
                 await type(consumer).commit(consumer, {tp: (offset, TRIED)})
-            except KafkaError as exc:  # the partitions are moving: whoever has them next seeks them, too
+            except KafkaError as exc:  # the partitions are moving: their next owner seeks them, too
                 log.info("%s[%d]: whose offset it is was not found out: %s", tp.topic, tp.partition, exc)
                 return False
             self._keeps = (await consumer._coordinator.fetch_committed_offsets([tp]))[tp].metadata == TRIED

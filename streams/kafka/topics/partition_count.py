@@ -8,16 +8,16 @@ from typing import Final
 from schemas.settings import KafkaSettings
 from schemas.topics import Topics, partition_of
 
-#: So many at the most are tried where nobody names the right number.
+#: The largest number that is tried when neither the topics nor the settings name the right one.
 MOST_PARTITIONS: Final = 1024
 
 
 def disagreement(kafka: KafkaSettings, counts: Mapping[str, int], stored: Collection[tuple[str, int]]) -> str | None:
-    """What is wrong, and what to do about all of it, in one line; None where all agree.
+    """What is wrong, and how to correct all of it, in one line; None if all agree.
 
-    `counts` are the partitions of those keyed topics that are there. `stored` are users of the data directory, each
-    with the shard that holds the user's memories: they say more than the number of partitions of `long-term`, which
-    somebody may have raised since. Without them that number is right, and without `long-term` the setting.
+    `counts` are the partition counts of the existing keyed topics. `stored` are users of the data directory, each
+    with the shard that holds the user's memories: they are more reliable than the partition count of `long-term`,
+    which may have been raised since. Without them that count is right, and without `long-term` the setting is.
     """
     wrong = {name: count for name, count in counts.items() if count != kafka.partitions}
     by_users = next((n for n in _candidates(kafka, counts, stored) if _fits(n, stored)), None) if stored else None

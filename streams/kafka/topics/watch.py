@@ -33,9 +33,9 @@ log = logging.getLogger(__name__)
 
 #: How often it is looked.
 WATCH_SECONDS = 2.0
-#: So often on end the same is seen before it counts: a broker may have heard of it later than another one.
+#: A change counts after this many looks in a row: one broker may hear of it later than another.
 LOOKS = 2
-#: A topic that is gone is perhaps just being recreated by whoever deleted it.
+#: The same for a missing topic: the client that deleted it may be about to recreate it.
 LOOKS_GONE = 5
 #: For how long a topic that was just created is waited for.
 TRIES, TRY_SECONDS = 50, 0.1

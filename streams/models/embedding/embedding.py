@@ -63,8 +63,8 @@ class Embedding:
         await embedding.embed(texts, patient=True)        # what must not be lost: waits until there is an answer
         await embedding.stop()
 
-    A blank text has a vector of zeros, whatever the backend: it resembles nothing. The vectors of the last questions
-    are kept: who asks again has the answer at once, also while nothing can be embedded.
+    A blank text has a vector of zeros with every backend: it resembles nothing. The vectors of the last questions are
+    kept: a repeated question has its vector at once, even while nothing can be embedded.
     """
 
     def __init__(self, settings: EmbeddingSettings) -> None:

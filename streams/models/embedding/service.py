@@ -85,9 +85,9 @@ class EmbeddingService:
     async def embed(self, texts: Sequence[str], attempt: int, *, urgent: bool) -> Vectors:
         """Unit vectors, float32[n, d]. Raises `EmbeddingUnavailable`; `attempt` is 1 at the first time.
 
-        Requests are independent of each other: `urgent` ones overtake nobody, because nobody is before them.
+        Requests are independent of each other: `urgent` has no effect, because no request waits for another.
 
-        Where the service embeds other texts, but not these, those at fault are found and shortened: one text that is
+        If the service embeds other texts, but not these, the texts at fault are found and shortened: one text that is
         too long for the model must not keep all others waiting for ever.
         """
         try:

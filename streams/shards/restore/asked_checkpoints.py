@@ -1,4 +1,4 @@
-"""Checkpoints that somebody asks for: begun, and looked at until they are there."""
+"""Checkpoints on request: a client starts one, and asks for its progress until it is done."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class AskedCheckpoints:
             self._runs[partition] = asyncio.ensure_future(self._run(self._take, partition))
 
     def of(self, partition: int) -> Asked:
-        """Raises `ShardNotHere`, and `CheckpointError` where nobody has asked this worker for one."""
+        """Raises `ShardNotHere`, and `CheckpointError` where this worker was not asked for one."""
         self._require_ours(partition)
         run = self._runs.get(partition)
         if run is None or run.cancelled():
@@ -76,7 +76,7 @@ class AskedCheckpoints:
         return run.result() if run.done() else Asked(running=True)
 
     async def close(self) -> None:
-        """Wait for nobody."""
+        """Cancel those under way."""
         for run in self._runs.values():
             run.cancel()
         await asyncio.gather(*self._runs.values(), return_exceptions=True)

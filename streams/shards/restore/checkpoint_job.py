@@ -1,8 +1,9 @@
-"""Checkpoints of the partitions in which something changed: by the clock, when one leaves, and at an orderly stop.
+"""Checkpoints of changed partitions: on a timer, when a partition leaves, and at an orderly stop.
 
-A shard's files are held as they are while a thread of low priority reads them; the shard works on. Forgetting breaks
-the hold, and the checkpoint is started over the next time. A store that is away stops nobody: it is tried again with
-pauses that double, `/readyz` says so as a warning, and the disk and the log are what there is.
+A shard's files are held unchanged while a thread of low priority reads them; the shard goes on working. Forgetting
+breaks the hold, and the checkpoint is started over the next time. If the store is unavailable, the worker goes on:
+the store is tried again with pauses that double, `/readyz` shows a warning, and meanwhile new state is only on the
+disk and in the log.
 """
 
 from __future__ import annotations

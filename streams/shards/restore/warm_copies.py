@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 #: How often it is looked for newer checkpoints.
 LOOK_SECONDS: Final = 10.0
-#: So often in a row a copy was nobody's duty before it goes: duties are told a moment before partitions are given.
+#: For so many ticks a copy stays without being a duty: duties are told a moment before partitions are assigned.
 SPARED: Final = 2
 
 
@@ -69,7 +69,7 @@ class WarmJob:
         self._duties = duties
 
     async def tick(self) -> None:
-        """Make copies as new as their checkpoints, and remove those that nobody wants here."""
+        """Make copies as new as their checkpoints, and remove those that are no longer this worker's duty."""
         for partition in sorted(self._duties - frozenset(self._ours())):
             await self._refresh(partition)
         unwanted = self._held.keys() - self._duties

@@ -34,7 +34,7 @@ class Cues:
     own: re.Pattern[str]
     """First: a subject of its own. What came before is complete without this clause."""
     unreal: re.Pattern[str]
-    """Before a statement, in its sentence: it is not so, or not known to be so, or somebody else's."""
+    """Before a statement, in its sentence: the statement is untrue, uncertain, or another person's."""
     likes: re.Pattern[str]
     """The user likes, dislikes or prefers what is captured."""
     vague: re.Pattern[str]
@@ -52,7 +52,7 @@ class Cues:
     decides: re.Pattern[str]
     """The user decides."""
     adopts: re.Pattern[str]
-    """Somebody settles on what is captured; a technical decision if that is `technical`."""
+    """Either speaker settles on what is captured; a technical decision if that is `technical`."""
     technical: re.Pattern[str]
     """First: a tool, a model, a method."""
     settles: re.Pattern[str]
@@ -80,7 +80,7 @@ class Cues:
     accepts: re.Pattern[str]
     """The user will do what was proposed."""
     fails: re.Pattern[str]
-    """Something technical fails, whatever stands around it."""
+    """Something technical fails, regardless of the words around it."""
     may_fail: re.Pattern[str]
     """Something fails: a technical problem, where a `device` stands in the sentence as well."""
     device: re.Pattern[str]

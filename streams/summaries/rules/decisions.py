@@ -37,10 +37,10 @@ class _Choice(NamedTuple):
 
 
 def decisions(talk: Talk) -> Iterator[Found[Decision]]:
-    """Technical choices of either side, and whatever the user decides.
+    """Technical choices of either speaker, and all decisions of the user.
 
-    A reason may stand in another turn: before, with what is chosen ("PostgreSQL, because …" – "We'll use
-    PostgreSQL."), or after it, where somebody asked why. A technical choice that is said again is one.
+    The reason may be in another turn: in an earlier one that names the choice ("PostgreSQL, because …" – "We'll use
+    PostgreSQL."), or in a later one, after the other speaker asked why. A repeated technical choice counts once.
     """
     choices: list[_Choice] = []
     for spot in talk.spots():
@@ -60,7 +60,7 @@ def decisions(talk: Talk) -> Iterator[Found[Decision]]:
 
 
 def _adopted(spot: Spot) -> str | None:
-    """What somebody settles on, where it is technical."""
+    """What the speaker settles on, where it is technical."""
     cues = spot.sentence.cues
     adopted = cues.adopts.search(spot.text)
     if adopted is None or not spot.real(adopted.start()):

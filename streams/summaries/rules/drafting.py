@@ -39,7 +39,7 @@ class Item(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """Markdown for a day's file, "" where nobody has spoken; what of it is worth remembering; what was not read."""
+    """Markdown for a day's file, "" if nothing was said; items worth remembering; how many messages were not read."""
 
     text: str
     items: tuple[Item, ...] = ()

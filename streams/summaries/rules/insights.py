@@ -27,7 +27,7 @@ LASTING: Final = frozenset(
 """The estimator's signals of what will still be so in a year."""
 
 _RECALLS: Final = ("remember my", "could you remember", "记得", "記得")
-"""Phrases that are more than a request: what they say would go with them, or nobody asked."""
+"""Phrases that are not removed like other requests: they hold part of the statement, or may be no request."""
 
 _REQUESTS: Final = "|".join(sorted(set(FORCE_PHRASES).difference(_RECALLS), key=len, reverse=True))
 _REMEMBER: Final = re.compile(

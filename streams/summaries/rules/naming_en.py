@@ -61,7 +61,7 @@ BARE: Final = 0.8
 
 
 def phrases(clause: str, *, opening: bool) -> Iterator[Phrase]:
-    """What names something in a clause; `opening` where its first word is capital whatever it is."""
+    """Phrases of a clause that name something; `opening` where its first word is capitalised in any case."""
     words = list(_WORD.finditer(clause[:MOST_CLAUSE_CHARS]))
     letters = _letters([found[0] for found in words], opening=opening)
     for found in _PHRASE.finditer(letters):

@@ -32,7 +32,7 @@ class Spot(NamedTuple):
 
 
 class Talk:
-    """The sentences of a day. A clause becomes one item at the most: whoever takes it first has it."""
+    """The sentences of a day. A clause becomes one item at the most: the rule that takes it first has it."""
 
     def __init__(self, turns: Iterable[Turn]) -> None:
         self.sentences: Final = sentences_of(turns)

@@ -1,1 +1,1 @@
-"""What a worker does just now, for whoever looks: kept in memory, bounded, and written nowhere."""
+"""A worker's current activity, for the dashboard: kept in memory, bounded, and written nowhere."""

@@ -1,7 +1,7 @@
-"""What becomes of what is said, as it happens: messages, exchanges, decisions, memories; noted while somebody looks.
+"""The live flow of messages, exchanges, decisions and memories, noted only while the dashboard shows it.
 
-Mostly nobody does. Then agents look at one attribute a batch, and nothing is made. A look has the flow noted for
-`WATCHED_SECONDS`, and after that what was noted is gone.
+Usually it does not. Then agents check one attribute a batch, and nothing is made. After a look, steps are noted for
+`WATCHED_SECONDS`, and then dropped.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Flow:
         return list(self._steps)
 
     def tick(self) -> None:
-        """Note nothing more, and keep nothing, when nobody has looked for long enough."""
+        """Stop noting and drop the steps when the last look is older than `WATCHED_SECONDS`."""
         if self.open and self._monotonic() > self._until:
             self.open = False
             self._steps.clear()

@@ -27,7 +27,7 @@ class Reading(NamedTuple):
 
 
 class Readings:
-    """The newest ones, oldest first. Taking one costs some fifty microseconds a second, whoever looks."""
+    """The newest ones, oldest first. Taking one costs some fifty microseconds a second, with or without a viewer."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics

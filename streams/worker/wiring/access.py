@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Access:
-    """No `admission` where no tokens are asked for. Tokens expire by the wall clock, whatever the lifecycle's is."""
+    """`admission` is None if no tokens are required. Tokens expire by the wall clock, not the lifecycle's."""
 
     def __init__(self, settings: Settings) -> None:
         self.admission: Admission | None = None

@@ -63,7 +63,7 @@ class Context:
 
     @cached_property
     def flow(self) -> Flow:
-        """What happens, for whoever looks."""
+        """The live flow of messages and memories, for the dashboard."""
         return Flow()
 
     @cached_property

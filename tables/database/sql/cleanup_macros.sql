@@ -1,6 +1,6 @@
--- The last millisecond at which a memory that nobody has accessed since was not deprecated: when its score went below
--- `cold`, by the formula and not by a recompute. From its last access on where it was never worth as much; null where
--- it stays above. Times are epoch ms.
+-- The last millisecond at which a memory was not deprecated, if it was not accessed since: its score falls below
+-- `cold` then, by the formula and not by a recompute. It is the last access where the importance is below `cold`
+-- already, and null where the score stays above. Times are epoch ms.
 CREATE OR REPLACE TEMP MACRO deprecated_since(importance, pinned, last_accessed, cold, fresh_days, half_life_days) AS
     CASE
         WHEN importance < cold THEN last_accessed

@@ -24,7 +24,7 @@ CREATE OR REPLACE TEMP MACRO shown_score(score) AS
 -- As epoch_ms(), to the bit where the moment has whole milliseconds, in a quarter of the time.
 CREATE OR REPLACE TEMP MACRO ms_of(moment) AS epoch_us(moment) / 1000.0;
 
--- When a memory in this state leaves it if nobody accesses it: not before this moment, and at most milliseconds after.
+-- When a memory in this state leaves it without an access: not before this moment, and at most milliseconds after.
 CREATE OR REPLACE TEMP MACRO leaves_at(
     state, importance, pinned, last_accessed, active, cold, fresh_days, half_life_days
 ) AS

@@ -1,4 +1,4 @@
--- What a model answered when it was asked about an exchange: a replay asks nobody twice.
+-- A model's answers about exchanges, so that a replay does not ask it again.
 CREATE TABLE ratings (
     memory_id UUID NOT NULL,
     model VARCHAR NOT NULL,

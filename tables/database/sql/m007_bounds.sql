@@ -1,10 +1,10 @@
--- An event lies before this offset of the log; groups have at most 1,024 records, of which the newest may not have been
--- whole. NULL: nobody said, and the row stays.
+-- The event lies before this offset of the log. A group has at most 1,024 records, and the newest group may have
+-- been incomplete. NULL: the offset is unknown, and the row stays.
 ALTER TABLE applied ADD COLUMN log_end BIGINT;
 UPDATE applied SET log_end = (SELECT cast(value AS BIGINT) + 1024 FROM shard_info WHERE key = 'position');
 
--- Offsets up to which all events were in at some moment, each with the digest of the record before it. Of the one that
--- is `low`, and what lies below, no rows are kept in `applied`.
+-- Offsets up to which all events were in at some moment, each with the digest of the record before it. `applied`
+-- keeps no rows up to the offset that is `low`.
 CREATE TABLE watermarks (
     log_offset BIGINT NOT NULL,
     digest VARCHAR NOT NULL,

@@ -1,5 +1,5 @@
--- The memories that are `due` (seq): their states as stored and as of $now, when each can change next, and of those that
--- change now, why: an age that is too great cools; an access, a pin, or whatever $warmed_by names, warms.
+-- The memories in `due` (seq): their states as stored and as of $now, when each can change next, and the reason of a
+-- change now: age cools a memory; an access, a pin, or the cause that $warmed_by names warms it.
 CREATE OR REPLACE TEMP TABLE looked_at AS
 SELECT
     place, seq, id, user_id, from_state, to_state, score,

@@ -82,7 +82,7 @@ class Ageing:
         return users
 
     def _settings_changed(self, formula: dict[str, float]) -> str | None:
-        """`settings` where states were computed by others before, or nobody knows by which; else None."""
+        """`settings` where the states were computed with other settings, or unknown ones; else None."""
         by = " ".join(f"{value:g}" for name, value in formula.items() if name != "now")
         if self._info.read().lifecycle == by:
             return None

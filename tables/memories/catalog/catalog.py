@@ -263,9 +263,9 @@ class Catalog:
         return [asked[place] for place in np.flatnonzero(self._ids.may_hold(hashes_of([one[1] for one in asked])))]
 
     def knows(self, ids: Sequence[uuid.UUID]) -> npt.NDArray[np.bool_]:
-        """Which are ids of events, memories, near-copies or archived ones, or were since the opening: bool[n].
+        """Which are ids of events, memories, near-copies or archived memories, or were since the opening: bool[n].
 
-        No statement is asked: hashes of 64 bits tell ids apart that nobody has chosen.
+        It runs no statement: 64-bit hashes are enough to tell apart ids that no client has chosen.
         """
         return self._ids.may_hold(hashes_of(ids))
 
@@ -522,7 +522,7 @@ class Catalog:
         return [Holdings(*row) for row in rows]
 
     def users_with(self, memory_id: uuid.UUID) -> list[str]:
-        """Whose id this is, of a memory, an archived one or a near-copy; of nobody's, no statement is asked."""
+        """The users with a memory, archived memory or near-copy of this id; an unknown id takes no statement."""
         if not self.knows([memory_id])[0]:
             return []
         rows = self._db.execute(

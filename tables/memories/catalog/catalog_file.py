@@ -76,9 +76,9 @@ class CatalogFile:
         limit_memory(self.db, memory)
 
     def rest(self) -> None:
-        """Keep no more in memory than what is asked for often: pages that a scan has read, and changes, leave it.
+        """Keep only often used pages in memory: release changes, and the pages that a scan has read.
 
-        Changes leave with a checkpoint. None is made where it was put off: somebody copies the file.
+        A checkpoint releases the changes. None is made while `hold` puts them off, because the file is being copied.
         """
         try:
             if self._log_size() >= _LARGE_LOG and self._checkpoints_by_itself():

@@ -1,6 +1,6 @@
-"""What is erased of a memory, and of a user: the one place that says it of each table of a shard.
+"""What is erased of a memory, and of a user: the one list for all tables of a shard.
 
-A test asks for every table of the schema. Whoever adds one names it here: how it is erased, or why it stays.
+A test checks that it names every table of the schema. Add each new table here: how it is erased, or why it stays.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ NUMBERED: Final = ("memories", "archive", "vectors", "vectors_next")
 NAMING: Final = {"history": ("memory_id",), "links": ("source_id", "target_id"), "merged": ("into_id", "memory_id")}
 #: What forgetting leaves, and why.
 KEPT: Final = {
-    "transitions": "the audit trail: ids, states and times. A reason that somebody gave becomes 'erased'",
+    "transitions": "the audit trail: ids, states and times. A reason that is not ours becomes 'erased'",
     "tombstones": "what was forgotten does not come back when the log is read again",
     "applied": "ids of events: one that is read again changes nothing",
     "ratings": "a number for an id, and no word: a replay pays for none twice. Retention drops it",
-    "watermarks": "offsets of the log, and nobody's",
+    "watermarks": "offsets of the log, which belong to no user",
     "shard_info": "the shard's own",
     "migrations": "the schema's",
 }

@@ -1,9 +1,9 @@
-"""A hold on a catalog's files: as long as it lasts, what they held when it began is still in them.
+"""A hold on a catalog's files: while it lasts, they still contain what they held when it began.
 
-DuckDB changes its main file at its checkpoints only: between two of them it writes the log beside it, and what is
-appended in bulk into blocks that no header names. So a checkpoint is made first, and then none until the hold ends.
-Vectors are appended; those that nobody needs any more are zeroed afterwards. Forgetting does not wait: it breaks the
-hold, as does whatever puts another file in the place of one, and whoever was copying has to start over.
+DuckDB changes its main file at its checkpoints only: between two of them it writes the log beside it, and bulk
+appends go into blocks that no header names. So a checkpoint is made first, and then none until the hold ends.
+Vectors are appended; those of removed memories are zeroed after the hold. Forgetting does not wait: it breaks the
+hold, as does the replacement of a file, and the copy has to be started over.
 """
 
 from __future__ import annotations

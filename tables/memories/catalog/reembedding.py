@@ -160,13 +160,13 @@ class Reembedding:
         return self._target == wanted and self.adopt(manifest)
 
     def adopt(self, manifest: Path) -> bool:
-        """The side table takes the place of the shard's vectors, those of the archive too.
+        """Replace the shard's vectors by those of the side table, in the archive too.
 
         False, and nothing changes, where one is missing.
 
-        The manifest of the segments goes first, and for good: their numbers would fit the new vectors, and so nobody
-        could tell that they hold the old ones. A crash at any point leaves no manifest, or one that fits; without one
-        the segments are recreated at the next opening.
+        The segments' manifest is removed first, and durably: their numbers fit the new vectors too, so an opening
+        could not detect that they hold the old ones. A crash at any point leaves no manifest, or one that fits;
+        without one the segments are recreated at the next opening.
         """
         target = self._target
         if target is None or len(self.missing()):

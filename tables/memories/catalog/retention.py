@@ -56,7 +56,7 @@ _TOMBSTONES: Final = """
 
 
 class Retention:
-    """Drops the rows of a catalog that nobody needs any more."""
+    """Drops the rows of a catalog that are no longer needed."""
 
     def __init__(self, db: duckdb.DuckDBPyConnection, info: InfoTable) -> None:
         self._info = info

@@ -1,9 +1,9 @@
-"""The vectors of a catalog's memories: a table of where each lies, and the file that holds them.
+"""The vectors of a catalog's memories: a table with the slot of each, and the file that holds them.
 
-The file is on the disk before the transaction that names its slots commits. So what the table names is there; what
-lies behind that is of a batch that never was, and goes at the next opening. A slot is used once: nothing that an
-older table names is written over, but what was to be forgotten. `tidy` brings the rows together in a file of the next
-number when a quarter of the slots is nobody's.
+The file is on the disk before the transaction that names its slots commits. So every slot that the table names is
+there; slots behind them belong to a batch that was never committed, and are dropped at the next opening. A slot is
+used once: a vector that an older table names is overwritten only to forget it. `tidy` compacts the vectors into a
+file of the next number when a quarter of the slots is unused.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tables.vectors.vector_file import HEAD_BYTES, Digests, Head, Slots, VectorF
 log = logging.getLogger(__name__)
 
 _AT_A_TIME: Final = 10_000
-#: A file with fewer slots that are nobody's is not worth another one.
+#: A file with fewer unused slots is not worth compacting.
 _WORTH_IT: Final = 1_024
 
 
@@ -63,7 +63,7 @@ class StoredVectors:
         self.table, self._folder, self._partition, self._info = table, folder, partition, info
         self._file: VectorFile | None = None
         self._end = 0
-        #: Keeps the files as they are while somebody copies them.
+        #: Keeps the files as they are while they are copied.
         self.hold: Hold | None = None
         self.connect(db)
         try:

@@ -46,7 +46,7 @@ async def test_a_topic_that_is_not_there_is_not_made_by_looking(
     settings: Settings, admin: AIOKafkaAdminClient
 ) -> None:
     found = await only(asking(settings))
-    assert (found.outcome, "nobody may ask" in found.what) == (Outcome.WARNING, True)
+    assert (found.outcome, "no client has access" in found.what) == (Outcome.WARNING, True)
     found = await only(asking(settings, create_topics=False))
     assert (found.outcome, "cleanup.policy=compact" in found.todo) == (Outcome.FAILED, True)
     assert tokens_spec(settings.kafka).name not in await admin.list_topics()
@@ -62,7 +62,7 @@ async def test_tokens_are_counted_and_one_that_is_valid_is_wanted(settings: Sett
     found = await only(asking(settings))
     assert (found.outcome, found.what) == (
         Outcome.WARNING,
-        "0 valid tokens, 1 expired, 1 revoked: nobody may ask for anything",
+        "0 valid tokens, 1 expired, 1 revoked: no client has access",
     )
     assert found.todo.startswith("make one: siltstone token add")
 

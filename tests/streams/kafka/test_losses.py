@@ -71,8 +71,8 @@ async def test_offsets_that_were_set_past_the_lag_are_told_once(caplog: pytest.L
     for _ in range(2):
         await bench.losses.moved(TOPIC, 1, 3, 10)
     assert caplog.messages == [
-        "s.conversations[1]: offsets 4 to 9 were passed over unread: the group's offset was set to 10 by somebody "
-        "else; the oldest of these records that is there is of 2026-01-01T00:00:00.000Z"
+        "s.conversations[1]: offsets 4 to 9 were passed over unread: the group's offset was set to 10 by another "
+        "tool; the oldest of these records that is there is of 2026-01-01T00:00:00.000Z"
     ]
     assert bench.counted[0] == {(TOPIC,): 6}
     assert bench.asked == [(TOPIC, 1, 4, 10)]
@@ -89,6 +89,6 @@ async def test_where_it_is_not_known_what_was_read_that_is_told(caplog: pytest.L
     bench = Bench()
     await bench.losses.moved(TOPIC, 1, None, 10)
     assert caplog.messages == [
-        "s.conversations[1]: the group's offset was set to 10 by somebody else; what was passed over is not known"
+        "s.conversations[1]: the group's offset was set to 10 by another tool; what was passed over is not known"
     ]
     assert bench.counted[0] == {}

@@ -26,7 +26,7 @@
   });
   media.addEventListener("change", () => showTheme());
 
-  // Polling: only while the page is visible, the part is on the screen, and nobody has stopped it
+  // Polling: only while the page is visible, the part is on the screen, and polling is not paused
 
   const pause = document.getElementById("pause");
   let paused = false;
@@ -162,7 +162,7 @@
       }
     }
 
-    // The same as a table, for whoever does not see the picture; the newest rows first.
+    // The same as a table, for readers who cannot see the picture; the newest rows first.
     tell() {
       if (!this.details.open) return;
       const [xs, ...lines] = this.is.data;

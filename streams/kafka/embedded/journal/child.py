@@ -15,7 +15,7 @@ from schemas.errors import JournalError
 from streams.kafka.embedded.journal import BUCKET
 from streams.runtime.children import ended_with
 
-#: For how long it may sync and end, when nobody needs it any more.
+#: How long the process may take to sync and exit after its block has ended.
 END_SECONDS: Final = 10.0
 
 

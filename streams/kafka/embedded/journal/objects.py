@@ -23,7 +23,7 @@ from tables.paths import sync_data, synced
 #: What it is, the length of its key, and when it came (epoch ms).
 _HEAD: Final = struct.Struct("<BHQ")
 _PUT, _DELETE = 1, 2
-#: What the file begins with: a file of somebody else's is not cut.
+#: The first bytes of the file. A file without them belongs to another program, and is not cut.
 MAGIC: Final = b"siltstone journal 1\n"
 #: What is put aside is copied in such pieces.
 COPIED_BYTES: Final = 1 << 20
@@ -243,7 +243,7 @@ def _frame(kind: int, key: str, when: int, value: bytes = b"") -> bytes:
 
 
 def _private(path: Path) -> BinaryIO:
-    """A new file, for nobody else's eyes: what people said is in it."""
+    """A new file that only its owner may read: it contains users' messages."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb")
 
 

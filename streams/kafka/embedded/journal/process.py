@@ -115,7 +115,7 @@ def say(line: str) -> None:
 def main() -> None:
     path, seconds, parent = sys.argv[1:]
     die_with_parent(int(parent))
-    # Whoever stops a service tells all of its processes. The worker still settles with the broker then.
+    # Stopping a service signals all of its processes, but the worker still has to settle with the broker then.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     logging.basicConfig(level="WARNING", format="%(asctime)s %(levelname)s %(name)s: %(message)s")

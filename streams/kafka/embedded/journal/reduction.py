@@ -30,10 +30,10 @@ RETENTION_MS: Final = 7 * 24 * 3_600_000
 
 
 def mend(objects: Objects) -> None:
-    """What the end of a broker leaves half done is done, or undone. Raises `JournalError`.
+    """Complete or undo what a broker left half done when it ended. Raises `JournalError`.
 
-    A produce moves the partition's end first, and puts its batch then. One that was never acknowledged would leave
-    offsets that nobody ever reads, and whoever reads up to the end would wait for them.
+    A produce first moves the partition's end, and then puts its batch. One that was interrupted in between was never
+    acknowledged; it would leave offsets without records, and a consumer that reads up to the end would wait for them.
     """
     for key in list(objects):
         if _MEMBERS.fullmatch(key):

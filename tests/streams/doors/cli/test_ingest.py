@@ -105,7 +105,7 @@ async def test_a_dry_run_ends_as_the_run_would(tmp_path: Path) -> None:
     ("words", "why"),
     [
         (["--user", "u7"], "a chat of Ann, Bob: who of them is u7?"),
-        (["--user", "u7", "--speaker", "Carl"], "nobody in it is called 'Carl'"),
+        (["--user", "u7", "--speaker", "Carl"], "none of them is called 'Carl'"),
         (["--user", "ann", "--timezone", "Oslo"], "'Oslo' is no time zone"),
         (["--user", "ann", "--timezone", "../x"], "is no time zone"),
         ([], "name no user: pass --user"),

@@ -27,7 +27,7 @@ def test_what_nobody_foresaw_is_one_line_and_exit_1(
         main()
     said = capsys.readouterr().err
     assert ended.value.code == 1
-    assert said.startswith("siltstone: nobody foresaw this: ZeroDivisionError: division (test_main.py:")
+    assert said.startswith("siltstone: unexpected error: ZeroDivisionError: division (test_main.py:")
     assert said.count("\n") == 1
 
 

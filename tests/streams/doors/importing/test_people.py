@@ -110,7 +110,7 @@ def test_who_of_them_is_the_user_has_to_be_known() -> None:
     assert said(found(ANDROID, replace(GIVEN, user="u7", speaker="bob")))[1][0] == "user"
     with pytest.raises(NamesNoSpeaker, match=r"a chat of Ann, Bob: who of them is u7\?: pass --speaker"):
         found(ANDROID, replace(GIVEN, user="u7"))
-    with pytest.raises(NamesNoSpeaker, match="nobody in it is called 'Carl'"):
+    with pytest.raises(NamesNoSpeaker, match="none of them is called 'Carl'"):
         found(ANDROID, replace(GIVEN, speaker="Carl"))
     assert planned(found(ANDROID, replace(GIVEN, user="u7", dry=True))).sessions
 

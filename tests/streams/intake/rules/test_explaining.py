@@ -55,7 +55,7 @@ def test_what_is_dropped_unasked_says_what_would_have_had_it_rated() -> None:
 def test_what_is_kept_unasked_says_what_would_have_had_it_rated() -> None:
     assert told(decided(explainer(), exchange("I like tea", emotion="sad"))) == (
         "promoted",
-        "Promoted: fullness 0.30 + emotion 0.20 + content 0.20 = 0.70 > 0.50, whatever the judge would say.",
+        "Promoted: fullness 0.30 + emotion 0.20 + content 0.20 = 0.70 > 0.50, regardless of the judge.",
         "Without the strong emotion, or without its content, the judge would decide.",
     )
 
